@@ -20,13 +20,14 @@ class DataPlaneConfig:
     kubernetes_service_account_dir: Path  # folder with token, ca.crt and namespace
     journal_dir: Path
     experiments_file: Path | None  # None: no experiments
-    public_code_file: Path | None  # index of public code; None: only one that operators start
-    public_code_folder: Path  # with the indexes that operators start
+    # The index of public code that is used unless operators start another one; None: none.
+    public_code_file: Path | None
+    public_code_folder: Path  # with the indexes that operators can start
     has_retrieval: bool  # a worker indexes files, for tenants whose policy allows it
     allowed_origins: frozenset[str]  # for browsers, e.g. https://caret.example.com
     max_concurrent_completions: int  # in flight on this gateway
     max_tenant_concurrency_percent: int  # share of one tenant, whatever its policy says; 1 to 100
-    # p99 targets of the first token; a pool that exceeds them sheds.
+    # p99 targets of the first token; a pool that would exceed them sheds requests.
     first_token_targets_ms: Mapping[Mode, float]
     max_connections_per_key: int  # including HTTP completions, on this gateway
     # If snapshots were not compared with Redis for this long, the gateway rejects all requests: it
@@ -35,16 +36,16 @@ class DataPlaneConfig:
     max_engine_stall_s: float  # without a byte from an engine
     drain_timeout_s: int  # for completions in flight at shutdown
     engine_metrics_interval_s: float  # between two reads of engines' counters
-    # How long a language's acceptance rate is low before replicas without speculation are used.
+    # How long a language's acceptance rate must be low before its requests go to replicas without
+    # speculation.
     speculation_fallback_s: float
     metrics_host: str
     metrics_port: int  # 0: no metrics are served
     metrics_max_tenants: int  # number of tenants with a metric label of their own; 0: none
     has_trace_export: bool  # to the collector in OpenTelemetry's own variables
     trace_share: float | None  # of completions; None: as OpenTelemetry's variables say
-    is_client_trace_trusted: (
-        bool  # a client's `traceparent` decides whether its completion is traced
-    )
+    # Whether a client's `traceparent` decides if its completion is traced.
+    is_client_trace_trusted: bool
 
     def __post_init__(self) -> None:
         for name in (

@@ -1,19 +1,19 @@
 """The errors of the data plane.
 
     CompletionError                 has a stable wire `code` and an HTTP status
-    |-- ClientError                 the client's side: no engine was called
+    |-- ClientError                 the client's fault: no engine was called
     |   |-- BadRequest              400 (413 when too large)
     |   |   `-- UnknownModel          404
     |   |-- UnauthenticatedRequest  401 (503 if the gateway cannot verify keys)
     |   |-- ForbiddenRequest        403
     |   `-- TooManyRequests         429; may say when to retry
-    `-- EngineError                 our side: 502 (503 if no engine is available)
-        `-- PromptRefused           the client's side again: 400, and no fault of the engine
+    `-- EngineError                 our fault: 502 (503 if no engine is available)
+        `-- PromptRefused           the client's fault, which the engine reports: 400
 
     CompletionDropped               no error: the client gets an empty completion and a reason
 
-A message never repeats what the client sent: it may be code, or a key. The name of a model is
-repeated only if it cannot be either (routing/pool_selection.py).
+A message never repeats text that the client sent, because it may be code or a key. It repeats the
+name of a model only if the name cannot be either (routing/pool_selection.py).
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ class CompletionError(Exception):
     ) -> None:
         """`retry_after_s`: seconds that the client should wait; None: waiting would not help.
 
-        `param`: the field of the request that is wrong; None: only the message says it.
+        `param`: the invalid field of the request; None: the message alone describes the error.
         """
         super().__init__(code)
         self.code: Final = code
@@ -93,7 +93,7 @@ class PromptRefused(EngineError):
 
 
 class CompletionDropped(Exception):
-    """The request ends without an error: it is not worth an engine, or none is available.
+    """The request ends without a completion, but not with an error.
 
     Editors never show an error for it: the client gets a regular, empty end.
     """

@@ -2,8 +2,8 @@
 
     receive > authenticate > admit > assemble > route > generate > filter > stream > record
 
-Each stage is a module. Stages that hold a resource are context managers: however a completion ends,
-its concurrency slot and its engine are released, and it is recorded.
+Each stage is a module. Stages that hold a resource are context managers. So however a completion
+ends, its concurrency slot and its engine request are released, and the completion is recorded.
 """
 
 from collections.abc import Mapping
@@ -70,15 +70,15 @@ async def serve(plane: DataPlane, arrival: IncomingRequest, client: ResponseWrit
     """
     try:
         await complete(plane, arrival, client)
-    except Exception as defect:  # noqa: BLE001  # the edge: the client was already told
+    except Exception as defect:  # noqa: BLE001  # the edge: the client already has an error
         log.error("completion.internal_error", request_id=arrival.request_id, **describe(defect))
 
 
 async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:
     """Serve one completion. Every error is reported to the client and recorded.
 
-    Only CancelledError and defects are raised. If its task is cancelled with a FinishReason as the
-    message, the client is told; without one it counts as disconnected.
+    Only CancelledError and defects are raised. If the task is cancelled with a FinishReason as its
+    message, the client gets that reason. Without one, the client counts as disconnected.
     """
     with record(plane.recorder, arrival) as trace:
         async with stream(client, trace) as send:

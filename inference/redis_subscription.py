@@ -23,9 +23,9 @@ class RedisSubscription:
     ) -> None:
         """Call `handle` with each message until cancelled.
 
-        It gets None once after each subscription, because messages may have been missed, and
-        whenever no message came for `poll_s`. An error of Redis, in `handle` as well, is reported
-        to `on_unreachable`, and the channel is subscribed to again.
+        `handle` gets None after each subscription, because messages may have been missed, and
+        whenever no message came for `poll_s`. If Redis fails, also inside `handle`, the error is
+        passed to `on_unreachable`, and the channel is subscribed to again.
         """
         while True:
             try:

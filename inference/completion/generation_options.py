@@ -1,4 +1,4 @@
-"""A client's wishes for the generation: how tokens are chosen, and how long it may take."""
+"""The client's options for generation: sampling and time limits."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,8 @@ class Sampling:
     """Options for the choice of each token. By default the engine takes the most likely one."""
 
     temperature: float = 0.0  # 0 to 2
-    top_p: float = 1.0  # above 0, at most 1: only the likeliest tokens of this share
+    # Above 0, at most 1: sample from the likeliest tokens that have this probability together.
+    top_p: float = 1.0
     seed: int | None = None  # None: a different text each time, unless the temperature is 0
 
     @property
@@ -19,7 +20,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """The completion ends with the text so far. None: no limit."""
+    """At a limit, the completion ends with the text generated so far. None: no limit."""
 
     first_token_ms: int | None = None  # from the request to the engine
     generation_ms: int | None = None  # from the first token

@@ -1,11 +1,11 @@
-"""The port through which the pipeline answers the client. Each protocol implements it."""
+"""The port through which the pipeline responds to the client. Each protocol implements it."""
 
 from typing import Final, Protocol
 
 from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionError
 
-# A client that does not read for this long counts as disconnected: it occupies an engine's slot.
+# A client that does not read for this long counts as disconnected, because it blocks an engine.
 MAX_SEND_S: Final = 5.0
 
 

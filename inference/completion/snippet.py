@@ -7,4 +7,4 @@ from dataclasses import dataclass
 class Snippet:
     path: str
     text: str
-    score: float  # similarity, 0 to 1; snippets are in descending order
+    score: float  # similarity, 0 to 1; lists of snippets are in descending order of score

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The values of a variant. None: as the pool or the service is configured."""
+    """The values of a variant. None: the same as without the experiment."""
 
     name: str  # experiment/variant, in usage records; "": no experiment
     layout: str | None = None  # one of inference.context.prompt.model_formats.layout's names

@@ -67,7 +67,7 @@ LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/healthz": HealthConsumer,
 }
 _EXPOSED_HEADERS: Final = b"X-Request-Id, X-Caret-Finish-Reason, Retry-After"
-_PREFLIGHT_S: Final = b"600"  # how long browsers keep the answer to a preflight
+_PREFLIGHT_S: Final = b"600"  # how long browsers cache the response to a preflight
 Asgi = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
@@ -101,7 +101,7 @@ class GatewayApplication:
             return _deny_connection
         if scope["path"].startswith(MODEL_PATH):
             return self._routes[("http", ONE_MODEL)]
-        return _MISSING
+        return _not_found
 
     async def _serve_lifespan(self, receive: Receive, send: SendMessage) -> None:
         await receive()
@@ -172,4 +172,4 @@ async def _deny_connection(_scope: Scope, receive: Receive, send: SendMessage) -
     await send({"type": "websocket.close"})
 
 
-_MISSING: Final[Asgi] = NotFoundConsumer.as_asgi()
+_not_found: Final[Asgi] = NotFoundConsumer.as_asgi()

@@ -20,14 +20,14 @@ from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 
-# Completions whose text was shown as it was sent.
-_KEPT: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
+# With these finish reasons, the client shows the text exactly as it was sent.
+_CAPTURED_REASONS: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
 def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
-    """Return the content; None: it may not be stored, or nothing was shown."""
+    """Return the content; None if it may not be stored, or nothing was shown."""
     admitted, texts = trace.admitted, trace.texts
-    if admitted is None or not texts or trace.finish_reason not in _KEPT:
+    if admitted is None or not texts or trace.finish_reason not in _CAPTURED_REASONS:
         return None
     request, user_id = admitted.request, admitted.principal.credential.user_id
     if user_id is None or not admitted.principal.is_content_captured:
@@ -49,7 +49,7 @@ def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
 
 
 def capture_edit(principal: Principal, edit: SuggestionEdit, *, now_ms: int) -> CapturedEdit | None:
-    """Return the edited text; None: it may not be stored, or is too long."""
+    """Return the edited text; None if it may not be stored or is too long."""
     user_id = principal.credential.user_id
     if user_id is None or not principal.is_content_captured or len(edit.text) > MAX_EDIT_CHARS:
         return None
@@ -64,11 +64,11 @@ def capture_edit(principal: Principal, edit: SuggestionEdit, *, now_ms: int) -> 
 
 
 def _to_chat_turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
-    """Return the last messages that fit, as whole messages."""
-    turns, room = list[ChatTurn](), MAX_CHAT_CHARS
+    """Return the last messages that fit completely."""
+    turns, remaining_chars = list[ChatTurn](), MAX_CHAT_CHARS
     for message in reversed(messages):
-        room -= len(message.text)
-        if room < 0:
+        remaining_chars -= len(message.text)
+        if remaining_chars < 0:
             break
         turns.append(ChatTurn(clean(message.role), clean(message.text)))
     return tuple(reversed(turns))

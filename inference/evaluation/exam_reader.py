@@ -1,4 +1,4 @@
-"""Reads the public file formats of HumanEval-infilling: JSON lines, optionally compressed.
+"""Reads the public files of HumanEval-infilling: JSON lines, optionally compressed.
 
 Each line has `task_id`, `prompt`, `suffix` and `canonical_solution`. `entry_point` and `test` are
 optional: without them there is no pass@1.
@@ -28,7 +28,7 @@ class _ExamLine(msgspec.Struct):
 
 
 def read_exam(path: Path) -> list[Task]:
-    """Return the tasks. Messages name the file and the line. Raises BadSetting."""
+    """Return the tasks. Raises BadSetting with the file and the line."""
     try:
         with _open(path) as file:
             tasks = list(_read_tasks(file, path))
@@ -75,7 +75,7 @@ def _to_task(line: _ExamLine) -> Task:
 
 
 def _kind_of(line: _ExamLine) -> TaskKind:
-    """Return the kind that the public files name in their IDs, else what the answer looks like."""
+    """Return the kind that the task's ID names, or the kind that the answer looks like."""
     for kind in TaskKind:
         if kind.value.replace("_", "") in line.task_id.lower():
             return kind

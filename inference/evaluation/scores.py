@@ -12,7 +12,7 @@ from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 from inference.evaluation.task import Task
 from inference.filtering.syntax_check import count_syntax_errors
 
-_Z: Final = 1.96  # of a 95% interval
+_Z: Final = 1.96  # quantile of the normal distribution for a 95% interval
 _MAX_COMPARED_CHARS: Final = 4_000
 _PARSING_S: Final = 2.0
 
@@ -26,7 +26,7 @@ class Estimate:
 
 
 def is_exact_match(task: Task, text: str) -> bool:
-    """Return whether the text is the answer, apart from blanks and empty lines at its end."""
+    """Return whether the text equals the answer, apart from white space at the end."""
     return text.rstrip() == task.answer.rstrip()
 
 
@@ -39,7 +39,7 @@ def edit_similarity(task: Task, text: str) -> float:
 def is_syntax_valid(task: Task, text: str) -> bool | None:
     """Return whether the completed file has no more syntax errors than the original file.
 
-    None: the language has no grammar, or parsing took too long.
+    Return None if the language has no grammar or parsing takes too long.
     """
     completed = _count_errors(task, text)
     original = _count_errors(task, task.answer)
@@ -73,7 +73,7 @@ def share_of(outcomes: Sequence[bool]) -> Estimate:
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
-    """Return the mean with the normal approximation of its interval."""
+    """Return the mean with its interval by the normal approximation."""
     mean, number = fmean(values), len(values)
     half_width = _Z * stdev(values) / math.sqrt(number) if number > 1 else math.inf
     return Estimate(mean, mean - half_width, mean + half_width, number)

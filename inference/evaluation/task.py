@@ -1,4 +1,4 @@
-"""A task: text before and after a cursor, and the text that was there."""
+"""A task: the text before and after a cursor, and the text that was removed between them."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class UnitTest:
     """Code that fails unless the completed program is correct."""
 
     program: str
-    entry_point: str  # the function that `check` of the program gets
+    entry_point: str  # the function that the program's `check` gets as its argument
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Filtering of the engine's text while it streams: what is useful to show."""
+"""Filters the engine's text while it streams, so that only useful text is shown."""

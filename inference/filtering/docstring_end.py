@@ -1,7 +1,7 @@
-"""Ends a completion of the mode docstring with its docstring.
+"""Ends a completion in docstring mode at the end of its docstring.
 
-The model would go on with the code below it. The docstring may have begun before the cursor, or
-begin with the completion. Pure, except for `end_docstring`, which wraps a stream.
+Otherwise the model would continue with the code below. The docstring begins before the cursor or
+with the completion. Pure, except for `end_docstring`, which wraps a stream.
 """
 
 import re
@@ -18,7 +18,7 @@ _BEFORE_DOCSTRING: Final = re.compile(r":\s*(?:#.*)?$")  # the end of a line tha
 
 
 class DocstringEnd:
-    """Returns a completion's text up to the end of its docstring."""
+    """Cuts a completion at the end of its docstring."""
 
     def __init__(self, prefix: str) -> None:
         self._text = ""
@@ -44,7 +44,7 @@ class DocstringEnd:
 async def end_docstring(
     chunks: AsyncIterator[EngineChunk], prefix: str
 ) -> AsyncGenerator[EngineChunk, None]:
-    """Yield the chunks up to the end of the docstring. What follows is not read."""
+    """Yield the chunks up to the end of the docstring, and read no further chunks."""
     docstring = DocstringEnd(prefix)
     async for chunk in chunks:
         text = docstring.feed(chunk.text)
@@ -55,14 +55,14 @@ async def end_docstring(
 
 
 def _find_open_end(prefix: str) -> str | None:
-    """Return the text that ends the docstring around the cursor; None: there is none."""
+    """Return the text that ends the docstring around the cursor; None if there is no docstring."""
     lines = prefix.split("\n")[-_NEARBY_LINES:]
     for index in range(len(lines) - 1, -1, -1):
         match = _OPENER.match(lines[index])
         mark = match and (match[1] or match[2])
         if match is None or mark is None:
             if any(end in lines[index] for end in _ENDS.values()):
-                return None  # it has ended
+                return None  # the last docstring has ended
             continue
         end = _ENDS[mark]
         if end in lines[index][match.end() :] or not _may_open(mark, lines[:index]):

@@ -1,8 +1,8 @@
 """Hashes of windows of normalized text, which identify copied code.
 
-Normalized text has no white space; nothing else is changed, so that the definition of equal code is
-simple. A window has 150 characters (GitHub says of its own filter: "about 150 characters"). The
-hash is that of Karp and Rabin (1987), modulo the prime 2^61 - 1, which moves the window by a
+Text is normalized by removing its white space. Nothing else is changed, so that the definition of
+equal code is simple. A window has 150 characters; GitHub's filter compares "about 150 characters".
+The hash is that of Karp and Rabin (1987), modulo the prime 2^61 - 1. It moves the window by a
 character in constant time.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 WINDOW_CHARS: Final = 150
 # An index keeps one hash of this many consecutive windows (Schleimer, Wilkerson and Aiken 2003,
-# "winnowing"). Any text with 165 characters in common is found, and none with fewer than 150.
+# "winnowing"). So every copy of at least 165 characters is found, and none of fewer than 150.
 WINNOW: Final = 16
 _PRIME: Final = (1 << 61) - 1
 _BASE: Final = 1_000_003
@@ -31,7 +31,7 @@ class RollingHash:
         self._hash = 0
 
     def add(self, character: str) -> int | None:
-        """Add a character. Return the window's hash; None: fewer than WINDOW_CHARS so far."""
+        """Add a character. Return the window's hash; None if there are too few characters yet."""
         is_full = len(self._codes) == WINDOW_CHARS
         oldest = self._codes[0] if is_full else 0
         code = ord(character) + 1
@@ -48,9 +48,9 @@ def window_hashes(text: str) -> Iterator[int]:
 
 
 def winnow(hashes: Iterable[int]) -> Iterator[int]:
-    """Yield the smallest hash of each WINNOW consecutive ones, without repeating it.
+    """Yield the smallest of each WINNOW consecutive hashes, each position only once.
 
-    If there are fewer hashes, yield the smallest.
+    If there are fewer hashes than WINNOW, yield the smallest.
     """
     window: deque[tuple[int, int]] = deque()  # (index, hash), hashes ascending
     last_index = index = -1

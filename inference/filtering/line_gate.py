@@ -3,17 +3,18 @@
     engine > Truncator > LineGate > client
 
 The first line is sent as it grows, so that the first token does not wait for checks. Each further
-line is held until it is complete and checked. A line is valid if the file up to its end is no more
-invalid than it was before the completion. An invalid line is held until a later line makes the file
+line is held until it is complete and checked. A line is valid if the file up to its end has no more
+syntax errors than before the completion. An invalid line is held until a later line makes the file
 valid again. Lines that are still held at the end are dropped: the completion ends with its last
 valid line.
 
-The completion is withheld if no line was valid but the first one was sent, if a line that was sent
-contains a secret, or if the text is public code. The finish reason says so, and clients that show
-text only at the end show nothing.
+The completion is withheld in three cases: the first line was sent although no line was valid, a
+line that was sent contains a secret, or the text is public code. Then the finish reason is
+`filtered`, and clients that show text only at the end show nothing.
 
-Other clients show text before the end. They treat a line as checked when its line break arrives, so
-the line break of a valid line is sent as soon as the next line has text, even if nothing follows.
+Other clients show text before the end. They treat a line as checked when its line break arrives. So
+the line break of a valid line is sent as soon as the next line has text, even if that text is
+dropped later.
 
 In verbatim mode, for raw prompts and chats, every line is sent as it grows, with all white space.
 """
@@ -30,7 +31,7 @@ MAX_INVALID_LINES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class LineChecks:
-    """The checks. None switches a check off. The comments say which text each one gets."""
+    """The checks; None switches a check off. The comments name the text that each check gets."""
 
     is_valid: Callable[[str], bool] | None = None  # on all text up to the end of a line
     # Whether the cursor's block ended before the last line. Called after is_valid, with the text
@@ -151,8 +152,8 @@ class LineGate:
                 self._end(FilterReason.SYNTAX)
 
     def _accept_line(self) -> None:
-        ends_before = self._checks.has_block_ended
-        if self._line_start and ends_before and ends_before(self._text, self._line_start):
+        has_block_ended = self._checks.has_block_ended
+        if self._line_start and has_block_ended and has_block_ended(self._text, self._line_start):
             self._num_invalid_lines = 0
             self._end(FilterReason.BLOCK_END)
             return

@@ -1,8 +1,8 @@
-"""The operator's index of public code, and the search for completions in it.
+"""The index of public code, and the detection of public code in completions.
 
-The file is a header and hashes in ascending order, eight bytes each. It is mapped into memory and
-searched by bisection: it needs no startup time, and gateways on one machine share it. `manage.py
-index_public_code` writes it.
+The index file consists of a header and hashes in ascending order, eight bytes each. It is mapped
+into memory and searched by bisection. So it needs no startup time, and gateways on one machine
+share the memory. `manage.py index_public_code` writes the file.
 """
 
 import mmap
@@ -33,8 +33,8 @@ HEADER: Final = struct.Struct("<8sIIIxxxxQ")
 MAGIC: Final = b"caretpub"
 VERSION: Final = 1
 HASH_BYTES: Final = 8
-# At least this many characters of a window must be the completion's own: a completion that only
-# adds a name or two to public code does not count as a copy.
+# At least this many characters of a window must come from the completion. A completion that adds
+# only a name or two to public code does not count as a copy.
 MIN_OWN_CHARS: Final = 50
 _MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, before normalization
 
@@ -59,7 +59,7 @@ class PublicCodeIndexFile:
             raise _not_an_index(path)
         if len(self._map) != HEADER.size + num_hashes * HASH_BYTES:
             raise _not_an_index(path)
-        # Little-endian, like all machines that run engines.
+        # The file is little-endian, like all machines that run gateways.
         self._hashes = memoryview(self._map)[HEADER.size :].cast("Q")
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class PublicCodeIndexFile:
 
 
 class ActivePublicCodeIndex:
-    """The index that an operator has started, otherwise that of the gateway's setting."""
+    """The index in use: the one that operators have started, or that of CARET_PUBLIC_CODE_INDEX."""
 
     def __init__(self, configured: PublicCodeIndex | None = None) -> None:
         self._configured = configured
@@ -79,16 +79,16 @@ class ActivePublicCodeIndex:
 
     @classmethod
     def open(cls, path: Path | None) -> Self:
-        """Open the file of the setting, if there is one. Raises BadSetting."""
+        """Open the file that CARET_PUBLIC_CODE_INDEX names, if any. Raises BadSetting."""
         return cls(PublicCodeIndexFile(path) if path else None)
 
     def start(self, index: PublicCodeIndex | None) -> None:
-        """Use this index; None uses that of the setting again."""
+        """Use `index`; if it is None, use the index of CARET_PUBLIC_CODE_INDEX again."""
         self.current = self._configured if index is None else index
 
 
 class PublicCodeMatcher:
-    """Searches for one completion that continues `prefix`."""
+    """Detects public code in one completion, which continues `prefix`."""
 
     def __init__(self, public_code: PublicCodeIndex, *, prefix: str) -> None:
         self._public_code = public_code
@@ -98,7 +98,7 @@ class PublicCodeMatcher:
             self._rolling.add(character)
 
     def is_public(self, part: str) -> bool:
-        """Add the next part of the completion. Return whether a window of it is in the index."""
+        """Add a part of the completion. Return whether a window that ends in it is in the index."""
         for character in normalise(part):
             hash_ = self._rolling.add(character)
             if hash_ is not None and self._public_code.contains(hash_):
@@ -107,7 +107,7 @@ class PublicCodeMatcher:
 
 
 class PublicCodeFeed(FleetStateFeed):
-    """Follows the index of public code that operators start and stop, in Redis."""
+    """Reads from Redis which index operators have started, and follows the changes."""
 
     name = "public_code"
     version = PUBLIC_CODE_VERSION
@@ -120,20 +120,21 @@ class PublicCodeFeed(FleetStateFeed):
 
     async def apply_state(self) -> None:
         entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(PUBLIC_CODE)))
-        started: PublicCodeIndexFile | None = None
+        running_index: PublicCodeIndexFile | None = None
         for data in entries.values():
             try:
-                index = decode_index_change(data)
-                if index.is_running:
-                    started = PublicCodeIndexFile(index_file(self._folder, index.name))
-            # A newer format, or a file that this gateway does not see. It reports that it has none.
+                change = decode_index_change(data)
+                if change.is_running:
+                    running_index = PublicCodeIndexFile(index_file(self._folder, change.name))
+            # The entry has a newer format, or this gateway cannot read the file. The gateway's
+            # metrics show that it has no such index.
             except (msgspec.DecodeError, BadSetting) as error:
                 log.warning("public_code_index.invalid", error=str(error))
-        self._active.start(started)
+        self._active.start(running_index)
 
 
 def _not_an_index(path: Path) -> BadSetting:
     return BadSetting(
-        f"CARET_PUBLIC_CODE_INDEX: {path} is no index of this version; "
-        "build it again with `manage.py index_public_code FOLDER --to FILE`."
+        f"CARET_PUBLIC_CODE_INDEX: {path} is not an index of this version of Caret. "
+        "Build it again with `manage.py index_public_code FOLDER --to FILE`."
     )

@@ -19,20 +19,21 @@ from inference.context.redaction.redact import (
 )
 
 _KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.denylist)
-# The value assigned to a name such as `password`, from its first character on. The first keyword of
-# a word is enough: the text after the word is the same for all of them.
+# A name such as `password` and the text up to the first character of the value assigned to it. Only
+# the first keyword in a word is matched: the text after the word is the same for each keyword.
 _NAMED: Final = re.compile(
     rf"(?<!\w)(?>\w*?(?:{'|'.join(DENYLIST)}))\w*+\W{{0,6}}?[=:(>][^)\]\w]*+", re.IGNORECASE
 )
-# A possible token: short with a digit, or long, so that long names are not held back. Or a URL up
-# to its password, or the header of a private key. A run is matched whole and then checked for a
-# digit: a lookahead from each character would take quadratic time. (The group is not possessive: in
-# some test cases, `re` of Python 3.11 then skipped the header.)
+# A possible token: a run of characters with a digit, or a long run, so that names in code are not
+# held back. Or a URL up to its password, or the header of a private key. The whole run is matched
+# and then checked for a digit, because a lookahead from each character would take quadratic time.
+# The group is not possessive: with a possessive group, `re` of Python 3.11 skipped the header in
+# some tests.
 _HEADER: Final = "-----BEGIN"
-_PLACE: Final = re.compile(
+_POSSIBLE_TOKEN: Final = re.compile(
     rf"(?:(?!{_HEADER})[\w+/=.-]){{{SHORT_RUN_CHARS},}}|://[^\s/:]++:[^\s/@]*+|{_HEADER}[A-Z ]*+"
 )
-_NOT_OF_RUNS: Final = (":", _HEADER)
+_NOT_RUNS: Final = (":", _HEADER)  # the beginnings of matches that are not runs of characters
 _LONG_RUN: Final = re.compile(rf"[A-Za-z0-9+/=]{{{LONG_RUN_CHARS},}}+")
 _DIGIT: Final = re.compile(r"\d")
 
@@ -55,8 +56,8 @@ def find_pending_secret(line: str, kind: FileType) -> int | None:
 
 
 def _find_tokens(line: str) -> Iterator[tuple[int, int]]:
-    for match in _PLACE.finditer(line):
-        if match[0].startswith(_NOT_OF_RUNS) or _DIGIT.search(match[0]):
+    for match in _POSSIBLE_TOKEN.finditer(line):
+        if match[0].startswith(_NOT_RUNS) or _DIGIT.search(match[0]):
             yield match.span()
         else:
             yield from (run.span() for run in _LONG_RUN.finditer(line, *match.span()))

@@ -1,7 +1,8 @@
 """Extracts the part of a file around the cursor that is enough to parse the completion.
 
-Parsing 5,000 lines would take 40 ms. An excerpt keeps the nearest lines, and of the others only
-those that open and close the enclosing blocks: lines at which the indentation decreases.
+Parsing 5,000 lines would take 40 ms. An excerpt keeps the lines nearest to the cursor. Of the other
+lines, it keeps only those that open and close the enclosing blocks: lines at which the indentation
+decreases.
 
     class Shop:                 kept: opens the block
         name = ""               left out
@@ -9,9 +10,9 @@ those that open and close the enclosing blocks: lines at which the indentation d
             ...                 the nearest lines: kept
             self.|
             ...                 the nearest lines: kept
-        }                       kept, if it is a closing line
+        }                       kept if it is a closing line
 
-The only language-specific knowledge is how lines begin that close or continue a block.
+The only language-specific knowledge is the beginning of lines that close or continue a block.
 """
 
 import re
@@ -21,13 +22,13 @@ from typing import Final
 # Lines kept on each side, and characters searched for lines that open and close blocks.
 SIZES: Final = ((8, 6), (40, 25))
 _MAX_CHARS: Final = (4_000, 8_000)
-_MAX_JOINED_LINES: Final = 20  # between `if (a) {` and the `} else {` that is kept because of it
+_MAX_JOINED_LINES: Final = 20  # between a kept `} else {` and the `if (a) {` that it continues
 # Lines that continue a block whose first line has the same indentation.
-_GOES_ON: Final = re.compile(
+_CONTINUES_BLOCK: Final = re.compile(
     r"[)\]}]|</|(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|then|do|when|in)\b"
 )
 _BRANCH: Final = re.compile(r"\s*(?P<brace>\}\s*)?(?P<word>else|elif|except|finally|catch)\b")
-_CLOSES: Final = re.compile(r"[)\]}]|</|(?:end|fi|done|esac)\b|;;")
+_CLOSES_BLOCK: Final = re.compile(r"[)\]}]|</|(?:end|fi|done|esac)\b|;;")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ def _find_whole_end(lines: list[str], num_kept: int) -> int:
 
 def _count_closed(text: str) -> int:
     """Return closed minus opened brackets, including those in strings."""
-    # Counted one by one: about twenty lines are counted per completion, before its end is sent.
+    # One call of `count` for each bracket is fast: the end of a completion waits until about twenty
+    # lines are counted.
     num_closed = text.count(")") + text.count("]") + text.count("}")
     return num_closed - text.count("(") - text.count("[") - text.count("{")
 
@@ -135,12 +137,12 @@ def _count_quotes(text: str) -> int:
 
 
 def _find_continued_indent(below: str) -> int | None:
-    """Return the indentation of the construct that the line `below` continues; None: none."""
-    return _measure_indent(below) if _GOES_ON.match(below.lstrip()) else None
+    """Return the indentation of the construct that the line `below` continues, or None."""
+    return _measure_indent(below) if _CONTINUES_BLOCK.match(below.lstrip()) else None
 
 
 def _find_head_end(lines: list[str], position: int) -> int:
-    """Return the index after a head whose parameters span several lines."""
+    """Return the index after the head at `position`, whose parameters may span several lines."""
     depth = 0
     for end in range(position, min(len(lines), position + _MAX_JOINED_LINES)):
         depth += sum(map(lines[end].count, "([")) - sum(map(lines[end].count, ")]"))
@@ -152,7 +154,7 @@ def _find_head_end(lines: list[str], position: int) -> int:
 def _find_stand_in(line: str) -> str | None:
     """Return a stand-in for the `if` or `try` that the line continues.
 
-    It saves the search for the actual one. None: search.
+    A stand-in saves the search for the actual line. Return None if the search is necessary.
     """
     match = _BRANCH.match(line)
     if match is None:
@@ -167,12 +169,12 @@ def _find_stand_in(line: str) -> str | None:
 
 
 def _find_opening(lines: list[str], position: int) -> int:
-    """Return the index of the line that opens the block which the line continues.
+    """Return the index of the line that begins the construct of the line at `position`.
 
-    That is an `if` for an `else`. If there is none, it is the line itself.
+    For an `else`, that is the `if`. For a line that continues no construct, it is `position`.
     """
     indent, opening = _measure_indent(lines[position]), position
-    while _GOES_ON.match(lines[opening].lstrip()):
+    while _CONTINUES_BLOCK.match(lines[opening].lstrip()):
         above = opening - 1
         while above >= 0 and (not lines[above].strip() or _measure_indent(lines[above]) > indent):
             above -= 1
@@ -187,7 +189,7 @@ def _find_opening(lines: list[str], position: int) -> int:
 
 
 def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
-    """Return the rest of the cursor's line, `num_kept` more, and lines that close blocks."""
+    """Return the rest of the cursor's line, `num_kept` more lines, and lines that close blocks."""
     end = _find_whole_end(lines, num_kept)
     selected = lines[:end]
     last = next((_measure_indent(line) for line in selected[:0:-1] if line.strip()), indent)
@@ -198,7 +200,7 @@ def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
         line_indent = _measure_indent(line)
         is_inside_omitted = depth > 0
         depth = max(0, depth - _count_closed(line))
-        is_closing = _CLOSES.match(line, line_indent) is not None and not is_inside_omitted
+        is_closing = _CLOSES_BLOCK.match(line, line_indent) is not None and not is_inside_omitted
         if is_closing or line_indent < last:
             last = line_indent
         if is_closing:

@@ -26,7 +26,7 @@ from tenants.base.redis_connection import connect_to_redis
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 
 LIVE_PATH: Final = "/live"
-# Each request in flight occupies a thread and a Postgres connection.
+# A request in flight occupies a thread and a Postgres connection.
 LIMITS: Final = ConcurrencyLimits(
     max_requests=64,
     max_wait_s=10.0,
@@ -86,7 +86,7 @@ def _make_handler() -> Application:
     return Handler()
 
 
-def _live_numbers() -> Application:
+def _make_live_metrics() -> Application:
     from console.live_metrics.consumer import LiveConsumer
 
     application: Application = LiveConsumer.as_asgi()
@@ -94,7 +94,7 @@ def _live_numbers() -> Application:
 
 
 _pages: Final = _add_guards(_make_handler())
-_live: Final = _live_numbers()
+_live: Final = _make_live_metrics()
 
 
 async def console(scope: dict[str, Any], receive: Receive, send: Send) -> None:

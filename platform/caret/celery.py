@@ -1,7 +1,7 @@
 """The worker's Celery application: `celery -A caret.celery worker --beat`.
 
-The table below routes every task to a queue. The worker does not start with a database role that
-row-level security does not bind, nor without the root keys.
+`task_routes` routes every task to a queue. The worker starts only with a database role that
+row-level security binds, and with the root keys.
 """
 
 import logging
@@ -75,10 +75,11 @@ app.conf.task_routes = {
     "tenants.usage.tasks.roll_up_usage": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
-# Kept in memory: intervals this short need no file, for which two beats could conflict.
+# The schedule is kept in memory. A file is not needed for such short intervals, and two beats could
+# conflict over it.
 app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
-    # A tick that no worker has run expires: the next tick replaces it.
+    # A task that no worker has started expires: the next tick sends it again.
     "ingest-usage": {
         "task": "tenants.usage.tasks.ingest_usage",
         "schedule": 1.0,
@@ -152,19 +153,20 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    # Keys are destroyed with the request; this task deletes the rows.
+    # The request destroys the encryption keys; this task deletes the rows.
     "run-due-erasures": {
         "task": "tenants.compliance.tasks.run_due_erasures",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    # Records of erased people: a disconnected gateway delivers its journal when it is back.
+    # A gateway that was disconnected delivers its journal late, with records of erased users.
     "pseudonymize-late-records": {
         "task": "tenants.compliance.tasks.pseudonymize_late_records",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
-    # Keys are recorded when destroyed, erasures when requested; this task records missed ones.
+    # A tombstone is written when a key is destroyed or an erasure is requested. This task writes
+    # the tombstones that could not be written then.
     "write-missing-tombstones": {
         "task": "tenants.compliance.tasks.write_missing_tombstones",
         "schedule": 3600.0,
@@ -195,7 +197,8 @@ app.conf.beat_schedule = {
         "schedule": 15.0,
         "options": {"expires": 30.0},
     },
-    # Signs new heads once an hour. It runs more often, because intervals restart with the process.
+    # Signs new heads once an hour. It runs more often, because a restart of beat restarts the
+    # intervals.
     "sign-audit-heads": {
         "task": "tenants.security.tasks.sign_audit_heads",
         "schedule": 300.0,
@@ -250,7 +253,7 @@ app.conf.beat_schedule = {
 class StartupChecks(bootsteps.Step):  # type: ignore[misc]  # celery has no types
     """Prevents the start of a worker with a wrong database role or without the root keys.
 
-    The role must not bypass tenant isolation, and the root keys must open the tenants' keys.
+    The role must not bypass tenant isolation, and the root keys must decrypt the tenants' keys.
     """
 
     def __init__(self, parent: Any, **kwargs: Any) -> None:
@@ -269,7 +272,7 @@ app.steps["worker"].add(StartupChecks)
 @setup_logging.connect  # type: ignore[untyped-decorator]  # keeps Celery from configuring logging
 def _configure_logging(**_: Any) -> None:
     configure_logging("worker")
-    # At INFO they log three lines for every tick.
+    # At INFO, these log three lines for every tick.
     for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -302,9 +305,9 @@ def _serve_worker_metrics(**_: Any) -> None:
     from tenants.base.worker_metrics import WorkerMetricsCollector
 
     registry = CollectorRegistry()
-    watch = WorkerMetricsCollector(
+    collector = WorkerMetricsCollector(
         connect_to_redis(), queues=[queue.name for queue in app.conf.task_queues]
     )
-    # No description: Redis need not be available at start.
-    registry.register(watch)
+    # The collector has no method `describe`, so this does not read from Redis, which may be down.
+    registry.register(collector)
     serve_metrics(registry)

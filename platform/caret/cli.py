@@ -14,8 +14,8 @@ from caret.local.errors import ExitCode, ServiceFailed, StartupError
 def run(argv: list[str]) -> int:
     """Run a command and return its exit code.
 
-    An expected error, such as a wrong setting, a used port or a full disk, prints a sentence and no
-    traceback.
+    After an expected error, such as a wrong setting, a port in use or a full disk, print a sentence
+    and no traceback.
     """
     command = argv[1] if len(argv) > 1 else "help"
     try:

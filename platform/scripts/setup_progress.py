@@ -24,7 +24,7 @@ UNREACHABLE = re.compile(
 
 
 class ProgressLine:
-    """A line that is rewritten on a terminal. On a pipe, a new line is printed every REMINDER_S."""
+    """A progress line: rewritten on a terminal, and printed every REMINDER_S on a pipe."""
 
     def __init__(self, title: str, following: str) -> None:
         self.title, self.following = title, following

@@ -53,7 +53,8 @@ class FimCompletion(msgspec.Struct, frozen=True):
     choices: list[WholeChoice]
     usage: Usage
     object: str = "chat.completion"
-    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
+    # Left out if finish_reason is exact.
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class FimChunk(msgspec.Struct, frozen=True):
@@ -62,13 +63,13 @@ class FimChunk(msgspec.Struct, frozen=True):
     model: str
     choices: list[ChunkChoice]
     object: str = "chat.completion.chunk"
-    usage: Usage | msgspec.UnsetType = msgspec.UNSET  # with the last chunk
-    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # with the last chunk
+    usage: Usage | msgspec.UnsetType = msgspec.UNSET  # only in the last chunk
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # only in the last chunk
 
 
 class FimError(msgspec.Struct, frozen=True):
     message: str
-    type: str  # one of platform/docs/protocol.md's codes
+    type: str  # one of the codes in platform/docs/protocol.md
     object: str = "error"
     param: str | None = None
     code: str | None = None

@@ -1,4 +1,4 @@
-"""Lookups that clients make besides completions. They need a key but have no rate limits."""
+"""Lookups of models. They need an API key but have no rate limits."""
 
 from itertools import chain
 from typing import Final
@@ -17,12 +17,12 @@ from inference.gateway.authenticate import authenticate
 from inference.pipeline import DataPlane
 from inference.routing.pool_selection import DEFAULT_MODEL_NAMES
 
-MODEL_PATH: Final = "/v1/models/"  # before the name of one model
+MODEL_PATH: Final = "/v1/models/"  # followed by the name of a model
 ONE_MODEL: Final = f"{MODEL_PATH}{{name}}"
 
 
 class ModelsListConsumer(HttpConsumer):
-    """Answers a lookup. Subclasses implement `build_response`."""
+    """Responds to a lookup. Subclasses implement `build_response`."""
 
     methods: tuple[bytes, ...] = (b"GET",)
 

@@ -1,6 +1,6 @@
 """`POST /api/chat` in Ollama's format: lines of JSON, streamed by default.
 
-Without messages, it is a request to load the model, which is always loaded.
+A request without messages asks to load the model, which is always loaded.
 """
 
 from typing import Any, Final, Literal

@@ -1,8 +1,8 @@
 """`POST /api/generate` in Ollama's format: lines of JSON, streamed by default.
 
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
-fill-in-the-middle prompt of some model family; any other is used unchanged. An empty prompt is a
-request to load the model, which is always loaded.
+fill-in-the-middle prompt of some model family; any other prompt is used unchanged. A request with
+an empty prompt asks to load the model, which is always loaded.
 """
 
 from dataclasses import replace
@@ -37,7 +37,7 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class UnsupportedFields(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields that are refused, since a client would miss their effect."""
+    """Fields that are rejected rather than ignored, because clients rely on their effect."""
 
     format: Any = None
     think: bool | str | None = None
@@ -150,7 +150,7 @@ def parse_request(body: bytes) -> ParsedRequest:
 
 
 def decode_body(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
-    """Decode a body, with Ollama's error if there is none. Raises BadRequest."""
+    """Decode a body. Raises BadRequest, with Ollama's message if the body is empty."""
     if not body:
         raise BadRequest("invalid_json", "missing request body")
     request = decode(decoder, body)
@@ -162,9 +162,9 @@ def decode_body(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
 
 
 def refuse_capability(name: str, is_requested: object) -> None:
-    """Refuse with the text by which clients notice that a model lacks a capability.
+    """Reject the request if it needs a capability that the models lack.
 
-    Raises BadRequest.
+    Clients recognize the message. Raises BadRequest.
     """
     if is_requested:
         message = f"this model does not support {name}"
@@ -172,7 +172,7 @@ def refuse_capability(name: str, is_requested: object) -> None:
 
 
 def read_model_name(text: str | None) -> str:
-    """Return the model without the tag that clients add to names without one."""
+    """Return the model's name without `:latest`, which clients add to names without a tag."""
     return (text or "").removesuffix(":latest")
 
 

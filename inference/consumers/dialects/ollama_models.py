@@ -45,7 +45,7 @@ class RunningModels(msgspec.Struct, frozen=True):
 
 
 class EmbedResponse(msgspec.Struct, frozen=True):
-    """Never sent: no model here makes embeddings for clients."""
+    """Never sent: no model of Caret computes embeddings for clients."""
 
     model: str
     embeddings: list[list[float]]
@@ -96,7 +96,7 @@ class TagsConsumer(OllamaConsumer):
 
 
 class RunningModelsConsumer(OllamaConsumer):
-    """`GET /api/ps`: every model is loaded."""
+    """`GET /api/ps`: the loaded models, which are all models."""
 
     def build_response(self, _body: bytes) -> RunningModels:
         return RunningModels([RunningModel(name, name) for name in self.list_models()])
@@ -132,7 +132,7 @@ class ShowConsumer(OllamaConsumer):
 
 
 class EmbedConsumer(OllamaConsumer):
-    """`POST /api/embed`: refused, as by Ollama for a model that makes no embeddings."""
+    """`POST /api/embed`: rejected, as Ollama does for a model without embeddings."""
 
     methods = (b"POST",)
     max_body_bytes = 1024 * 1024

@@ -1,9 +1,9 @@
 """`POST /v1/completions` in OpenAI's format.
 
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
-fill-in-the-middle prompt of some model family; any other is used unchanged. With `segments`, the
-body is Tabby's, which uses the same path. The response has one choice for each prompt: decoding is
-deterministic, so further choices would repeat it.
+fill-in-the-middle prompt of some model family; any other prompt is used unchanged. With `segments`,
+the body is in Tabby's format, as Tabby uses the same path. The response has one choice for each
+prompt, whatever `n` is: decoding is deterministic, so further choices would be equal.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class CompletionChoice(msgspec.Struct, frozen=True):
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """A response or a stream event. In streams, usage is in a last event of its own, on request."""
+    """A response or a stream event. A stream has its usage in a separate last event, on request."""
 
     id: str
     created: int  # Unix seconds
@@ -67,7 +67,8 @@ class Completion(msgspec.Struct, frozen=True):
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
-    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
+    # Left out if finish_reason is exact.
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class CompletionResponseEncoder:

@@ -1,7 +1,8 @@
-"""The other requests of Tabby's agent: health, settings and events.
+"""Requests of Tabby's agent other than completions: health, settings and events.
 
 After any error the agent checks health, and shows "disconnected" if that fails. Unavailable pools
-therefore cause no error here. The agent treats the version as Tabby's own and rejects newer ones.
+therefore cause no error here. The agent expects the version of a Tabby server and rejects newer
+versions than it knows.
 """
 
 from typing import Final
@@ -67,7 +68,7 @@ class EventBody(msgspec.Struct, frozen=True):
 
 
 class EventAck(msgspec.Struct, frozen=True):
-    """Empty: the agent ignores the response."""
+    """The response to an event. It is empty, because the agent ignores it."""
 
 
 _OUTCOMES: Final = {
@@ -103,6 +104,6 @@ class EventsConsumer(ModelsListConsumer):
         return EventAck()
 
     def _read_select_kind(self) -> str:
-        """Return the kind that the agent also puts into the query string."""
+        """Return `select_kind` from the query string, where the agent writes it, too."""
         query: str = self.scope["query_string"].decode("latin-1")
         return parse_qs(query).get("select_kind", [""])[0]

@@ -1,6 +1,7 @@
-"""Several prompts in one request: completions of their own, one after the other, in one response.
+"""Several prompts in one request: one completion for each of them, in one response.
 
-Each has its own ID, limits, costs and usage record. The first error ends the batch.
+The completions run one after the other. Each has its own ID, limits, costs and usage record. The
+first error ends the batch.
 """
 
 from collections.abc import Sequence
@@ -27,17 +28,17 @@ class BatchEncoder(Protocol):
     """Encodes the response to a batch in one dialect."""
 
     def encode_part(self, part: BatchPart) -> msgspec.Struct:
-        """Return the event of a stream."""
+        """Return the stream event for one part."""
 
     def encode_batch_end(self, parts: Sequence[BatchPart]) -> Sequence[msgspec.Struct]:
         """Return the last events of a stream."""
 
     def encode_batch(self, parts: Sequence[BatchPart]) -> msgspec.Struct:
-        """Return the response that is not streamed."""
+        """Return the whole response, if it is not streamed."""
 
 
 class PartCollector:
-    """The ResponseWriter of one part: it keeps the completion."""
+    """The ResponseWriter of one part: it stores the completion."""
 
     def __init__(self, index: int) -> None:
         self._index = index
@@ -58,8 +59,10 @@ class PartCollector:
 
 
 class BatchResponseWriter:
-    """Writes the parts as they are completed, or all together. All methods may raise
-    ClientDisconnected."""
+    """Writes each part when it is completed, or all parts together at the end.
+
+    All methods may raise ClientDisconnected.
+    """
 
     def __init__(self, http: HttpExchange, encoder: BatchEncoder, *, is_streamed: bool) -> None:
         self._http = http
@@ -80,8 +83,8 @@ class BatchResponseWriter:
             end = b"".join(map(SSE.frame, events)) + SSE.end
             await self._http.send_body_part(end, is_last=True)
             return
-        irregular = (part.trace for part in self._parts if not is_regular(part.trace))
-        headers = build_finish_headers(next(irregular, self._parts[0].trace))
+        irregular_traces = (part.trace for part in self._parts if not is_regular(part.trace))
+        headers = build_finish_headers(next(irregular_traces, self._parts[0].trace))
         await self._http.send_json(encode(self._encoder.encode_batch(self._parts)), headers)
 
     async def write_error(self, error: CompletionError) -> None:

@@ -1,7 +1,7 @@
 """The HTTP completion consumer; each protocol adds its dialect.
 
-The path and the repository decide what the tenant's policy excludes. They come from the body if the
-protocol has fields for them, otherwise from the headers X-Caret-Path and X-Caret-Repository.
+The tenant's policy excludes files by path and repository. Both come from the body if the protocol
+has fields for them, otherwise from the headers X-Caret-Path and X-Caret-Repository.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ class CompletionConsumer(HttpConsumer):
             collector = PartCollector(index)
             try:
                 await self._complete(arrival, lambda *_, part=collector: part)
-            finally:  # a key that ends cancels this task after the error is known
+            finally:  # also runs if the key was revoked, which sets the error and cancels this task
                 if collector.error is not None:
                     await writer.write_error(collector.error)
             if collector.part is None:
@@ -137,7 +137,7 @@ class CompletionConsumer(HttpConsumer):
     def _make_next_arrival(
         self, first: IncomingRequest, draft: UnvalidatedRequest
     ) -> IncomingRequest:
-        """Make the arrival of a later prompt. It begins to wait only now."""
+        """Make the arrival of a later prompt. Its waiting time is counted from now."""
         return replace(
             first,
             draft=_add_location(draft, self.scope),
@@ -148,7 +148,7 @@ class CompletionConsumer(HttpConsumer):
         )
 
     async def _complete(self, arrival: IncomingRequest, make_client: MakeClient) -> None:
-        """Serve the request, or answer it with the completion of an identical one."""
+        """Serve the request, or respond with the completion of an identical request."""
         if arrival.draft.is_warm_up:
             await self._warm_up(arrival, make_client(self, arrival))
             return
@@ -173,15 +173,15 @@ class CompletionConsumer(HttpConsumer):
             return await running.wait()
         except asyncio.CancelledError as cancelled:
             if cancelled.args and isinstance(cancelled.args[0], CompletionError):
-                # The key has ended.
+                # The key or its tenant is no longer active.
                 trace = RequestTrace(arrival=arrival, clock=self._plane.clock)
                 await make_client(self, arrival).write_error(cancelled.args[0], trace)
             raise
 
     async def _warm_up(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
-        """Warm up in the background, and answer at once with no text. Raises BadRequest."""
+        """Warm up in the background, and respond at once without text. Raises BadRequest."""
         receive(arrival)
-        # The stable part of raw prompts and chats is not known.
+        # Raw prompts and chats have no known stable part.
         if not (arrival.draft.is_raw or arrival.draft.messages):
             self._plane.warmup_queue.on_file_opened(self._principal.snapshot.tenant_id, arrival)
         await client.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
@@ -198,7 +198,7 @@ class CompletionConsumer(HttpConsumer):
         The client gets the text so far, and the reason as an error.
         """
         task = asyncio.current_task()
-        assert task is not None, "consumers answer in a task of their own"
+        assert task is not None, "each consumer responds in its own task"
         return self._plane.snapshots.watch_key(
             self._principal.credential.key_id, lambda: task.cancel(self._find_key_error())
         )

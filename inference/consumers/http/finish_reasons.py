@@ -1,8 +1,8 @@
-"""The finish reason in the terms of each protocol (the table is in platform/docs/clients.md).
+"""Translates the finish reason into each protocol's values (table in platform/docs/clients.md).
 
-A completion that was shed, superseded, cancelled, filtered or over budget must not look like the
-model's own answer. Strict clients reject values that their protocol does not define. Each protocol
-therefore gets a defined value, and `caret_finish_reason` beside it names the finish reason.
+A completion that was shed, superseded, cancelled, filtered or over budget must not look as if the
+model had ended it. Strict clients reject values that their protocol does not define. Each protocol
+therefore gets one of its own values, and the field `caret_finish_reason` has the finish reason.
 """
 
 from typing import Final
@@ -14,11 +14,8 @@ from inference.completion.request_trace import RequestTrace
 from inference.consumers.base import Headers
 
 _FINISH_HEADER: Final = b"x-caret-finish-reason"
-_REGULAR: Final = (
-    FinishReason.STOP,
-    FinishReason.LENGTH,
-    None,
-)  # None: a warm-up, which has no completion
+# None is the finish reason of a warm-up, which has no completion.
+_REGULAR: Final = (FinishReason.STOP, FinishReason.LENGTH, None)
 
 
 def build_finish_headers(trace: RequestTrace) -> Headers:
@@ -31,7 +28,7 @@ def build_finish_headers(trace: RequestTrace) -> Headers:
 
 
 def is_regular(trace: RequestTrace) -> bool:
-    """Return whether the protocols' own values name the finish reason exactly."""
+    """Return whether each protocol has a value for exactly this finish reason."""
     return trace.finish_reason in _REGULAR
 
 
@@ -43,12 +40,12 @@ def caret_finish_reason(trace: RequestTrace) -> str | msgspec.UnsetType:
 
 
 def openai_finish_reason(trace: RequestTrace) -> str:
-    """Return OpenAI's value. `content_filter` is its only one for text that was left out."""
-    return _finish_reason_of(trace, otherwise="content_filter")
+    """Return OpenAI's value. Its only value for omitted text is `content_filter`."""
+    return _select_finish_reason(trace, irregular="content_filter")
 
 
 def mistral_finish_reason(trace: RequestTrace) -> str:
-    return _finish_reason_of(trace, otherwise="error")
+    return _select_finish_reason(trace, irregular="error")
 
 
 def ollama_done_reason(trace: RequestTrace) -> str:
@@ -57,13 +54,13 @@ def ollama_done_reason(trace: RequestTrace) -> str:
 
 
 def llama_stop_type(trace: RequestTrace) -> str:
-    """Return llama.cpp's value; `none` is neither an end of text nor a limit."""
+    """Return llama.cpp's value; `none` means neither the end of the text nor a limit."""
     if trace.finish_reason is FinishReason.LENGTH:
         return "limit"
     return "eos" if trace.finish_reason in _REGULAR else "none"
 
 
-def _finish_reason_of(trace: RequestTrace, *, otherwise: str) -> str:
+def _select_finish_reason(trace: RequestTrace, *, irregular: str) -> str:
     if trace.finish_reason is FinishReason.LENGTH:
         return "length"
-    return "stop" if trace.finish_reason in _REGULAR else otherwise
+    return "stop" if trace.finish_reason in _REGULAR else irregular

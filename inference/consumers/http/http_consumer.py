@@ -1,7 +1,7 @@
-"""An HTTP exchange in which the client may leave at any time.
+"""An HTTP exchange in which the client may disconnect at any time.
 
-Channels delivers messages one by one. The response is therefore a task of its own, so that a
-disconnect during the response is noticed and ends it at once.
+Channels delivers messages one by one. The response is therefore a separate task, so that a
+disconnect during the response is noticed and cancels it at once.
 """
 
 import asyncio
@@ -32,36 +32,40 @@ from inference.errors import BadRequest, CompletionError, UnauthenticatedRequest
 from inference.pipeline import DataPlane
 
 log = structlog.get_logger(__name__)
-MAX_RECEIVE_S: Final = 10.0  # for the whole body; slower clients are of no use for typing
+MAX_RECEIVE_S: Final = 10.0  # for the whole body; slower clients cannot complete while typing
 _JSON: Final = b"application/json"
 
 
 class HttpConsumer(DataPlaneConsumer):
-    """Subclasses implement `respond`, `encode_error`, and `authorize` to require a key."""
+    """Base of the HTTP consumers.
 
-    max_body_bytes = 0  # most consumers take no body
+    Subclasses implement `respond` and `encode_error`. If they require an API key, they also
+    implement `authorize`.
+    """
+
+    max_body_bytes = 0  # most consumers accept no body
     methods: tuple[bytes, ...] = ()  # allowed methods; empty: all
 
     def __init__(self) -> None:
         self.request_id = new_request_id()  # in the header X-Request-Id
         self._body = bytearray()
-        self._reading: asyncio.Task[None]  # reads the client's messages until the answer ends
+        self._reading: asyncio.Task[None]  # reads the client's messages until the response ends
         self._responding: asyncio.Task[None] | None = None
-        self._too_late: asyncio.TimerHandle | None = None
+        self._body_timer: asyncio.TimerHandle | None = None
 
     def authorize(self) -> None:
         """Check the headers before the body is read. Raises CompletionError."""
 
     def reserve_body(self, num_bytes: int) -> None:
-        """Called before so many bytes of the body are kept. Raises CompletionError."""
+        """Reserve quota for bytes of the body, before they are kept. Raises CompletionError."""
 
     def release_body(self, num_bytes: int) -> None:
-        """Called when so many bytes are no longer in transit."""
+        """Release reserved quota, when the body has been received or dropped."""
 
     async def respond(self, body: bytes) -> None:
-        """Send the whole response; cancelled when the client leaves.
+        """Send the whole response. The task is cancelled if the client disconnects.
 
-        An error is allowed only while nothing was sent. Raises CompletionError.
+        May raise CompletionError, but only before it has sent anything.
         """
         raise NotImplementedError
 
@@ -82,14 +86,15 @@ class HttpConsumer(DataPlaneConsumer):
         await self.send_response(error.http_status, _JSON, self.encode_error(error), headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
-        """Run until the response is sent or the client leaves."""
+        """Run until the response is sent or the client disconnects."""
         self._reading = asyncio.create_task(super().__call__(scope, receive, send))
-        # If cancelled, it cancels the reading task and waits for it.
+        # If this task is cancelled, gather cancels the reading task and waits for its end.
         await asyncio.gather(self._reading, return_exceptions=True)
 
     def on_connect(self) -> None:
         """Start the body's timeout, and reject unauthorized clients before they send a body."""
-        self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_body_timeout)
+        loop = asyncio.get_running_loop()
+        self._body_timer = loop.call_later(MAX_RECEIVE_S, self._on_body_timeout)
         if self.scope["method"] == "OPTIONS" and self.methods:
             self._start_responding(self._send_options())  # preflights of browsers have no key
         else:
@@ -110,8 +115,8 @@ class HttpConsumer(DataPlaneConsumer):
         raise StopConsumer
 
     async def release(self) -> None:
-        if self._too_late is not None:
-            self._too_late.cancel()
+        if self._body_timer is not None:
+            self._body_timer.cancel()
         self._drop_body()
         if self._responding is not None:
             self._responding.cancel()

@@ -1,15 +1,16 @@
-"""Identical requests at the same time: one completion answers them all.
+"""Identical requests at the same time share one completion.
 
-Some plugins send a request several times at once, to get different suggestions (minuet: three).
-Greedy decoding writes the same text for all of them. Rules:
+Some plugins send a request several times at once, to get different suggestions (minuet: three
+times). Greedy decoding would generate the same text for all of them. Rules:
 
-1. Requests are identical if their API key, protocol, editor and content are. A key has one tenant,
-   policy and set of modes, so whatever allows the first request allows the others.
+1. Requests are identical if they have the same API key, protocol, editor and content. A key has
+   one tenant, policy and set of modes, so if the first request is allowed, the others are, too.
 2. The first request runs. The others wait, and get its ID, text and finish reason. They cost
    nothing and leave no usage record of their own.
-3. If the first one ends without a completion (an error, superseded, shed, its client has left), the
-   others are served without it.
-4. At most MAX_WAITING requests wait for one. More are served, and pay, like any other.
+3. If the first request ends without a completion (after an error, superseded, shed, or because its
+   client disconnected), the others are served themselves.
+4. At most MAX_WAITING requests wait for one request. Further requests are served and charged
+   themselves.
 """
 
 import asyncio
@@ -59,7 +60,7 @@ class RunningRequest:
     _has_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self) -> SharedCompletion | None:
-        """Wait for its end, and return its completion; None: it has none to share."""
+        """Wait for the request's end. Return its completion, or None if it cannot be shared."""
         self.num_waiting += 1
         try:
             await self._has_ended.wait()
@@ -80,13 +81,13 @@ class RunningRequest:
 
 
 class IdenticalRequests:
-    """The running requests of all HTTP clients. One event loop uses it."""
+    """The running requests of all HTTP clients. Used on one event loop only."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, RunningRequest] = {}
 
     def find(self, identity: Hashable) -> RunningRequest | None:
-        """Return the running request to wait for; None: there is none, or too many wait."""
+        """Return the running request to wait for; None if there is none or too many wait for it."""
         running = self._running.get(identity)
         return None if running is None or running.num_waiting >= MAX_WAITING else running
 
@@ -104,7 +105,7 @@ class IdenticalRequests:
 
 
 def identify(principal: Principal, arrival: IncomingRequest) -> Hashable | None:
-    """Return the identity of a request; None: an equal request may get another text."""
+    """Return the identity of a request; None if equal requests may get different texts."""
     draft = arrival.draft
     if not draft.sampling.is_greedy:
         return None
@@ -113,7 +114,7 @@ def identify(principal: Principal, arrival: IncomingRequest) -> Hashable | None:
 
 
 class SharingResponseWriter:
-    """Writes to the client of the request that runs, and keeps the completion for the others."""
+    """Writes to the client of the running request, and stores the completion for the others."""
 
     def __init__(self, client: ResponseWriter, running: RunningRequest) -> None:
         self._client = client

@@ -21,8 +21,8 @@ class Usage(msgspec.Struct, frozen=True):
 class ErrorDetails(msgspec.Struct, frozen=True):
     message: str
     type: str  # invalid_request_error: the client's fault; server_error: ours
-    code: str  # one of platform/docs/protocol.md
-    param: str | None = None  # the field; null: the message names it
+    code: str  # one of the codes in platform/docs/protocol.md
+    param: str | None = None  # the invalid field; null: the message alone describes the error
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class ErrorResponse(msgspec.Struct, frozen=True):
 
 
 def build_usage(*traces: RequestTrace) -> Usage:
-    """Build the usage of a response, the sum of its completions."""
+    """Build the usage of a response: the sum over its completions."""
     prompt_tokens = sum(trace.prompt_tokens for trace in traces)
     generated_tokens = sum(trace.generated_tokens for trace in traces)
     return Usage(

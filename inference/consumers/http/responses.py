@@ -1,7 +1,8 @@
 """Response writers for all dialects: streamed or in one piece.
 
-The JSON is compact: some plugins search the raw body. Streams have no comments, and no event
-without a choice unless requested: some clients take either as the end of the stream.
+The JSON is compact, because some plugins search the raw body. Some clients take a comment, or an
+event without a choice, as the end of the stream. So streams contain no comments, and contain an
+event without a choice only if the client requests it (OpenAI's `include_usage`).
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +26,13 @@ class ResponseEncoder(Protocol):
     """Encodes the response of one request in one dialect."""
 
     def encode_delta(self, text: str, trace: RequestTrace) -> msgspec.Struct:
-        """Return an event of a stream."""
+        """Return the stream event for a piece of text."""
 
     def encode_end(self, trace: RequestTrace) -> Sequence[msgspec.Struct]:
         """Return the last events of a stream."""
 
     def encode_full(self, text: str, trace: RequestTrace) -> msgspec.Struct:
-        """Return the response that is not streamed."""
+        """Return the whole response, if it is not streamed."""
 
 
 class HttpExchange(Protocol):
@@ -120,17 +121,17 @@ class FullResponseWriter:
         """`has_outcome_reports`: other requests will report the outcome."""
         self._http = http
         self._encoder = encoder
-        self._is_judged = has_outcome_reports
+        self._has_outcome_reports = has_outcome_reports
         self._texts: list[str] = []
 
     async def write_delta(self, text: str, _trace: RequestTrace) -> None:
         self._texts.append(text)
 
     async def write_done(self, trace: RequestTrace) -> None:
-        # Withheld text may have been forwarded before the filter decided; no client has seen it
-        # yet.
+        # The pipeline may have written text before the filter withheld it. The client has not
+        # received any of it.
         text = "" if trace.finish_reason is FinishReason.FILTERED else "".join(self._texts)
-        if self._is_judged:
+        if self._has_outcome_reports:
             self._http.on_suggested(trace, text)
         body = encode(self._encoder.encode_full(text, trace))
         await self._http.send_json(body, build_finish_headers(trace))

@@ -1,7 +1,7 @@
-"""Cached tokenized lines of one cache partition, made once while the text stays the same.
+"""Cached tokenized lines of one cache partition, found by the digest of their whole text.
 
-Between two keystrokes, the lines above and below the cursor do not change: one digest finds all of
-them. If one of them has changed, the line cache has the others.
+Between two keystrokes, the lines above and below the cursor usually do not change, so one digest
+finds all of them. If a line has changed, the other lines are still in the line cache.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
 from inference.context.tokenization.ttl_cache import Digest, PartitionKey, compute_digest
 
-_MIN_STEP_TOKENS: Final = 64
+_MIN_BATCH_TOKENS: Final = 64
 
 
 class TokenizedLinesCache:
@@ -24,7 +24,7 @@ class TokenizedLinesCache:
         self._partition = partition
 
     def get_last_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
-        """Return the lines at the text's end that may fit."""
+        """Return the lines at the end of the text that may fit into `max_tokens`."""
 
         def compute() -> TokenizedLines:
             lines = self._writer.tokenizer.split_lines(text)
@@ -35,7 +35,7 @@ class TokenizedLinesCache:
         return self._writer.line_windows.get_or_compute(key, compute, partition=self._partition)
 
     def get_first_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
-        """Return the lines at the text's beginning that may fit."""
+        """Return the lines at the beginning of the text that may fit into `max_tokens`."""
 
         def compute() -> TokenizedLines:
             lines = self._writer.tokenizer.split_lines(text)
@@ -51,35 +51,35 @@ class TokenizedLinesCache:
     def _encode_enough(
         self, lines: Sequence[str], kind: FileType, max_tokens: int, *, step: int
     ) -> list[list[int]]:
-        """Encode the first lines (`step` -1: the last) that fit, and a few more.
+        """Encode the first lines that fit (the last lines if `step` is -1), and a few more.
 
-        Lines are encoded in steps, so that those that do not fit need not be encoded.
+        Lines are encoded in batches, so that most lines that do not fit are not encoded.
         """
         lines_in_order = lines[::step]
         ends = list(accumulate(map(len, lines_in_order), initial=0))
         token_ids: list[list[int]] = []
-        room = max_tokens
-        while room >= 0 and len(token_ids) < len(lines):
+        remaining_tokens = max_tokens
+        while remaining_tokens >= 0 and len(token_ids) < len(lines):
             start = len(token_ids)
-            num_chars = max(room, _MIN_STEP_TOKENS) * self._writer.chars_per_token
+            num_chars = max(remaining_tokens, _MIN_BATCH_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
-            part = lines_in_order[start:end][::step]  # in text order
-            token_ids += self._writer.lines.encode(part, self._partition, kind)[::step]
-            room -= sum(map(len, token_ids[start:]))
+            batch = lines_in_order[start:end][::step]  # in text order
+            token_ids += self._writer.lines.encode(batch, self._partition, kind)[::step]
+            remaining_tokens -= sum(map(len, token_ids[start:]))
         return _take_needed_lines(token_ids, max_tokens, step=step)[::step]
 
 
 def _take_needed_lines(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
-    """Keep one token more than fits. `encoded` starts with the line nearest to the cursor.
+    """Keep `max_tokens` and one more token. `encoded` starts with the line nearest to the cursor.
 
-    That is enough to see that the farthest line does not fit. If a line is truncated, it is longer
-    than any window that reads it.
+    The additional token shows callers that the farthest line does not fit. A line that is truncated
+    here is longer than any window that reads it.
     """
-    spare = sum(map(len, encoded)) - max(0, max_tokens) - 1
+    excess = sum(map(len, encoded)) - max(0, max_tokens) - 1
     needed = list(encoded)
-    while needed and spare >= len(needed[-1]):
-        spare -= len(needed.pop())
-    if needed and spare > 0:
+    while needed and excess >= len(needed[-1]):
+        excess -= len(needed.pop())
+    if needed and excess > 0:
         farthest = needed[-1]
-        needed[-1] = farthest[spare:] if step < 0 else farthest[: len(farthest) - spare]
+        needed[-1] = farthest[excess:] if step < 0 else farthest[: len(farthest) - excess]
     return needed

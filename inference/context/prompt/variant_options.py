@@ -10,10 +10,10 @@ from inference.context.sources.ranking import Ranking
 
 
 def get_shares(variant: Variant) -> TokenShares:
-    usual = TokenShares()
+    default = TokenShares()
     return TokenShares(
-        suffix=usual.suffix if variant.suffix_share is None else variant.suffix_share,
-        files=usual.files if variant.files_share is None else variant.files_share,
+        suffix=default.suffix if variant.suffix_share is None else variant.suffix_share,
+        files=default.files if variant.files_share is None else variant.files_share,
     )
 
 
@@ -22,7 +22,7 @@ def get_ranking(variant: Variant) -> Ranking:
 
 
 def validate_variants(variants: Iterable[Variant]) -> None:
-    """Validate all variants. Messages name the variant. Raises BadSetting."""
+    """Validate all variants. Raises BadSetting with the name of the invalid variant."""
     for variant in variants:
         try:
             _check_variant(variant)

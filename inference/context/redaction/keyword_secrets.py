@@ -1,9 +1,9 @@
 """Secrets assigned to names such as `password`: the rules of detect-secrets, in linear time.
 
 The library's expressions try each name in a word, and backtrack over the rest of the word letter by
-letter: a line that repeats a name takes cubic time (400 ms for 2,000 characters). The text after
-the word does not depend on which name it contains. The first name is therefore enough, without
-backtracking. A test checks that both find the same.
+letter. So a line that repeats a name takes cubic time (400 ms for 2,000 characters). The
+expressions here match only the first name in a word, without backtracking. That is enough, because
+the text after the word is the same for each name. A test checks that both find the same secrets.
 """
 
 import re
@@ -24,16 +24,16 @@ from detect_secrets.util.filetype import FileType
 # Every name in the library's list contains one of these; a test checks this.
 NAME_HINTS: Final = ("key", "pass", "pwd", "secret", "contrase")
 _NAMES: Final = re.compile("|".join(DENYLIST), re.IGNORECASE)
-# Like the library's, with its groups; includes the word before the name.
+# Like the library's expression, with its groups. It also matches the letters before the name.
 _WORD: Final = rf"(?>\w*?({'|'.join(DENYLIST)}))\w*+"
 _WORD_AT_START: Final = rf"(?<!\w){_WORD}"
-# The library's, without its lookaheads for optional text.
+# The library's expression for a secret, without its lookaheads for optional text.
 _QUOTED: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
 _REFERENCE: Final = re.compile(r"(?::=?|[!=]{1,3})\s*+[\w.-]++[\[(][^\v]*[\])]")
 _MAX_REFERENCE_CHARS: Final = 1_000  # of the library
-# In the rules a backtick may both end a secret and be part of one, so every pair is tried. A line
-# with more backticks is split into overlapping slices. A slice with a keyword and more backticks
-# than anybody writes counts as a secret.
+# In the rules a backtick may both end a secret and be part of one, so `re` tries every pair of
+# backticks. So a line with more than _MAX_BACKTICKS is split into overlapping slices. A slice with
+# a keyword and more than _MAX_SLICE_BACKTICKS, which nobody writes, counts as a secret.
 _BACKTICK: Final = "`"
 _MAX_BACKTICKS: Final = 8
 _SLICE_CHARS: Final = 200
@@ -41,7 +41,7 @@ _MAX_SLICE_BACKTICKS: Final = 32
 
 
 def may_contain_keyword(line: str) -> bool:
-    """Return whether a keyword may occur. Takes a tenth of the time of the full search."""
+    """Return whether the line may contain a keyword, in a tenth of the time of the full search."""
     lowered = line.lower()
     return any(hint in lowered for hint in NAME_HINTS)
 
@@ -90,7 +90,7 @@ def _find_spans(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
 def linearize(regex: re.Pattern[str]) -> re.Pattern[str]:
     """Return the library's expression with a linear search for its keywords.
 
-    ValueError means that it has no keywords: the library has changed. Raises ValueError.
+    Raises ValueError if the expression has no keywords, which means that the library has changed.
     """
     if DENYLIST_REGEX_WITH_PREFIX in regex.pattern:
         pattern = regex.pattern.replace(DENYLIST_REGEX_WITH_PREFIX, _WORD)

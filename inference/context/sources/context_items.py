@@ -50,13 +50,13 @@ class ContextItems:
         )
 
     def lay_out(self, *, is_sorted: bool) -> list[SegmentTokens]:
-        """Return the segments, sorted by path for stable positions, or with the best last.
+        """Return the segments, sorted by path for stable positions, or by rank with the best last.
 
-        Segments that all users of a repository have in common come first, so that a user's prompt
-        begins like those of colleagues in the same cache namespace.
+        The repository's name and the pinned files come first. They are the same for all users of
+        the repository, so that users in one cache namespace share the beginning of their prompts.
         """
         if not (self.pinned or self.files or self.snippets or self.repository):
-            return []  # without other items the own file needs no header
+            return []  # without other items, the cursor's file needs no header
         groups = [(SegmentKind.FILES, self.files), (SegmentKind.SNIPPETS, self.snippets)]
         bodies = [
             SegmentTokens(kind, item.token_ids)
@@ -87,7 +87,7 @@ def build_pinned_items(
 def build_file_items(
     request: CompletionRequest, encoder: PromptEncoder, *, ranking: Ranking
 ) -> Iterator[ContextItem]:
-    """Yield the other files, best first. Each is encoded when it is requested."""
+    """Yield the other files, best first. A file is encoded only when the caller requests it."""
     pinned_paths = {file.path for file in request.files if file.is_pinned}
     files = [file for file in request.files if file.path not in pinned_paths]
     for file in rank(files, ranking, request.prefix, encoder.score_file):
@@ -105,9 +105,9 @@ def build_snippet_items(
 
 
 def fit_items(items: Iterable[ContextItem], *, max_tokens: int) -> Iterator[ContextItem]:
-    """Yield the first items that fit, the last one perhaps truncated.
+    """Yield the first items that fit; the last one may be truncated.
 
-    No further items are requested.
+    `items` is read only up to that item.
     """
     for item in items:
         part = item.token_ids[:max_tokens]

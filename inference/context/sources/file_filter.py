@@ -1,8 +1,8 @@
 """Rejects files that are not useful as context: generated, minified, binary and the like. Pure.
 
-They say little about the next line, and use the room of better files. The decision uses the path
-and a quick look at the text. Files that the tenant's policy excludes are removed earlier (see
-`admit`).
+Such files say little about the next line, and take the space of better files. The decision uses the
+path and a few quick checks of the text. Files that the tenant's policy excludes are removed earlier
+(see `admit`).
 """
 
 import re
@@ -71,7 +71,10 @@ def _is_excluded_path(path: str) -> bool:
 
 
 def _is_too_long(text: str) -> bool:
-    """Check the length in characters first: encoding a text only to count its bytes takes long."""
+    """Return whether the text has more than MAX_FILE_BYTES.
+
+    The length in characters is compared first, because encoding a text to count its bytes is slow.
+    """
     if len(text) * 4 <= MAX_FILE_BYTES:
         return False
     return len(text) > MAX_FILE_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_FILE_BYTES

@@ -1,4 +1,4 @@
-"""The port to retrieval: the snippets that are known now. No request waits for more."""
+"""The port to retrieval. It returns the snippets that it already has: no request waits for it."""
 
 from typing import Protocol
 

@@ -1,7 +1,7 @@
 """A cache of tokenized lines, so that a keystroke tokenizes one line instead of all.
 
 TtlCache's rules apply. Secrets are removed from lines before they are tokenized, except from the
-line being typed. Each line is therefore searched for secrets only once.
+line that the user is typing. So each line is searched for secrets only once.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from inference.context.redaction.redact import redact_lines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.context.tokenization.ttl_cache import PartitionKey, TtlCache, compute_digest
 
-# for all lines together; about 40 bytes each
+# For all lines together; a token takes about 40 bytes.
 MAX_TOKENS: Final = 4_000_000
 _LINE_TOKENS: Final = 4  # overhead of a line, in tokens
 
@@ -34,14 +34,16 @@ class LineCache:
     def encode(
         self, lines: Sequence[str], partition: PartitionKey, kind: FileType
     ) -> list[list[int]]:
-        """Return the tokens of each line without its secrets. Tokenizer.lines makes `lines`."""
-        # Part of the key for redaction: the same line may have other secrets in another type of
-        # file.
+        """Return the tokens of each line without its secrets.
+
+        `lines` come from `Tokenizer.split_lines`.
+        """
+        # The file type is part of the key: the same line may have other secrets in another type.
         person = kind.name[:16].encode()
 
         def compute(missing_indexes: list[int]) -> list[list[int]]:
             return self._tokenizer.encode_lines(
-                redact_lines([lines[n] for n in missing_indexes], kind)
+                redact_lines([lines[index] for index in missing_indexes], kind)
             )
 
         keys = [compute_digest(line, partition, person) for line in lines]

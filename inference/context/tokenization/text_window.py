@@ -1,18 +1,18 @@
 """Windows: the part of a long text that goes into a prompt.
 
-A window that slides with the cursor would begin at another line after each keystroke, and the
-prefix cache would never hit. A window therefore begins at an anchor: a line chosen by its own
-content. It stays the same while the text around the cursor changes, without any stored state.
+If the window moved with the cursor, it would begin at another character after each keystroke, and
+the prefix cache would never hit. So a window begins at an anchor: a line chosen by its own content.
+The anchor stays the same while the text around the cursor changes, without any stored state.
 """
 
 import zlib
 from collections.abc import Sequence
 from typing import Final
 
-# About one line in this many is an anchor, so about this many lines are lost at most.
+# About one line in this many is an anchor. So a window skips about this many lines at most.
 ANCHOR_EVERY: Final = 16
-# Never lose more than this share of the window.
-MAX_GIVEN_UP: Final = 1 / 3
+# A window never skips more than this share of its text to begin at an anchor.
+MAX_SKIPPED_SHARE: Final = 1 / 3
 
 
 def tail(text: str, *, max_chars: int) -> str:
@@ -20,7 +20,7 @@ def tail(text: str, *, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     start = text.find("\n", len(text) - max_chars) + 1
-    if start in (0, len(text)):  # one very long line, perhaps just finished
+    if start in (0, len(text)):  # the end is one very long line, perhaps with its line break
         return text[len(text) - max_chars :]
     return text[_first_anchor(text, start) :]
 
@@ -56,7 +56,7 @@ def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
 def last_stable_lines(text: str, *, num_lines: int) -> str:
     """Return `num_lines` lines that end at an anchor near the end of the text.
 
-    They change only occasionally, not with every keystroke or line.
+    The result changes only occasionally, not with every keystroke or every new line.
     """
     lines = text.splitlines()[:-1][-num_lines - ANCHOR_EVERY :]
     end = last_anchor(lines, max(0, len(lines) - ANCHOR_EVERY), len(lines))
@@ -66,7 +66,7 @@ def last_stable_lines(text: str, *, num_lines: int) -> str:
 def _first_anchor(text: str, start: int) -> int:
     """Return the first anchor at or after `start`, or `start` if none is near."""
     position = start
-    last = start + int((len(text) - start) * MAX_GIVEN_UP)
+    last = start + int((len(text) - start) * MAX_SKIPPED_SHARE)
     while (end := text.find("\n", position, last)) >= 0:
         if is_anchor(text[position:end]):
             return position

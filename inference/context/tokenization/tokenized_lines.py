@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 
-from inference.context.tokenization.text_window import ANCHOR_EVERY, MAX_GIVEN_UP, is_anchor
+from inference.context.tokenization.text_window import ANCHOR_EVERY, MAX_SKIPPED_SHARE, is_anchor
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class TokenizedLines:
     def _find_first_anchor(self, first: int, num_current: int) -> int:
         """Return the first anchor from `first` on; `first` if too much would be lost."""
         start = self.starts[first]
-        spare = int(MAX_GIVEN_UP * (len(self.token_ids) - start + num_current))
+        spare = int(MAX_SKIPPED_SHARE * (len(self.token_ids) - start + num_current))
         end = bisect_right(self.starts, start + spare) - 1
         index = bisect_left(self.anchors, first)
         next_anchor = self.anchors[index : index + 1]

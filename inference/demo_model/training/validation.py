@@ -22,7 +22,7 @@ from inference.demo_model.training.batches import (
 ROWS_AT_ONCE = 8
 ROW_TOKENS = 512
 NUM_PLAIN_ROWS = 96
-NUM_ANSWER_ROWS = 48  # for each layout, and for echoes
+NUM_ANSWER_ROWS = 48  # for each layout; as many rows of echoes (shuffled tokens that occur twice)
 
 
 class ValidationSet:
@@ -84,8 +84,11 @@ def as_tensors(rows: Sequence[TrainingRow]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_answer_weights(row: TrainingRow) -> TrainingRow:
-    """Keep only the weights of the answer, without the hint after the prefix and the given
-    text."""
+    """Keep only the weights of the answer's tokens.
+
+    The weights of the other text become 0. In PSM order, the answer's first token is also a target
+    directly after the prefix, as a hint for training; this target does not count either.
+    """
     weights = [1.0 if weight >= ANSWER_WEIGHT else 0.0 for weight in row.weights]
     for index in range(len(weights) - 1):
         if row.labels[index] != row.inputs[index + 1]:

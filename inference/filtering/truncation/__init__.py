@@ -1,1 +1,1 @@
-"""Decides on the end of a completion by lines, blocks, repetitions and unmatched brackets."""
+"""Decides where a completion ends, by lines, blocks, repetitions and unmatched brackets."""

@@ -2,43 +2,45 @@
 
 from typing import Final
 
-_UNIT_CHARS: Final = range(3, 33)
-_MIN_ROUNDS: Final = 5
+_UNIT_CHARS: Final = range(3, 33)  # lengths of the text that is repeated
+_MIN_REPETITIONS: Final = 5
 _MIN_CHARS: Final = 40  # of all repetitions: `None, None, None, None, None` is ordinary code
 _MAX_LINES: Final = 4
 
 
 def is_repeating(line: str) -> bool:
     """Return whether the line ends with repetitions of a text that contains letters."""
-    return len(line) >= _MIN_CHARS and any(_ends_with_rounds(line, size) for size in _UNIT_CHARS)
+    return len(line) >= _MIN_CHARS and any(
+        _ends_with_repetitions(line, size) for size in _UNIT_CHARS
+    )
 
 
-def _ends_with_rounds(line: str, size: int) -> bool:
+def _ends_with_repetitions(line: str, size: int) -> bool:
     unit = line[-size:]
     if line[-2 * size : -size] != unit or not any(map(str.isalpha, unit)):
         return False
-    num_rounds = max(_MIN_ROUNDS, -(-_MIN_CHARS // size))
-    return line.endswith(unit * num_rounds)
+    num_repetitions = max(_MIN_REPETITIONS, -(-_MIN_CHARS // size))
+    return line.endswith(unit * num_repetitions)
 
 
 class RecentLines:
     """The latest lines of a completion, with their indentation and without blank ones.
 
-    Indentation counts: blocks that end one after another have equal closing lines.
+    The indentation distinguishes the closing lines of nested blocks, which are equal otherwise.
     """
 
     def __init__(self) -> None:
-        self._last: list[str] = []  # twice the longest repeated sequence
-        self._third_repetitions: frozenset[str] = (
-            frozenset()
-        )  # lines that would start a third repetition
+        self._lines: list[str] = []  # twice as many as the longest repeated sequence
+        # Lines that would start the third occurrence of a sequence.
+        self._third_repetitions: frozenset[str] = frozenset()
 
     def add(self, line: str) -> None:
-        self._last = [*self._last[1 - 2 * _MAX_LINES :], line]
+        self._lines = [*self._lines[1 - 2 * _MAX_LINES :], line]
         self._third_repetitions = frozenset(
-            self._last[-size]
+            self._lines[-size]
             for size in range(1, _MAX_LINES + 1)
-            if len(self._last) >= 2 * size and self._last[-size:] == self._last[-2 * size : -size]
+            if len(self._lines) >= 2 * size
+            and self._lines[-size:] == self._lines[-2 * size : -size]
         )
 
     def is_repetition(self, line: str) -> bool:
@@ -49,7 +51,7 @@ class RecentLines:
 
 
 class SuffixOverlap:
-    """Finds the longest beginning of a text that a growing text ends with (Knuth-Morris-Pratt)."""
+    """Finds the longest beginning of `text` with which a growing text ends (Knuth-Morris-Pratt)."""
 
     def __init__(self, text: str) -> None:
         self._text = text

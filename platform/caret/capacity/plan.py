@@ -43,7 +43,7 @@ class CapacityLoad:
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
     figures: CapacityInputs
-    num_gpus: int  # the fleet of tables and cost: as given, or for the sustained load
+    num_gpus: int  # the fleet of tables and cost: the given one, or enough for the sustained load
     cold_ms: float
     warm_ms: float
     sustained: CapacityLoad
@@ -80,7 +80,7 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
             at_hit_rate(figures, rate, num_gpus)
             for rate in sorted({*TABLE_HIT_RATES, figures.hit_rate})
         ),
-        min_hit_rate=_min_hit_rate(figures, num_gpus),
+        min_hit_rate=_find_min_hit_rate(figures, num_gpus),
         dollars_per_hour=num_gpus * figures.dollars_per_gpu_hour,
         dollars_per_1000_accepted=dollars_per_1000_accepted(
             num_gpus=num_gpus,
@@ -137,17 +137,19 @@ def _count_stable_gpus(busy: float) -> int:
     return int(busy) + 1
 
 
-def _min_hit_rate(figures: CapacityInputs, num_gpus: int) -> float | None:
-    def suffices(hit_rate: float) -> bool:
+def _find_min_hit_rate(figures: CapacityInputs, num_gpus: int) -> float | None:
+    """Return the lowest hit rate that keeps the sustained p99 within the target, or None."""
+
+    def meets_target(hit_rate: float) -> bool:
         latency = _first_token(figures, hit_rate, figures.requests_per_s, num_gpus)
         return latency is not None and latency.p99_ms <= figures.target_ms
 
-    if not suffices(1.0):
+    if not meets_target(1.0):
         return None
     low, high = 0.0, 1.0
-    if suffices(low):
+    if meets_target(low):
         return low
     for _ in range(30):
         middle = (low + high) / 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
+        low, high = (low, middle) if meets_target(middle) else (middle, high)
     return high

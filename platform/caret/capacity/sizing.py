@@ -16,7 +16,7 @@ def num_in_flight(requests_per_s: float, seconds: float) -> float:
 
 
 def busy_gpus(figures: CapacityInputs, *, hit_rate: float, requests_per_s: float) -> float:
-    """Return how many GPUs would be busy all the time; fewer cannot serve the load."""
+    """Return the mean number of GPUs that are busy; a smaller fleet cannot serve the load."""
     prefill_s = (1 - hit_rate) * figures.context_tokens / figures.prefill_tokens_per_s
     decode_s = figures.output_tokens / figures.decode_tokens_per_s
     return requests_per_s * (prefill_s + decode_s)
@@ -27,7 +27,7 @@ def gpus_at_utilisation(busy: float, utilisation: float) -> int:
 
     Raises InvalidInput beyond MAX_GPUS.
     """
-    # Slightly less, so that a rounding error never adds a GPU.
+    # Subtract a little, so that a rounding error never adds a GPU.
     needed = max(1.0, busy / utilisation - 1e-9)
     if needed > MAX_GPUS:
         raise InvalidInput(
@@ -37,9 +37,12 @@ def gpus_at_utilisation(busy: float, utilisation: float) -> int:
 
 
 def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | None:
-    """Return the smallest number whose p99 first token is within the target; None: no number is."""
+    """Return the smallest number of GPUs that keeps the p99 first token within the target.
 
-    def suffice(num_gpus: int) -> bool:
+    Return None if no number of GPUs does.
+    """
+
+    def meets_target(num_gpus: int) -> bool:
         try:
             latency = estimate_first_token(
                 figures,
@@ -52,20 +55,20 @@ def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | 
         return latency.p99_ms <= figures.target_ms
 
     low, high = 0, 1
-    while not suffice(high):
+    while not meets_target(high):
         if high == MAX_GPUS:
             return None
         low, high = high, min(2 * high, MAX_GPUS)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if suffice(middle) else (middle, high)
+        low, high = (low, middle) if meets_target(middle) else (middle, high)
     return high
 
 
 def dollars_per_1000_accepted(
     *, num_gpus: int, dollars_per_gpu_hour: float, output_tokens_per_s: float, acceptance: float
 ) -> float | None:
-    """Return the cost of 1,000 accepted tokens; None if none is accepted."""
+    """Return the cost of 1,000 accepted tokens; None if no tokens are accepted."""
     accepted_per_hour = output_tokens_per_s * _SECONDS_PER_HOUR * acceptance
     if accepted_per_hour == 0:
         return None

@@ -20,7 +20,7 @@ def print_plan(plan: CapacityPlan, console: Console) -> None:
             _build_input_table(plan.figures),
             "",
             _build_load_table(plan),
-            _hit_rates(plan),
+            _build_hit_rate_table(plan),
             _write_summary(plan),
         )
     )
@@ -58,24 +58,25 @@ def _build_load_table(plan: CapacityPlan) -> Table:
     loads = (plan.sustained, plan.burst)
     table.add_row("requests/s", *(f"{load.requests_per_s:,.5g}" for load in loads))
     table.add_row(
-        f"requests in flight, {_format_gpus(plan.num_gpus)}", *(_in_flight(load) for load in loads)
+        f"requests in flight, {_format_gpus(plan.num_gpus)}",
+        *(_format_num_in_flight(load) for load in loads),
     )
     table.add_row("GPUs busy all the time", *(f"{load.busy_gpus:,.1f}" for load in loads))
     utilisation = f"GPUs at a utilisation of {plan.figures.utilisation:.0%}"
     table.add_row(utilisation, *(Text(f"{load.gpus:,}", style="bold") for load in loads))
     target = f"GPUs for a p99 of {plan.figures.target_ms:g} ms"
-    table.add_row(target, *(_for_target(load) for load in loads))
+    table.add_row(target, *(_format_gpus_for_target(load) for load in loads))
     return table
 
 
-def _hit_rates(plan: CapacityPlan) -> Table:
+def _build_hit_rate_table(plan: CapacityPlan) -> Table:
     table = _make_table(f"First token over the hit rate, {_format_gpus(plan.num_gpus)} (ms)")
     table.add_column("cached", justify="right")
     for name in ("p50", "p95", "p99", "peak p99", "GPUs needed"):
         table.add_column(name, justify="right")
-    for at in plan.hit_rates:
-        style = "bold" if at.hit_rate == plan.figures.hit_rate else ""
-        table.add_row(*_build_row(at, plan.figures.target_ms), style=style)
+    for row in plan.hit_rates:
+        style = "bold" if row.hit_rate == plan.figures.hit_rate else ""
+        table.add_row(*_build_row(row, plan.figures.target_ms), style=style)
     return table
 
 
@@ -128,17 +129,15 @@ _QUEUES = {
 def _describe_cliff(plan: CapacityPlan) -> str:
     target = f"{plan.figures.target_ms:g} ms"
     if plan.min_hit_rate is None:
-        return (
-            f"At no hit rate does the p99 stay within {target} with {_format_gpus(plan.num_gpus)}."
-        )
-    return f"The cliff: below {plan.min_hit_rate:.1%} cached the p99 passes {target}."
+        return f"With {_format_gpus(plan.num_gpus)}, the p99 exceeds {target} at every hit rate."
+    return f"The cliff: with less than {plan.min_hit_rate:.1%} cached, the p99 exceeds {target}."
 
 
-def _in_flight(load: CapacityLoad) -> str:
+def _format_num_in_flight(load: CapacityLoad) -> str:
     return "overloaded" if load.num_in_flight is None else f"{load.num_in_flight:,.0f}"
 
 
-def _for_target(load: CapacityLoad) -> str:
+def _format_gpus_for_target(load: CapacityLoad) -> str:
     return "no number" if load.gpus_for_target is None else f"{load.gpus_for_target:,}"
 
 

@@ -1,8 +1,8 @@
 """First-token latency over hit rates: a few cold prompts raise the p99 steeply (the cliff).
 
-A warm request prefills `warm_tokens`, a cold one its whole context. The share of cold requests
-follows from the hit rate. A GPU prefills one prompt at a time and decodes in parallel: time for
-decoding slows down each prefill.
+A warm request prefills `warm_tokens`, a cold request its whole context. The share of cold requests
+follows from the hit rate. A GPU prefills one prompt at a time. It decodes in parallel, which slows
+down each prefill.
 """
 
 from dataclasses import dataclass
@@ -35,10 +35,11 @@ def estimate_first_token(
 
     Raises QueueUnstable.
     """
-    decoding = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
-    if decoding >= 1:
+    decode_share = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
+    if decode_share >= 1:
         raise QueueUnstable
-    service = _compute_prefill(figures, hit_rate, tokens_per_s=_time_left(figures, decoding))
+    tokens_per_s = figures.prefill_tokens_per_s * (1 - decode_share)
+    service = _compute_prefill(figures, hit_rate, tokens_per_s=tokens_per_s)
     if figures.queue is Queue.PINNED:
         wait = compute_wait(requests_per_s / num_gpus, service, num_servers=1)
     else:
@@ -51,16 +52,12 @@ def estimate_first_token(
     return FirstTokenLatency(mean_ms, p50_ms, p95_ms, p99_ms)
 
 
-def _time_left(figures: CapacityInputs, decoding: float) -> float:
-    return figures.prefill_tokens_per_s * (1 - decoding)
-
-
 def _compute_prefill(
     figures: CapacityInputs, hit_rate: float, *, tokens_per_s: float
 ) -> ServiceTime:
     """Return the prefill times of warm and cold requests.
 
-    If the hit rate is higher than with all requests warm, warm requests prefill less than
+    At hit rates above the one at which all requests are warm, requests prefill less than
     `warm_tokens`.
     """
     cold, missing_tokens = figures.context_tokens, (1 - hit_rate) * figures.context_tokens

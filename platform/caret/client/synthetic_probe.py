@@ -1,8 +1,9 @@
 """`manage.py probe`: a synthetic user that types all day, to detect problems early.
 
-In each interval it types a few characters of a line of its own. Each request supersedes the
-previous one, and the probe waits for the last one's response. It serves its results as metrics on
-its own port. It uses only what an editor has: the URL and a key.
+In each interval, it types a few characters into a unique file and requests a completion after each
+of them. Each request supersedes the previous one, and the probe waits for the response to the last
+one. Like an editor, it needs only the gateway's URL and an API key. It serves its results as
+metrics on its own port.
 """
 
 import asyncio
@@ -16,12 +17,12 @@ from caret.client.websocket_client import CompletionStream, GatewayRefused, open
 from caret.foundation.environment import env_int, env_secret, env_text
 from caret.foundation.log_config import configure_logging
 
-_HEAD: Final = "def total(prices: list[int]) -> int:\n    "
-_TYPED: Final = ("r", "re", "ret", "return ")
+_FUNCTION_HEAD: Final = "def total(prices: list[int]) -> int:\n    "
+_LINE_STATES: Final = ("r", "re", "ret", "return ")  # the current line after each keystroke
 KEYSTROKE_S: Final = 0.08
 MAX_WAIT_S: Final = 5.0
-# Buckets around the target of 100 ms for inline completions.
-_BOUNDS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
+# Finest around the target of 100 ms for inline completions.
+_BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,13 @@ class SyntheticProbe:
         self._probes = Counter(
             "caret_probe_requests", "Probe requests.", ["result", "code"], registry=self.registry
         )
-        self._first = Histogram(
+        self._first_token = Histogram(
             "caret_probe_first_token_seconds",
             "Time from the last keystroke to the first text, measured by the client.",
-            buckets=_BOUNDS_S,
+            buckets=_BUCKETS_S,
             registry=self.registry,
         )
-        self._last = Gauge(
+        self._last_success = Gauge(
             "caret_probe_successes",
             "1 if the last request got a response, even an empty one.",
             registry=self.registry,
@@ -53,9 +54,9 @@ class SyntheticProbe:
 
     def record(self, probe_result: ProbeResult) -> None:
         self._probes.labels(probe_result.result, probe_result.code).inc()
-        self._last.set(probe_result.result in ("text", "nothing"))
+        self._last_success.set(probe_result.result in ("text", "nothing"))
         if probe_result.first_s is not None:
-            self._first.observe(probe_result.first_s)
+            self._first_token.observe(probe_result.first_s)
 
 
 def main(_argv: list[str]) -> int:
@@ -65,29 +66,29 @@ def main(_argv: list[str]) -> int:
     """
     url = env_text("CARET_GATEWAY_URL", "http://127.0.0.1:8401")
     key = env_secret("CARET_API_KEY")
-    every_s = env_int("CARET_PROBE_INTERVAL_S", 10, low=1, high=3_600)
+    interval_s = env_int("CARET_PROBE_INTERVAL_S", 10, low=1, high=3_600)
     host = env_text("CARET_PROBE_HOST", "127.0.0.1")
     port = env_int("CARET_PROBE_PORT", 8405, low=1, high=65_535)
     configure_logging("probe")
     probe = SyntheticProbe()
     start_http_server(port, addr=host, registry=probe.registry)
-    asyncio.run(_run_probe(probe, url, key, every_s))
+    asyncio.run(_run_probes(probe, url, key, interval_s))
     return 0
 
 
-async def _run_probe(probe: SyntheticProbe, url: str, key: str, every_s: float) -> None:
+async def _run_probes(probe: SyntheticProbe, url: str, key: str, interval_s: float) -> None:
     number = 0
     while True:
         began_s = time.monotonic()
         probe.record(await run_probe(url, key, number=number))
         number += 1
-        await asyncio.sleep(max(0.0, every_s - (time.monotonic() - began_s)))
+        await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
 
 
 async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
-    """Probe once, with a new connection, because connecting is probed, too.
+    """Probe once, over a new connection, so that connecting is tested, too.
 
-    `number` makes each text unique, so that no cache serves it.
+    `number` makes the text unique, so that no cache serves the completion.
     """
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:
@@ -102,20 +103,20 @@ async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
 
 async def _type_file(stream: CompletionStream, number: int) -> ProbeResult:
     path = f"probe/{number}.py"
-    for turn, typed_text in enumerate(_TYPED):
-        if turn:
+    for index, line in enumerate(_LINE_STATES):
+        if index:
             await asyncio.sleep(KEYSTROKE_S)
-        frame = {"type": "complete", "id": f"{number}-{turn}", "mode": "inline", "path": path}
+        frame = {"type": "complete", "id": f"{number}-{index}", "mode": "inline", "path": path}
         frame |= {
             "language": "python",
-            "prefix": f"# {number}\n{_HEAD}{typed_text}",
+            "prefix": f"# {number}\n{_FUNCTION_HEAD}{line}",
             "suffix": "\n",
         }
         await stream.send(frame)
-    return await _await_answer(stream, str(frame["id"]), typed_s=time.monotonic())
+    return await _await_response(stream, str(frame["id"]), typed_s=time.monotonic())
 
 
-async def _await_answer(
+async def _await_response(
     stream: CompletionStream, identifier: str, *, typed_s: float
 ) -> ProbeResult:
     first_s: float | None = None

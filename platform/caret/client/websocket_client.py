@@ -54,7 +54,7 @@ class CompletionStream:
         await self.send({"type": "complete", **frame})
         while True:
             received_frame = await self.receive()
-            # An empty ID: the gateway could not read the ID of the frame.
+            # An empty ID means that the gateway could not read the ID of our frame.
             if received_frame.get("id") not in (frame["id"], ""):
                 continue
             if received_frame["type"] == "error":

@@ -9,14 +9,17 @@ import structlog
 
 from caret.foundation.log_config import describe
 
-_AFTER_DEFECT_S: Final = 1.0
+_RESTART_DELAY_S: Final = 1.0
 Run = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator[None]:
-    """Run named tasks until the block ends, then cancel them and wait for their end."""
+    """Run `work`, pairs of a name and a function, in tasks until the block ends.
+
+    Then cancel the tasks and wait for their end.
+    """
     tasks = [asyncio.create_task(_keep_running(name, run)) for name, run in work]
     try:
         yield
@@ -27,7 +30,7 @@ async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator
 
 
 async def _keep_running(name: str, run: Run) -> None:
-    """Run a task; log an unexpected error and run it again.
+    """Run a task. After an unexpected error, log the error and run the task again.
 
     Otherwise one defect would silently stop revocations or usage records.
     """
@@ -36,4 +39,4 @@ async def _keep_running(name: str, run: Run) -> None:
             await run()
         except Exception as defect:  # noqa: BLE001  # the outermost frame of a background task
             log.error("background.internal_error", task=name, **describe(defect))
-            await asyncio.sleep(_AFTER_DEFECT_S)
+            await asyncio.sleep(_RESTART_DELAY_S)

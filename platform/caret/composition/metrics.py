@@ -40,6 +40,7 @@ class MetricSources(NamedTuple):
 async def serve_metrics(
     config: DataPlaneConfig, plane: DataPlane, metrics: CompletionMetrics, sources: MetricSources
 ) -> AsyncIterator[None]:
+    """Serve the metrics page until the block ends; do nothing if no port is set."""
     if not config.metrics_port:
         yield
         return
@@ -76,6 +77,6 @@ async def serve_metrics(
         port=config.metrics_port,
         extra_pages={"/slow": sources.slowest.encode},
     )
-    watching = partial(engines.run, every_s=config.engine_metrics_interval_s)
-    async with run_background_tasks((("lag", lag.run), ("engines", watching))), page:
+    poll_engines = partial(engines.run, every_s=config.engine_metrics_interval_s)
+    async with run_background_tasks((("lag", lag.run), ("engines", poll_engines))), page:
         yield

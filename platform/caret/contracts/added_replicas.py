@@ -8,7 +8,8 @@ The control plane writes them to Redis, and gateways follow the changes:
     caret:added-replicas:log       list     encoded ReplicaChange, newest first, of bounded length
 
 Prompts are sent to added replicas. So the gateway's own catalogue decides on which hosts replicas
-may be added. A missing version means that Redis has lost its data: gateways keep what they have.
+may be added. A missing version means that Redis has lost its data: gateways keep the replicas that
+they know.
 """
 
 from typing import Final
@@ -19,8 +20,8 @@ ADDITIONS: Final = "caret:added-replicas"
 ADDITIONS_VERSION: Final = "caret:added-replicas:version"
 ADDITIONS_CHANGED: Final = "caret:added-replicas:changed"
 ADDITIONS_LOG: Final = "caret:added-replicas:log"
-# Besides `ngram` and `draft` there is suffix decoding. It needs an engine setting that only the
-# catalogue can guarantee.
+# Suffix decoding is not allowed here: it needs an engine setting that only the catalogue can
+# guarantee.
 SPECULATION: Final = ("ngram", "draft")
 
 
@@ -34,7 +35,7 @@ class ReplicaChange(msgspec.Struct, frozen=True):
     pool: str
     url: str  # http(s)://host:port
     is_added: bool  # False: the replica was removed again
-    operator: str  # their handle
+    operator: str  # the operator's handle
     reason: str
     at_ms: int  # Unix milliseconds
     kv_events: str | None = None  # tcp://host:port; None: the replica does not publish KV events

@@ -1,7 +1,7 @@
 """API keys: their format, and the digest by which a gateway recognises a key.
 
     cpk_live_Ab3dE6gH<43 base62 characters><6 base62 characters of CRC32>
-    |   |    |       |                     detects typing errors before any lookup
+    |   |    |       |                     checksum that detects typing errors before any lookup
     |   |    |       256 random bits, shown once
     |   |    lookup ID: names the key in logs and in the console
     |   kind
@@ -52,14 +52,14 @@ class ParsedKey(msgspec.Struct, frozen=True):
 
 
 class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A key's text as a gateway knows it.
+    """One text of an API key in a snapshot: its digest and its restrictions.
 
     A revoked credential stays in the snapshot for a while, so that the gateway can say why it
     rejects the key. During a rotation a key has two credentials with the same key ID and lookup ID
     but different digests, until the old text expires.
 
-    Fields with a default were added later. They are left out when they hold their default. So an
-    older gateway can read all keys except those that it could not check correctly.
+    Fields with a default were added later, and are not encoded when they have their default. So an
+    older gateway can decode every credential except one with a restriction that it does not know.
     """
 
     key_id: KeyId
@@ -97,14 +97,14 @@ def parse_key(text: str) -> ParsedKey | None:
 
 
 def digest_key(pepper: bytes, key: ParsedKey) -> bytes:
-    keyed = _make_hmac(pepper).copy()
-    keyed.update(key.text.encode())
-    return keyed.digest()
+    digest = _make_hmac(pepper).copy()
+    digest.update(key.text.encode())
+    return digest.digest()
 
 
 @lru_cache(maxsize=8)
 def _make_hmac(pepper: bytes) -> hmac.HMAC:
-    """Return a keyed HMAC to copy: looking up SHA-256 takes longer than computing it."""
+    """Return an HMAC for callers to copy: creating one takes longer than computing the digest."""
     return hmac.new(pepper, digestmod=hashlib.sha256)
 
 

@@ -1,10 +1,10 @@
-"""Captured content of completions on its way to storage, for users who have consented.
+"""Captured content of completions, sent from gateways to the worker for users who have consented.
 
     caret:content   stream  field `sealed`: a ContentBatch (caret.contracts.sealed_message)
 
 Gateways send content only if the snapshot says that the tenant allows it and the user has consented
 (`Credential.keeps_content`). The worker checks the consent receipts again before it stores
-anything. Content that is lost on the way is not sent again.
+anything. Gateways do not resend content that is lost before it reaches the worker.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry is deleted after at most tw
 MAX_QUEUED: Final = 1_000  # batches; the oldest are dropped first
 MAX_BATCH_CHARS: Final = 200_000  # in a batch, unless its only item is longer
 
-# Limits for one captured request. Text nearest to the cursor, or the latest chat turns, are kept.
+# Limits for one captured request: the text nearest to the cursor and the latest chat turns remain.
 MAX_PREFIX_CHARS: Final = 16_000
 MAX_SUFFIX_CHARS: Final = 8_000
 MAX_CHAT_CHARS: Final = 24_000

@@ -26,16 +26,16 @@ _DOTTED_AND_DOTLESS_I: Final = str.maketrans("\u0130\u0131", "ii")
 def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     """Return whether a glob for this repository, or for all ("*"), matches the path.
 
-    `**/` also matches no folder: `**/.env` excludes `.env` at the root, as administrators expect. A
-    `*` matches slashes as well. So each slash is doubled, and the two around `**` become a single
-    one: `/*/` then matches any folders in between, or none.
+    `**/` matches any number of folders, also none: `**/.env` excludes `.env` at the root, as
+    administrators expect. For that, each slash in paths and globs is doubled, and `//**//` in a
+    glob becomes `/*/`. As `*` also matches slashes, `/*/` matches `//` and `//any//folders//`.
     """
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)
     if not names:
         return False
-    spellings = _list_spellings(_doubled_path(path))
-    text = _searched_path(spellings[0])
+    spellings = _list_spellings(_normalize_path(path))
+    text = _fold_for_literals(spellings[0])
     return any(
         literal in text and any(map(matches, spellings))
         for name in names
@@ -45,7 +45,7 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
 
 def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list[tuple[str, str]]:
     """Return the repository name ("*" for all) and the glob of each rule that excludes the path."""
-    spellings = _list_spellings(_doubled_path(path))
+    spellings = _list_spellings(_normalize_path(path))
     return [
         (name, glob)
         for name in exclusion_names(exclusion, repository)
@@ -83,10 +83,10 @@ def _compile_globs(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
     Cached for each policy and repository, because every file of every request is checked. Most
     paths lack the literal text and need no regular expression.
     """
-    return tuple(_compiled_one(_double_slashes(glob)) for glob in globs)
+    return tuple(_compile_glob(_double_slashes(glob)) for glob in globs)
 
 
-def _compiled_one(glob: str) -> tuple[str, _Match]:
+def _compile_glob(glob: str) -> tuple[str, _Match]:
     expression = "|".join(map(translate, _list_spellings(glob)))
     return _longest_literal(glob), re.compile(expression, re.IGNORECASE).match
 
@@ -102,12 +102,13 @@ def _fold_case(text: str) -> str:
     return normalize("NFC", normalize("NFD", text).casefold())
 
 
-def _searched_path(path: str) -> str:
-    """Return the path in the form that contains the literal of each glob that matches it."""
+def _fold_for_literals(path: str) -> str:
+    """Fold the path so that it contains the literal text of each glob that matches it."""
     return path.translate(_DOTTED_AND_DOTLESS_I).casefold()
 
 
-def _doubled_path(path: str) -> str:
+def _normalize_path(path: str) -> str:
+    """Resolve `.` and `..`, and double each slash."""
     parts: list[str] = []
     for part in path.replace("\\", "/").split("/"):
         if part == "..":

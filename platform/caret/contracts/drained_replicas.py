@@ -8,7 +8,7 @@ The control plane writes them to Redis, and gateways follow the changes:
     caret:drained-replicas:log       list     encoded DrainChange, newest first, of bounded length
 
 Gateways read only the names, so an older gateway obeys a newer control plane. A missing version
-means that Redis has lost its data: gateways keep what they have.
+means that Redis has lost its data: gateways go on draining the same replicas.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ class DrainChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: int  # of this struct: 1
     replica: str  # host:port
     is_drained: bool  # False: the replica is in use again
-    operator: str  # their handle
+    operator: str  # the operator's handle
     reason: str
     at_ms: int  # Unix milliseconds
 

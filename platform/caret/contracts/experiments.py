@@ -30,7 +30,8 @@ MAX_SHARES: Final = 0.65
 class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     weight: int = 1  # share of the users, relative to the other variants; at least 1
-    layout: str | None = None  # None: as without the experiment, also below
+    # In this and the following fields, None means the same value as without the experiment.
+    layout: str | None = None
     ranking: str | None = None
     files_share: float | None = None  # 0 to 1
     suffix_share: float | None = None  # 0 to 1
@@ -40,10 +41,10 @@ class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 class ExperimentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: int  # of this struct: 1
     name: str
-    tenants: tuple[str, ...]  # slugs; empty: all tenants whose policy takes part
+    tenants: tuple[str, ...]  # slugs; empty: all tenants whose policy allows experiments
     variants: tuple[VariantEntry, ...]
     is_running: bool
-    operator: str  # their handle
+    operator: str  # the operator's handle
     reason: str
     at_ms: int  # Unix milliseconds
 

@@ -43,7 +43,8 @@ def parse_address(text: str | None) -> Address | None:
 def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
     """Return whether a key with these networks may be used from the address.
 
-    No networks: allowed from anywhere. An address that cannot be parsed is not allowed.
+    A key without networks may be used from anywhere. An address that cannot be parsed is not
+    allowed.
     """
     if not networks:
         return True

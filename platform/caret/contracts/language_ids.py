@@ -309,7 +309,7 @@ _BY_FILE_NAME: Final = {
 
 
 def language_of_path(path: str) -> str:
-    """Return the language that a file's name shows; "" if unknown."""
+    """Return the language of a file by its name or suffix; "" if unknown."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     stem, dot, suffix = name.rpartition(".")
     return _BY_FILE_NAME.get(name) or (_BY_SUFFIX.get(suffix, "") if dot and stem else "")

@@ -30,13 +30,13 @@ class IndexStatus(StrEnum):
 class PublicCodeIndexChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: int  # of this struct: 1
     name: str
-    folder: str  # its sources, below `repositories`
+    folder: str  # of the source files, below `repositories`
     status: IndexStatus
-    is_running: bool  # gateways compare completions with it; at most one index
-    num_files: int  # 0 until it is built; likewise below
-    num_hashes: int
-    error: str  # of a failed build
-    operator: str  # their handle
+    is_running: bool  # gateways compare completions with this index; True for at most one index
+    num_files: int  # 0 until the index is built
+    num_hashes: int  # 0 until the index is built
+    error: str  # of a failed build; "" otherwise
+    operator: str  # the operator's handle
     reason: str
     at_ms: int  # Unix milliseconds
 

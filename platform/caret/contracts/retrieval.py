@@ -30,9 +30,9 @@ STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry lives up to twice as long, 
 
 
 class RetrievalScope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The users and the repository that files belong to; only they find these files."""
+    """The holder and the repository of files. Only requests with the same scope find the files."""
 
-    holder: str  # strict isolation: the user or service key; "": the whole tenant
+    holder: str  # in strict isolation, the user or service key; "": the whole tenant
     repository: str  # its name, never empty
 
 
@@ -44,10 +44,10 @@ class FileUpload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="f
 
 class SnippetQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="question"):
     question_id: str
-    gateway: str  # names the list for the results: 32 hex digits
+    gateway: str  # 32 hex digits that name the list for the results
     scope: RetrievalScope
-    path: str  # the current file, which is left out of the results
-    text: str  # around the cursor
+    path: str  # of the current file, which is left out of the results
+    text: str  # the code around the cursor
 
 
 class SnippetMatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The snapshot: all that the data plane knows of a tenant, immutable and versioned.
+"""The snapshot: everything that the data plane knows about a tenant, immutable and versioned.
 
 The control plane writes it to Redis after each commit that changes it, and gateways read it:
 
@@ -6,7 +6,7 @@ The control plane writes it to Redis after each commit that changes it, and gate
     caret:snapshots:versions   hash    tenant ID -> version (decimal)
     caret:snapshots:changes    counter incremented by every publication; gateways poll it
     caret:snapshots:changed    channel tenant ID; wakes gateways at once
-    caret:snapshots:home-last-seen marker  in a region with a relay: home was reached recently
+    caret:snapshots:home-last-seen marker  the relay of this region has reached home recently
 
 Versions only grow: an older snapshot never replaces a newer one (PUBLISH_SCRIPT). A tenant that is
 missing from the hash is not deleted, because Redis may have lost its data. Closing a tenant is a
@@ -32,8 +32,8 @@ HOME_HEARD: Final = "caret:snapshots:home-last-seen"
 # KEYS: snapshots, versions, changes. ARGV: tenant ID, version, encoded snapshot, channel. Returns 1
 # if it was published, 0 if Redis already had this version or a newer one.
 PUBLISH_SCRIPT: Final = """
-local held = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '-1')
-if held >= tonumber(ARGV[2]) then return 0 end
+local current = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '-1')
+if current >= tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 redis.call('INCR', KEYS[3])
@@ -44,8 +44,8 @@ return 1
 
 class TenantStatus(StrEnum):
     ACTIVE = "active"
-    SUSPENDED = "suspended"  # keys are known and refused
-    CLOSING = "closing"  # suspended for good; members can only export and erase data
+    SUSPENDED = "suspended"  # gateways reject the tenant's API keys with this reason
+    CLOSING = "closing"  # suspended permanently; members can only export and erase data
     CLOSED = "closed"
 
 
@@ -68,12 +68,12 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     # Added later, left out if empty: tier -> language, or ANY_LANGUAGE -> the pool that operators
     # have assigned.
     pools: dict[Tier, dict[str, str]] = {}
-    dedicated_pools: frozenset[str] = frozenset()  # of these pools: no other tenant may use them
+    dedicated_pools: frozenset[str] = frozenset()  # assigned pools that no other tenant may use
     # Added later, left out if empty: tier -> model -> its pools, preferred ones first. The models
     # of the operators' catalogue that the tenant's plan includes; the first is the default. A tier
     # without a published model is missing.
     models: dict[Tier, dict[str, tuple[str, ...]]] = {}
-    # Added later, left out if None: from then on (Unix time), it gets no completions.
+    # Added later, left out if None: Unix milliseconds, from which the tenant gets no completions.
     trial_ends_at_ms: int | None = None
 
 

@@ -40,7 +40,8 @@ class OutcomeEvent(StrEnum):
     PERSISTED = "persisted"
 
 
-# When accepted text is checked again: the intervals of Copilot and Cody, and half an hour.
+# The times after acceptance at which clients check whether the text is still there: the intervals
+# of Copilot and Cody, and half an hour.
 SPANS_S: Final = (15, 30, 120, 300, 600, 1_800)
 MAX_PARTS: Final = 32  # a suggestion accepted word by word
 
@@ -60,7 +61,8 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     finish_reason: FinishReason
     error_code: str  # "" unless finish_reason is error
     prompt_tokens: int
-    # Of the prompt, as the engine reports them when it ends; None: it was stopped before.
+    # Prompt tokens from the prefix cache. The engine reports them when it ends by itself. None: the
+    # engine was stopped earlier.
     cached_tokens: int | None
     generated_tokens: int
     # Durations in milliseconds since the request was received; None: stage not reached.
@@ -103,7 +105,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     span_s: int | None = None
     edited_ratio: float | None = None
     # For a shown outcome: milliseconds from sending the request to text on the screen, as the
-    # client measured it. None: nobody waited for the suggestion, or the client did not tell.
+    # client measured it. None: nobody waited for the suggestion, or the client did not report it.
     display_ms: int | None = None
 
 

@@ -12,30 +12,31 @@ from celery.beat import Scheduler
 
 from caret.foundation.clock import Clock, SystemClock
 
-# Ordinary clock corrections are smaller.
-_SET_BACK_S: Final = 1.0
+# Ordinary clock corrections are smaller, and are ignored.
+_MIN_SET_BACK_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
 class ClockJumpSafeScheduler(Scheduler):  # type: ignore[misc]  # celery has no types
-    """A scheduler that restarts all intervals when the wall clock was set back."""
+    """A scheduler that restarts all intervals after the wall clock was set back."""
 
     clock: Clock = SystemClock()
-    _ahead_s: float | None = None  # wall clock minus monotonic clock, at the last tick
+    _clock_offset_s: float | None = None  # wall clock minus monotonic clock, at the last tick
 
     def tick(self, *arguments: Any, **options: Any) -> float:
         """Run due entries and return the seconds until the next tick."""
-        before_s, self._ahead_s = self._ahead_s, self._wall_s() - self.clock.monotonic_s()
-        if before_s is not None and self._ahead_s < before_s - _SET_BACK_S:
-            log.warning("beat.clock_set_back", by_s=round(before_s - self._ahead_s))
-            self._begin_anew()
+        previous_s, offset_s = self._clock_offset_s, self._wall_s() - self.clock.monotonic_s()
+        self._clock_offset_s = offset_s
+        if previous_s is not None and offset_s < previous_s - _MIN_SET_BACK_S:
+            log.warning("beat.clock_set_back", by_s=round(previous_s - offset_s))
+            self._restart_intervals()
         wait_s: float = super().tick(*arguments, **options)
         return wait_s
 
     def _wall_s(self) -> float:
         return self.clock.now_ms() / 1000
 
-    def _begin_anew(self) -> None:
+    def _restart_intervals(self) -> None:
         for entry in self.schedule.values():
             entry.last_run_at = entry.default_now()
         self._heap = None  # rebuilt from the schedule at the next tick

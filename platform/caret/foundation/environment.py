@@ -1,4 +1,4 @@
-"""Settings from the environment, read once; invalid values are rejected by name."""
+"""Settings from the environment, read at start. An invalid value raises an error that names it."""
 
 import os
 import re
@@ -35,13 +35,13 @@ def env_int(name: str, default: int, *, low: int, high: int) -> int:
 
 
 def env_list(name: str, default: str = "", *, separator: str = ",") -> list[str]:
-    """Return the separated values without empty ones."""
+    """Return the values between the separators, without empty ones."""
     values = os.environ.get(name, default).split(separator)
     return [item.strip() for item in values if item.strip()]
 
 
 def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
-    """Return comma-separated networks, such as 10.20.0.0/16; none by default."""
+    """Parse comma-separated networks, such as 10.20.0.0/16; return [] if it is unset."""
     try:
         return [ip_network(text) for text in env_list(name)]
     except ValueError as error:
@@ -49,7 +49,7 @@ def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def env_server(name: str) -> tuple[str, int] | None:
-    """Return a server's IP address and port, such as 10.0.0.2:53; None if it is unset or empty."""
+    """Parse a server's IP address and port, such as 10.0.0.2:53; None if it is unset or empty."""
     text = os.environ.get(name, "").strip()
     if not text:
         return None
@@ -71,7 +71,7 @@ def env_path(name: str) -> str | None:
 
 
 def env_optional_secret(name: str, *, default_file: Path) -> str | None:
-    """Return the secret like env_secret; None if it is unset and the default file is missing."""
+    """Return the same as `env_secret`; None if it is unset and the default file is missing."""
     is_set = os.environ.get(name) or os.environ.get(f"{name}_FILE")
     return env_secret(name, default_file=default_file) if is_set or default_file.exists() else None
 

@@ -1,16 +1,16 @@
-"""Garbage collection scheduled outside of latency-critical moments.
+"""Garbage collection at moments when it delays no request.
 
 CPython's collector scans all objects whenever a quarter of them is new. With 10,000 open sockets
 that blocks the event loop for most of a second. So the collector is disabled, the objects of
 start-up are frozen, and a task collects instead:
 
     young    objects since the last collection, in each tick that has enough of them
-    middle   survivors of ten young collections, or of fewer if those were slow: it takes about as
-             long as they did, and many new connections must not block the loop
+    middle   survivors of ten young collections, or of fewer if those were slow. It takes about as
+             long as all of them together, so many new connections could block the loop otherwise
     full     all objects; its cost grows with the live objects, so it waits for a quiet moment, or
              runs at once when memory has grown by MAX_GROWN_BLOCKS
 
-Reference counting still frees most objects. This is only about cycles.
+Reference counting still frees most objects. The collector only frees reference cycles.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ TICK_S: Final = 0.1
 MIN_YOUNG: Final = 700  # the interpreter's own threshold
 YOUNG_PER_MIDDLE: Final = 10
 MAX_YOUNG_COST_S: Final = 0.012  # total of the young collections since the last older one
-# In blocks of the interpreter's allocator, about 80 bytes each: 40 MB and 640 MB. 10,000
-# connections need fewer than half as many.
-MIN_GROWN_BLOCKS: Final = 500_000
-MAX_GROWN_BLOCKS: Final = 8_000_000
+# In blocks of the interpreter's allocator, about 80 bytes each. 10,000 connections need less than
+# half of MAX_GROWN_BLOCKS.
+MIN_GROWN_BLOCKS: Final = 500_000  # 40 MB
+MAX_GROWN_BLOCKS: Final = 8_000_000  # 640 MB
 QUIET_S: Final = 1.0
 COUNT_EVERY_S: Final = 5.0  # counting a million blocks takes 0.5 ms
 # The required quiet time is proportional to the duration of the last full collection.
@@ -51,7 +51,7 @@ class Generation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GcState:
-    """The inputs of the decision."""
+    """The inputs of the decision which generation to collect."""
 
     now_s: float  # monotonic
     num_young: int  # objects created and not freed since the last collection
@@ -63,39 +63,39 @@ class CollectionSchedule:
     """Decides which generation is due. Pure: time and memory are passed in."""
 
     def __init__(self, *, num_blocks: int) -> None:
-        self._least_blocks = num_blocks  # minimum since the last full collection
-        self._num_collections = 0  # since the last collection of an older generation
+        self._min_blocks = num_blocks  # minimum since the last full collection
+        self._num_young_collections = 0  # since the last collection of an older generation
         self._young_cost_s = 0.0  # total time of these collections
         self._quiet_since_s: float | None = None
-        self._quiet_enough_s = QUIET_S
+        self._required_quiet_s = QUIET_S  # before a full collection
 
-    def find_due(self, moment: GcState) -> Generation | None:
-        self._least_blocks = min(self._least_blocks, moment.num_blocks)
-        if self._is_full_due(moment):
+    def find_due(self, state: GcState) -> Generation | None:
+        self._min_blocks = min(self._min_blocks, state.num_blocks)
+        if self._is_full_due(state):
             return Generation.FULL
-        if moment.num_young < MIN_YOUNG:
+        if state.num_young < MIN_YOUNG:
             return None
-        self._num_collections += 1
-        if self._num_collections < YOUNG_PER_MIDDLE and self._young_cost_s < MAX_YOUNG_COST_S:
+        self._num_young_collections += 1
+        if self._num_young_collections < YOUNG_PER_MIDDLE and self._young_cost_s < MAX_YOUNG_COST_S:
             return Generation.YOUNG
-        self._num_collections, self._young_cost_s = 0, 0.0
+        self._num_young_collections, self._young_cost_s = 0, 0.0
         return Generation.MIDDLE
 
     def on_collected_young(self, *, cost_s: float) -> None:
         self._young_cost_s += cost_s
 
     def on_collected_all(self, *, num_blocks: int, cost_s: float) -> None:
-        self._least_blocks = num_blocks
+        self._min_blocks = num_blocks
         self._quiet_since_s = None
-        self._quiet_enough_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
+        self._required_quiet_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
 
-    def _is_full_due(self, moment: GcState) -> bool:
-        num_new_blocks = moment.num_blocks - self._least_blocks
-        if not moment.is_quiet or moment.num_young >= MIN_YOUNG:
+    def _is_full_due(self, state: GcState) -> bool:
+        num_new_blocks = state.num_blocks - self._min_blocks
+        if not state.is_quiet or state.num_young >= MIN_YOUNG:
             self._quiet_since_s = None
         elif self._quiet_since_s is None:
-            self._quiet_since_s = moment.now_s
-        elif moment.now_s - self._quiet_since_s >= self._quiet_enough_s:
+            self._quiet_since_s = state.now_s
+        elif state.now_s - self._quiet_since_s >= self._required_quiet_s:
             return num_new_blocks >= MIN_GROWN_BLOCKS
         return num_new_blocks >= MAX_GROWN_BLOCKS
 
@@ -107,7 +107,7 @@ class GcScheduler:
         self._clock = clock
         self._is_quiet = is_quiet
         self._num_blocks = sys.getallocatedblocks()
-        self._counts_s = clock.monotonic_s() + COUNT_EVERY_S
+        self._next_count_at_s = clock.monotonic_s() + COUNT_EVERY_S
         self._schedule = CollectionSchedule(num_blocks=self._num_blocks)
 
     async def run(self) -> None:
@@ -117,36 +117,36 @@ class GcScheduler:
             self.tick()
 
     def tick(self) -> Generation | None:
-        """Collect the generation that is due and return it."""
+        """Collect the generation that is due and return it; None if none is due."""
         now_s = self._clock.monotonic_s()
-        if now_s >= self._counts_s:
+        if now_s >= self._next_count_at_s:
             self._count_blocks(now_s)
-        moment = GcState(
+        state = GcState(
             now_s=now_s,
             num_young=gc.get_count()[0],
             num_blocks=self._num_blocks,
             is_quiet=self._is_quiet(),
         )
-        generation = self._schedule.find_due(moment)
+        generation = self._schedule.find_due(state)
         if generation is not None:
             num_found = gc.collect(generation)
             if generation is Generation.FULL:
-                self._record_full(moment, num_found)
+                self._record_full(state, num_found)
             elif generation is Generation.YOUNG:
                 self._schedule.on_collected_young(cost_s=self._clock.monotonic_s() - now_s)
         return generation
 
     def _count_blocks(self, now_s: float) -> None:
         self._num_blocks = sys.getallocatedblocks()
-        self._counts_s = now_s + COUNT_EVERY_S
+        self._next_count_at_s = now_s + COUNT_EVERY_S
 
-    def _record_full(self, moment: GcState, num_found: int) -> None:
+    def _record_full(self, state: GcState, num_found: int) -> None:
         now_s = self._clock.monotonic_s()
-        cost_s = now_s - moment.now_s
+        cost_s = now_s - state.now_s
         self._count_blocks(now_s)
         self._schedule.on_collected_all(num_blocks=self._num_blocks, cost_s=cost_s)
         cost_ms = round(cost_s * 1000, 1)
-        log.info("garbage.collected", cost_ms=cost_ms, num_found=num_found, quiet=moment.is_quiet)
+        log.info("garbage.collected", cost_ms=cost_ms, num_found=num_found, quiet=state.is_quiet)
 
 
 @contextmanager

@@ -19,7 +19,10 @@ def uuid7(*, now_ms: int | None = None) -> uuid.UUID:
 
 
 def new_request_id(*, now_ms: int | None = None) -> RequestId:
-    """Return the text of a uuid7 in half the time, since each completion needs one."""
+    """Return the text of a new UUID of version 7.
+
+    It takes half the time of `str(uuid7())`, which matters because each completion needs one.
+    """
     digits = f"{_uuid7_bits(now_ms):032x}"
     groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return RequestId("-".join(groups))

@@ -1,9 +1,9 @@
 """Structured logs: one JSON line per event, with a dotted name and fields.
 
-Logs never contain customers' code or keys. Only the type and location of an exception are logged:
-its message may quote content (Postgres quotes the rejected row), and so do the local variables of a
-traceback. Foreign loggers are limited to WARNING, because several libraries print frames and bodies
-at DEBUG. URLs are logged without secrets: an invitation link has its token in the path.
+Logs never contain customers' code or keys. Of an exception, only the type and the location are
+logged. Its message may quote content (Postgres quotes the rejected row), and so may the local
+variables of a traceback. Several libraries print frames and bodies at DEBUG, so their loggers are
+limited to WARNING. URLs are logged without secrets: an invitation link has its token in the path.
 """
 
 import logging
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-_QUIET = ("websockets", "aiohttp", "asyncio", "urllib3", "httpx")
+_NOISY_LIBRARIES = ("websockets", "aiohttp", "asyncio", "urllib3", "httpx")
 
 
 def configure_logging(process: str) -> None:
@@ -34,9 +34,9 @@ def configure_logging(process: str) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    handler.addFilter(_without_message)
+    handler.addFilter(_replace_message)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for name in _QUIET:
+    for name in _NOISY_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
         processors=[*shared_processors, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -53,10 +53,10 @@ def describe(error: BaseException) -> dict[str, str]:
     return {"error": type(error).__name__, "trace": " > ".join(locations)}
 
 
-def _without_message(record: logging.LogRecord) -> bool:
-    """Remove content from a library's record of an exception or a request."""
+def _replace_message(record: logging.LogRecord) -> bool:
+    """Replace the message of a library's exception or request, which may quote content."""
     if record.name.startswith("celery.") and record.exc_info:
-        # Its messages quote the error; `data` is the context for formatting them.
+        # Celery's messages quote the error; `data` contains the values for formatting them.
         task = getattr(record, "data", {}).get("name", "unknown")
         record.msg, record.args = "task.failed: %s", (task,)
     elif record.name.startswith("django.") and (status := getattr(record, "status_code", None)):
@@ -77,10 +77,10 @@ def _describe_exception(
 
 
 def _name_process(process: str) -> structlog.types.Processor:
-    def add(
+    def add_process(
         _logger: structlog.types.WrappedLogger, _method: str, event: structlog.types.EventDict
     ) -> structlog.types.EventDict:
         event["process"] = process
         return event
 
-    return add
+    return add_process

@@ -1,4 +1,4 @@
-"""Networks without public hosts: IANA's registries of special-purpose addresses, as a table.
+"""Networks without public hosts: a table made from IANA's registries of special addresses.
 
 https://www.iana.org/assignments/iana-ipv4-special-registry
 https://www.iana.org/assignments/iana-ipv6-special-registry
@@ -63,7 +63,7 @@ _IPV6: Final = {
 _CLOUDS: Final = {
     "168.63.129.16/32": "Azure: DNS, health probes, and the agent's secrets",
 }
-# The rest of IPv6 is unassigned.
+# IPv6 addresses outside this network are special or unassigned.
 _GLOBAL_UNICAST_IPV6: Final = ipaddress.IPv6Network("2000::/3")
 
 SPECIAL_NETWORKS: Final[tuple[Network, ...]] = tuple(

@@ -59,7 +59,7 @@ def worker_service(
         command=_celery_command(
             *("worker", "--hostname", _WORKER_NAME, "--concurrency", str(concurrency)),
             *("--loglevel", "INFO"),
-            # Gossip and the like are for clusters of workers; here they only cause traffic.
+            # These features are for several workers; with one, they only cause traffic.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),
         log_file=paths.logs / "worker.log",

@@ -11,14 +11,14 @@ from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.processes.pid_lock import supervisor_pid
 from caret.local.processes.process_tag import home_digest, terminate_tagged
 
-# More than all services take together; the slowest is Postgres with 20 s.
+# Longer than all services together take to stop. Postgres takes longest: up to 20 s.
 _TIMEOUT_S = 60.0
 _LEFTOVER_GRACE_S = 5.0
 _POLL_S = 0.05
 
 
 def main(arguments: list[str]) -> int:
-    """Stop the supervisor, or what a killed one left behind.
+    """Stop the supervisor, or the processes that a killed supervisor left behind.
 
     Raises StartupError if the supervisor does not end.
     """
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     paths = home_from_environment()
     pid = supervisor_pid(paths)
     if pid is None:
-        _print_line(_end_leftovers(paths))
+        _print_line(_terminate_leftovers(paths))
     else:
         _stop_supervisor(pid, paths)
     return ExitCode.OK
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
 def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
     began_s = time.monotonic()
     os.kill(pid, signal.SIGTERM)
-    while supervisor_pid(paths) is not None or _is_living(pid):
+    while supervisor_pid(paths) is not None or _is_running(pid):
         if time.monotonic() - began_s > _TIMEOUT_S:
             raise StartupError(
                 f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s. Wait, or"
@@ -48,8 +48,8 @@ def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
     _print_line(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
 
 
-def _is_living(pid: int) -> bool:
-    """Return whether the process runs; it outlives its lock for a moment. A zombie does not run."""
+def _is_running(pid: int) -> bool:
+    """Return whether the process runs: it ends a moment after its lock. Zombies do not run."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -57,8 +57,11 @@ def _is_living(pid: int) -> bool:
     return state != "Z"
 
 
-def _end_leftovers(paths: EmbeddedPaths) -> str:
-    """End processes left behind after a SIGKILL of the supervisor and its watchdog."""
+def _terminate_leftovers(paths: EmbeddedPaths) -> str:
+    """Terminate processes that are left after a SIGKILL of the supervisor and its watchdog.
+
+    Return a sentence for the terminal.
+    """
     num_ended = terminate_tagged(home_digest(paths.home), grace_s=_LEFTOVER_GRACE_S)
     paths.up_file.unlink(missing_ok=True)
     if num_ended:

@@ -4,7 +4,7 @@
   + PortInUse        3
   + NoDiskSpace      4
   + MissingFeature   5  (a processor feature, or a system program)
-  + ServiceFailed       7  (names the service; has the last lines of its log)
+  + ServiceFailed    7  (names the service; has the last lines of its log)
   + HomeInUse        8  (another supervisor uses this CARET_HOME)
 
 A malformed setting is `caret.foundation.environment.BadSetting`, exit code 2. Code 6 is for a
@@ -21,13 +21,13 @@ class ExitCode(IntEnum):
     NO_DISK_SPACE = 4
     MISSING_FEATURE = 5
     INSTALLATION_FAILED = 6
-    PART_FAILED = 7
+    SERVICE_FAILED = 7
     HOME_IN_USE = 8
     INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class StartupError(Exception):
-    exit_code = ExitCode.PART_FAILED
+    exit_code = ExitCode.SERVICE_FAILED
 
 
 class PortInUse(StartupError):
@@ -45,7 +45,7 @@ class MissingFeature(StartupError):
 class ServiceFailed(StartupError):
     """A service failed. `log_tail` is the end of its log; empty if it wrote nothing."""
 
-    exit_code = ExitCode.PART_FAILED
+    exit_code = ExitCode.SERVICE_FAILED
 
     def __init__(self, sentence: str, *, log_tail: str = "") -> None:
         super().__init__(sentence)

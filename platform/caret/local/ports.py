@@ -8,14 +8,14 @@ from caret.foundation.environment import BadSetting, env_int, env_text
 from caret.local.errors import PortInUse
 
 LOOPBACK = "127.0.0.1"
-# A server on all addresses is reached on the loopback address.
+# Clients reach a server that listens on all addresses at the loopback address.
 _REACHABLE = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104  # nothing is bound
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
     number: int
-    setting: str  # the environment variable for another port
+    setting: str  # the environment variable that changes the port
     purpose: str
     host: str = LOOPBACK  # the address to listen on; "" and the zero addresses: all
 
@@ -66,7 +66,8 @@ def ports_from_environment() -> Ports:
 def require_free(*ports: Port) -> None:
     """Check that all ports are free, before anything has started.
 
-    Raises PortInUse for the first used one, and BadSetting for a host that is not this machine's.
+    Raises PortInUse for the first port in use. Raises BadSetting for a host that is not this
+    machine's.
     """
     for port in ports:
         if not _is_free_for(port):
@@ -85,7 +86,7 @@ def is_free(number: int, host: str = LOOPBACK) -> bool:
         host or None, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     with socket.socket(family, socket.SOCK_STREAM) as listener:
-        # Like the servers: lingering connections of an earlier run do not matter.
+        # The servers set this option, too: old connections of an earlier run do not block the port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(address)

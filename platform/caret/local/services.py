@@ -22,10 +22,10 @@ OPERATOR_PATH: Final = "CARET_OPERATOR_ADMIN_PATH"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    postgres: Service | None  # None: a setting names another server; likewise below
-    valkey: Service | None
-    completion_engines: tuple[Service, ...]  # in the order of the settings
-    embeddings: Service | None  # also None without retrieval
+    postgres: Service | None  # None: a setting names another server
+    valkey: Service | None  # None: a setting names another server
+    completion_engines: tuple[Service, ...]  # in the order of the settings; may be empty
+    embeddings: Service | None  # None: a setting names another server, or retrieval is disabled
     gateway: Service
     console: Service
     worker: Service
@@ -63,8 +63,8 @@ def make_services(settings: UpSettings, *, tag: str) -> Services:
         worker=worker_service(
             paths=paths,
             environment=environment,
-            # An embedding or a webhook may take seconds, a long export or an erasure minutes. One
-            # of each may run at a time, and must not delay usage records.
+            # An embedding or a webhook may take seconds, an export or an erasure minutes. While one
+            # of each runs, a third process is free for usage records.
             concurrency=3,
         ),
         beat=beat_service(paths=paths, environment=environment),
@@ -92,7 +92,7 @@ def environment_of_children(settings: UpSettings, *, tag: str) -> dict[str, str]
 
 
 def _origins_of(console: Port) -> list[str]:
-    """Return the console's origins in local browsers; its playground uses the gateway."""
+    """Return the console's origins in local browsers: its playground calls the gateway."""
     names = (
         console.url,
         f"http://{LOOPBACK}:{console.number}",

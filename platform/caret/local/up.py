@@ -111,7 +111,7 @@ def _describe_own_services(settings: UpSettings) -> list[str]:
         "The embedding engine is your own (CARET_EMBEDDINGS_URL).": settings.has_retrieval
         and settings.embeddings is None,
     }
-    return [sentence for sentence, is_so in sentences.items() if is_so]
+    return [sentence for sentence, is_own in sentences.items() if is_own]
 
 
 def _report_running(paths: EmbeddedPaths) -> int:
@@ -152,7 +152,7 @@ BEFORE_CURSOR = "with open(self.path, "
 _TIMEOUT_S = 60.0
 
 
-def find_spot(text: str, *, before_cursor: str) -> tuple[int, int]:
+def find_cursor(text: str, *, before_cursor: str) -> tuple[int, int]:
     """Return line and column of the cursor, both from 1."""
     before = text[: text.index(before_cursor) + len(before_cursor)]
     return before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -160,7 +160,7 @@ def find_spot(text: str, *, before_cursor: str) -> tuple[int, int]:
 
 def stream_smoke_test(*, environment: Mapping[str, str], print_line: Callable[[str], None]) -> None:
     """Print a completion. A failure is printed and never raised: the installation keeps running."""
-    line, column = find_spot(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
+    line, column = find_cursor(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
     name = str(EXAMPLE.relative_to(REPOSITORY))
     print_line(f"  A completion of {name}, line {line}, column {column}:")
     print_line("")
@@ -187,18 +187,18 @@ def _run_detached() -> int:
 
     The supervisor keeps the terminal until then, so the output is the same as without --detach. It
     reports readiness with one byte through a pipe. If the pipe ends without that byte, the
-    supervisor has ended, and its exit code becomes ours.
+    supervisor has ended, and this function returns its exit code.
     """
     reading, writing = os.pipe()
     with subprocess.Popen(
         manage("up", _READY_OPTION, str(writing)), pass_fds=[writing], start_new_session=True
     ) as supervisor:
         os.close(writing)
-        _pass_on_stop_signals(supervisor)
+        _forward_stop_signals(supervisor)
         is_ready = os.read(reading, 1) == _READY
         os.close(reading)
         if is_ready:
-            # Popen's exit would otherwise wait until the supervisor ends.
+            # Otherwise the end of the `with` block would wait until the supervisor ends.
             supervisor.returncode = 0
             return 0
         return supervisor.wait()
@@ -218,11 +218,11 @@ def _detach_from_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> Non
     os.close(ready_descriptor)
 
 
-def _pass_on_stop_signals(supervisor: subprocess.Popen[bytes]) -> None:
+def _forward_stop_signals(supervisor: subprocess.Popen[bytes]) -> None:
     """Forward signals to the supervisor: Ctrl-C does not reach its session."""
 
-    def pass_on(number: int, _: FrameType | None) -> None:
+    def forward(number: int, _: FrameType | None) -> None:
         supervisor.send_signal(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, pass_on)
+        signal.signal(number, forward)

@@ -1,1 +1,1 @@
-"""The relay: replicates snapshots to a region, and forwards usage home from it."""
+"""The relay: replicates snapshots from the home region to another, and forwards usage home."""

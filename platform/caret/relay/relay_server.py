@@ -1,6 +1,6 @@
 """`manage.py relay`: the process for a region without a control plane.
 
-One is enough. A second one repeats the same work, which is harmless.
+A region needs one relay. A second one would repeat the same work, which is harmless.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ class UsageForwarder:
         self._local_redis = local_redis
 
     async def forward(self) -> int:
-        """Forward a batch and return its number of entries; after an error they stay.
+        """Forward a batch of entries and return their number.
 
-        Raises RedisError, OSError.
+        After an error, the entries stay in the region. Raises RedisError, OSError.
         """
         entries = cast(
             "list[Entry]",
@@ -43,14 +43,14 @@ class UsageForwarder:
             for _, fields in entries:
                 _ = pipeline.xadd(USAGE_STREAM, cast(Any, fields))
             await pipeline.execute()
-        # If cancelled here, they are sent again, but counted once.
+        # If the task is cancelled here, the entries are sent again, but ingestion counts them once.
         await self._local_redis.xdel(USAGE_STREAM, *(identifier for identifier, _ in entries))
         return len(entries)
 
 
-POLL_S: Final = 0.25  # delays a revocation here, in addition to the network
+POLL_S: Final = 0.25  # delays revocations in this region, in addition to the network
 _MAX_RETRY_S: Final = 5.0
-# A broken connection swallows what is sent; longer than any network latency.
+# A broken connection never responds. Longer than any network latency.
 _TIMEOUT_S: Final = 5.0
 log = structlog.get_logger(__name__)
 
@@ -63,44 +63,44 @@ def main() -> int:
     local_url = env_secret("REDIS_URL", default_file=home_folder() / "secrets" / "redis-url")
     home_url = env_secret("CARET_HOME_REGION_REDIS_URL")
     region = env_text("CARET_REGION", "local")
-    max_cut_s = env_int("CARET_RELAY_MAX_DISCONNECT_S", 7_200, low=10, high=604_800)
+    max_disconnect_s = env_int("CARET_RELAY_MAX_DISCONNECT_S", 7_200, low=10, high=604_800)
     configure_logging("relay")
-    asyncio.run(_run_relay(home_url, local_url, region=region, max_cut_s=max_cut_s))
+    asyncio.run(_run_relay(home_url, local_url, region=region, max_disconnect_s=max_disconnect_s))
     return 0
 
 
-async def _run_relay(home_url: str, local_url: str, *, region: str, max_cut_s: int) -> None:
-    # Two connections home: a large or stuck snapshot must not delay usage.
+async def _run_relay(home_url: str, local_url: str, *, region: str, max_disconnect_s: int) -> None:
+    # Two connections to home: a large snapshot, or one that hangs, must not delay usage.
     async with (
         _make_redis(home_url) as snapshot_connection,
         _make_redis(home_url) as usage_connection,
         _make_redis(local_url) as local_redis,
     ):
-        outward = SnapshotReplicator(
-            snapshot_connection, local_redis, region=region, max_cut_s=max_cut_s
+        replicator = SnapshotReplicator(
+            snapshot_connection, local_redis, region=region, max_disconnect_s=max_disconnect_s
         )
-        homeward = UsageForwarder(usage_connection, local_redis)
-        ways = [
-            asyncio.create_task(_repeat_step("snapshots", outward.sync)),
-            asyncio.create_task(_repeat_step("usage", homeward.forward)),
+        forwarder = UsageForwarder(usage_connection, local_redis)
+        tasks = [
+            asyncio.create_task(_repeat_step("snapshots", replicator.sync)),
+            asyncio.create_task(_repeat_step("usage", forwarder.forward)),
         ]
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, _cancel_tasks, ways)
+            asyncio.get_running_loop().add_signal_handler(number, _cancel_tasks, tasks)
         with suppress(asyncio.CancelledError):
-            await asyncio.gather(*ways)
+            await asyncio.gather(*tasks)
 
 
-async def _repeat_step(way: str, step: Callable[[], Awaitable[int | None]]) -> None:
-    """Repeat a step; after an error, retry it with a growing pause.
+async def _repeat_step(name: str, step: Callable[[], Awaitable[int | None]]) -> None:
+    """Repeat a step of one task. After an error, retry it with a growing pause.
 
-    An error in one direction does not affect the other.
+    An error of one task does not affect the other.
     """
     pause_s = POLL_S
     while True:
         try:
             has_more = await step()
         except (RedisError, OSError, TimeoutError) as error:
-            log.warning("relay.disconnected", way=way, error=type(error).__name__)
+            log.warning("relay.disconnected", task=name, error=type(error).__name__)
             pause_s = min(2 * pause_s, _MAX_RETRY_S)
             await asyncio.sleep(pause_s)
             continue

@@ -59,7 +59,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.web.request_metrics.RequestMetricsMiddleware",
-    "console.web.middleware.NoStore",  # before all that may respond, redirects to HTTPS included
+    "console.web.middleware.NoStore",  # before all middleware that may respond, such as redirects
     "console.web.middleware.CompressPages",
     "django.middleware.security.SecurityMiddleware",
     "console.web.middleware.ContentSecurityPolicy",
@@ -127,7 +127,7 @@ STORAGES = {
         "CARET_TOMBSTONE_STORAGE",
         env_text("CARET_TOMBSTONE_STORAGE", str(EMBEDDED.home / "destroyed-keys")),
     ),
-    # Tenants' exports, encrypted likewise and kept for a few days.
+    # Tenants' exports, also encrypted, and kept for a few days.
     "exports": storage_from(
         "CARET_EXPORT_STORAGE", env_text("CARET_EXPORT_STORAGE", str(EMBEDDED.home / "exports"))
     ),
@@ -296,7 +296,7 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "caret:cache",
-        # Otherwise a page waits as long as Redis hangs.
+        # Without a timeout, a page would hang as long as Redis hangs.
         "OPTIONS": {"socket_timeout": 1.0, "socket_connect_timeout": 1.0},
     }
 }
@@ -306,7 +306,8 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # A task that hangs blocks one of few processes. After an hour, Redis would deliver an
-# unacknowledged task to a second worker while the first still runs it, so both limits are shorter.
+# unacknowledged task to a second worker while the first still runs it. So both limits are less than
+# an hour.
 # Every task can be interrupted: finished work is stored, and the next tick continues.
 CELERY_TASK_SOFT_TIME_LIMIT = 30 * 60  # raises in the task, which rolls back and releases its locks
 CELERY_TASK_TIME_LIMIT = 35 * 60  # kills the worker process

@@ -1,6 +1,4 @@
-"""Converts URLs of databases (libpq's format), mail servers and object storage into Django's
-settings.
-"""
+"""Converts URLs of databases, mail servers and object storage into Django's settings."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -38,9 +36,10 @@ def mail_from_url(url: str) -> dict[str, Any]:
 
 
 def database_from_url(url: str) -> dict[str, Any]:
-    """Return Django's DATABASES entry for `postgresql://user:password@host/name?option=value`.
+    """Return Django's DATABASES entry for a URL in libpq's format.
 
-    Raises BadSetting, which never quotes the URL because it contains a password.
+    The format is `postgresql://user:password@host/name?option=value`. Raises BadSetting, which
+    never quotes the URL because it contains a password.
     """
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)

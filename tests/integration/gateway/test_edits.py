@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from caret.client.websocket_client import CompletionStream, GatewayRefused
 from caret.contracts.policy import Mode, TenantPolicy
 from caret.contracts.snapshot import TenantSnapshot
-from caret.contracts.usage import OutcomeEvent, OutcomeRecord
+from caret.contracts.usage import USAGE_STREAM, OutcomeEvent, OutcomeRecord
 from tests.benchmarks.installation import UNSHED, create_home, new_tenant, publish, root_secret_of
 from tests.fakes.edits import make_answer
 from tests.fakes.gateway import TOKENS
@@ -140,8 +140,10 @@ async def test_outcomes_of_an_edit_are_recorded_and_its_text_is_not(edit_site: E
         (OutcomeEvent.PERSISTED, num_chars),
     ]
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
-        entries = connection.xrange("caret:usage")
-    assert CANARY not in str(entries)
+        assert CANARY not in str(connection.xrange(USAGE_STREAM))
+    files = [path for path in site.home.paths.home.rglob("*") if path.is_file()]
+    assert any(request_id.encode() in path.read_bytes() for path in files)  # the journal
+    assert not any(CANARY.encode() in path.read_bytes() for path in files)
 
 
 def _outcomes(site: Site, request_id: str) -> list[OutcomeRecord]:

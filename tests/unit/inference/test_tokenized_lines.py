@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.context.prompt.tokenized_lines_cache import TokenizedLinesCache
-from inference.context.tokenization.text_window import MAX_GIVEN_UP, is_anchor
+from inference.context.tokenization.text_window import MAX_SKIPPED_SHARE, is_anchor
 from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
 from inference.context.tokenization.ttl_cache import PartitionKey
 from tests.fakes.prompts import CODE, make_prompt_writer
@@ -53,7 +53,7 @@ def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
 
     longest = max(map(len, lines), default=0)
     num_fitting = min(max_tokens, len(passage.token_ids) + len(typed_ids or ()))
-    assert len(window.token_ids) >= (1 - MAX_GIVEN_UP) * (num_fitting - longest)
+    assert len(window.token_ids) >= (1 - MAX_SKIPPED_SHARE) * (num_fitting - longest)
 
 
 @given(LINES, TYPED, LIMITS)

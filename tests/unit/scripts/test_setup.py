@@ -128,7 +128,7 @@ def test_a_partially_unpacked_package_is_removed(setup: Any) -> None:
         (site / f"{name}-1.dist-info" / "RECORD").write_text(record)
     (site / "less-1.dist-info").mkdir()
 
-    setup.remove_half_installed()
+    setup.remove_partial_packages()
 
     assert [folder.name for folder in site.iterdir()] == ["whole-1.dist-info"]
 
@@ -136,7 +136,7 @@ def test_a_partially_unpacked_package_is_removed(setup: Any) -> None:
 def test_a_new_installation_removes_the_stamp(setup: Any) -> None:
     setup.write_stamp("cpu")
 
-    setup.remove_half_installed()
+    setup.remove_partial_packages()
 
     assert not setup.is_installed("cpu")
 

@@ -1,7 +1,8 @@
 """The layouts of prompts, as data: the order of segments and the beginning of windows.
 
-The prefix cache hits as far as a prompt equals the beginning of an earlier one. Stable segments
-therefore come first, and text that is being typed last. Windows begin at lines chosen by content:
+The prefix cache serves the longest beginning that a prompt has in common with an earlier prompt.
+Stable segments therefore come first, and the text that the user is typing comes last. Windows of
+long texts begin at lines that are chosen by their content:
 
     begin | repository | pinned files | other files | snippets | suffix | prefix     "stable"
     `-- the same for all users -------'
@@ -24,12 +25,14 @@ from inference.context.tokenization.tokenizer import Tokenizer
 class PromptLayout:
     name: str
     order: FimOrder | None  # None: suffix first, in the order that suits the family best
-    is_anchored: bool = True  # windows begin with lines chosen by content; False: they slide
-    # Sort other files by path, so that an edit in one does not move the others; False: best last.
+    # Windows begin with lines chosen by their content; False: windows move with the cursor.
+    is_anchored: bool = True
+    # Sort other files by path, so that an edit in one does not move the others. False: sort them by
+    # rank, with the best one last.
     has_sorted_files: bool = False
     # Begin the suffix with the next line if only closing brackets and the like follow the cursor.
-    # Editors insert and remove these at every other keystroke. The filter drops them if the
-    # completion repeats them.
+    # Editors insert and remove these characters at every other keystroke. If the completion repeats
+    # them, the filter drops them.
     has_stripped_closers: bool = False
 
 
@@ -51,7 +54,7 @@ LAYOUTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FimMarkers:
-    """The markers of a family as token IDs. Each is a list of one, or empty if there is none."""
+    """The markers of a family as token IDs: one ID each, or none if the family lacks the marker."""
 
     begin: list[int]
     prefix: list[int]
@@ -78,7 +81,7 @@ def get_layout(name: str) -> PromptLayout:
 
 def resolve_order(layout: PromptLayout, family: ModelFamily) -> FimOrder:
     """Return the order of the markers for a family in a layout."""
-    if family.middle is None:  # without a middle marker only this order is possible
+    if family.middle is None:  # without a middle marker, only this order is possible
         return FimOrder.SPM
     if layout.order is not None:
         return layout.order
@@ -86,7 +89,7 @@ def resolve_order(layout: PromptLayout, family: ModelFamily) -> FimOrder:
 
 
 def ends_with_text(order: FimOrder, family: ModelFamily) -> bool:
-    """Return whether the model writes directly after the prefix, without a marker between."""
+    """Return whether the prompt ends with the text before the cursor, and not with a marker."""
     return family.middle is None or order in (FimOrder.SPM_VARIANT_2, FimOrder.EFIM)
 
 
@@ -136,7 +139,7 @@ def _order_spm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     ]
 
 
-def _spm_variant_2(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
+def _order_spm_variant_2(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
         _marker_segment(markers.prefix),
         *(_marker_segment(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
@@ -152,7 +155,7 @@ _ORDERS: Final[dict[FimOrder, Callable[[FimMarkers, PromptParts], list[SegmentTo
     FimOrder.PSM: _order_psm,
     FimOrder.EFIM: _order_psm,
     FimOrder.SPM: _order_spm,
-    FimOrder.SPM_VARIANT_2: _spm_variant_2,
+    FimOrder.SPM_VARIANT_2: _order_spm_variant_2,
 }
 
 

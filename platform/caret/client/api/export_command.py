@@ -17,12 +17,12 @@ from caret.client.api.http_client import ApiClient, ApiError, ApiRequest
 from caret.client.api.openapi_operations import IDEMPOTENCY_KEY
 
 PATH: Final = "/api/v1/exports"
-# Short names of the most frequent definitions; any definition's own name is valid, too.
-_SHORT: Final = {"usage": "usage_records", "evidence": "evidence_pack"}
+# Short names of the most frequent definitions. The full name of each definition is valid, too.
+_SHORT_NAMES: Final = {"usage": "usage_records", "evidence": "evidence_pack"}
 _FORMATS: Final = ("csv", "ndjson", "parquet", "xlsx", "zip")
 _FIRST_PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 10.0
-_UNDER_WAY: Final = ("queued", "building")
+_UNFINISHED_STATES: Final = ("queued", "building")
 
 
 class ChecksumMismatch(ValueError):
@@ -69,11 +69,11 @@ def export(caller: ApiClient, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _build_request(options: argparse.Namespace) -> dict[str, str]:
-    definition = _SHORT.get(options.definition, options.definition)
+    definition = _SHORT_NAMES.get(options.definition, options.definition)
     since, until = options.month or options.days
     return {
         "definition": definition,
-        "format": options.format or ("zip" if definition == _SHORT["evidence"] else "csv"),
+        "format": options.format or ("zip" if definition == _SHORT_NAMES["evidence"] else "csv"),
         "since": since.isoformat(),
         "until": until.isoformat(),
     }
@@ -83,7 +83,7 @@ def _wait_until_finished(
     caller: ApiClient, job: dict[str, Any], max_wait_s: float
 ) -> dict[str, Any]:
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
-    while job["state"] in _UNDER_WAY:
+    while job["state"] in _UNFINISHED_STATES:
         if waited_s >= max_wait_s:
             raise ApiError(0, "not_yet", f"The export {job['id']} is not finished yet.", None)
         _show_progress(job)
@@ -98,8 +98,8 @@ def _wait_until_finished(
 
 def _show_progress(job: dict[str, Any]) -> None:
     if sys.stderr.isatty():
-        of = f" of {job['rows_expected']}" if job["rows_expected"] is not None else ""
-        sys.stderr.write(f"{job['state']}: {job['rows_done']}{of} rows\n")
+        total = f" of {job['rows_expected']}" if job["rows_expected"] is not None else ""
+        sys.stderr.write(f"{job['state']}: {job['rows_done']}{total} rows\n")
 
 
 def _download_file(caller: ApiClient, job: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -107,37 +107,37 @@ def _download_file(caller: ApiClient, job: dict[str, Any], folder: Path) -> dict
     link = caller.request(
         ApiRequest("POST", f"{PATH}/{job['id']}/link", is_repeatable=False)
     ).json()
-    # The name comes from the server: it may name a file, but no directory.
+    # The name comes from the server: its directories are ignored, so that it stays in `folder`.
     file = folder / Path(job["name"]).name
-    part = file.with_name(f".{file.name}.part")
+    partial_file = file.with_name(f".{file.name}.part")
     try:
-        _require_whole(caller, link["path"], part, json.loads(proof))
-        part.replace(file)
+        _download_and_verify(caller, link["path"], partial_file, json.loads(proof))
+        partial_file.replace(file)
     finally:
-        part.unlink(missing_ok=True)
+        partial_file.unlink(missing_ok=True)
     proof_file = file.with_name(f"{file.name}.proof.json")
     proof_file.write_bytes(proof)
     return {"file": str(file), "proof": str(proof_file), "rows": job["rows_done"]}
 
 
-def _require_whole(caller: ApiClient, path: str, part: Path, proof: dict[str, Any]) -> None:
+def _download_and_verify(caller: ApiClient, path: str, file: Path, proof: dict[str, Any]) -> None:
     digest, num_bytes = hashlib.sha256(), 0
-    with part.open("wb") as out:
-        for piece in caller.download(path):
-            out.write(piece)
-            digest.update(piece)
-            num_bytes += len(piece)
+    with file.open("wb") as out:
+        for chunk in caller.download(path):
+            out.write(chunk)
+            digest.update(chunk)
+            num_bytes += len(chunk)
     if (num_bytes, digest.hexdigest()) != (proof["bytes"], proof["sha256"]):
         raise ChecksumMismatch("The download does not match its proof. Download it again.")
 
 
 def _parse_month(text: str) -> tuple[datetime, datetime]:
     try:
-        first = date.fromisoformat(f"{text}-01")
-        after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
-    except ValueError:  # December 9999 has no next month
+        month = date.fromisoformat(f"{text}-01")
+        next_month = date(month.year + month.month // 12, month.month % 12 + 1, 1)
+    except ValueError:  # also raised for December 9999, which has no next month
         raise argparse.ArgumentTypeError("write a month such as 2026-10") from None
-    return _to_midnight(first), _to_midnight(after)
+    return _to_midnight(month), _to_midnight(next_month)
 
 
 def _parse_day(text: str) -> datetime:

@@ -1,7 +1,7 @@
 """An HTTP client for the REST API, with retries of safe requests.
 
-A request that may be repeated is retried if there is no response or the server is busy. Redirects
-are not followed, so the key is only sent to the configured server.
+A request that may be repeated is retried if the server does not respond or is busy. Redirects are
+not followed, so the key is only sent to the configured server.
 """
 
 import time
@@ -14,15 +14,15 @@ import httpx
 MAX_TRIES: Final = 4
 _FIRST_PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 60.0
-_PIECE_BYTES: Final = 256 * 1024
+_CHUNK_BYTES: Final = 256 * 1024
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=5.0)
-_AGAIN: Final = frozenset({429, 502, 503, 504})
+_RETRY_STATUSES: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
     method: str
-    path: str  # with all names filled in
+    path: str  # without placeholders
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None  # sent as JSON; None: no body
@@ -30,7 +30,7 @@ class ApiRequest:
 
 
 class ServerUnreachable(Exception):
-    """There was no response, or not in time."""
+    """The server did not respond, or not in time."""
 
 
 class ApiError(Exception):
@@ -77,7 +77,8 @@ class ApiClient:
                         f"{self._client.base_url} does not respond: {error}"
                     ) from error
             else:
-                if response.status_code not in _AGAIN or is_last or not api_request.is_repeatable:
+                is_busy = response.status_code in _RETRY_STATUSES
+                if not is_busy or is_last or not api_request.is_repeatable:
                     return _require_success(response)
                 pause_s = max(pause_s, _read_retry_after_s(response))
             self._sleep(min(pause_s, _MAX_PAUSE_S))
@@ -85,7 +86,7 @@ class ApiClient:
         raise AssertionError("the last try returns or raises")
 
     def download(self, path: str) -> Iterator[bytes]:
-        """Download a file in chunks, without retries: the caller has already consumed some.
+        """Download a file in chunks, without retries: a retry would repeat chunks.
 
         Raises ServerUnreachable, ApiError.
         """
@@ -93,7 +94,7 @@ class ApiClient:
             with self._client.stream("GET", path) as response:
                 if not response.is_success:
                     response.read()
-                yield from _require_success(response).iter_bytes(_PIECE_BYTES)
+                yield from _require_success(response).iter_bytes(_CHUNK_BYTES)
         except httpx.HTTPError as error:
             raise ServerUnreachable(f"{self._client.base_url} does not respond: {error}") from error
 

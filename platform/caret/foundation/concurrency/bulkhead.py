@@ -1,7 +1,7 @@
-"""A bulkhead: limits how many operations run at once, for each holder and in total.
+"""A bulkhead: limits how many operations of this process run at once, per holder and in total.
 
-It counts within this process. Nobody waits for a free slot: a waiting caller would occupy the
-thread that the bulkhead protects.
+If no slot is free, the operation fails at once. Waiting for a slot would occupy the thread that the
+bulkhead protects.
 """
 
 import threading
@@ -16,6 +16,7 @@ class BulkheadFull(Exception):
 
 class Bulkhead:
     def __init__(self, *, max_each: int, max_all: int) -> None:
+        """`max_each` limits the operations of one holder, `max_all` those of all holders."""
         self._max_each = max_each
         self._max_all = max_all
         self._slots_in_use: Counter[str] = Counter()

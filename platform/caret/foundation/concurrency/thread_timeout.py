@@ -9,10 +9,10 @@ _Result = TypeVar("_Result")
 
 
 def run_in_thread_with_timeout(seconds: float, work: Callable[[], _Result]) -> _Result:
-    """Run `work` in a thread and wait for it at most this long.
+    """Run `work` in a thread and wait for its result at most `seconds`.
 
-    Unfinished work continues in its thread and its result is lost. So use this only for work that
-    ends by itself and has no side effects. Raises TimeoutError, and what `work` raises.
+    After a timeout, the work continues in its thread, and its result is lost. So use this only for
+    work that ends by itself and has no side effects. Raises TimeoutError, and what `work` raises.
     """
     outcome: Future[_Result] = Future()
 

@@ -2,10 +2,10 @@
 
     sealed = 12 random bytes | ciphertext | 16 bytes tag
 
-Without the key, sealed data can be neither read nor changed nor moved. The context that it is bound
-to (its tenant, its kind, its row) is not stored in it. The caller passes the same context to open
-it, so data that was moved elsewhere cannot be opened. A key seals at most 2**32 times, because the
-nonces are random (NIST SP 800-38D, 8.3).
+Reading sealed data needs the key, and a change of one bit makes it unreadable. The data is bound to
+a context: its tenant, its kind and its row. The context is not stored in the sealed data. Unsealing
+needs the same context, so data that was copied to another row cannot be read.
+Use one key for at most 2**32 calls of `seal`, because the nonces are random (NIST SP 800-38D, 8.3).
 """
 
 import os
@@ -22,6 +22,7 @@ class DecryptionFailed(Exception):
 
 
 def seal(key: bytes, data: bytes, *, bound_to: bytes) -> bytes:
+    """Encrypt `data` with a key of 32 bytes; `bound_to` is the context."""
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, data, bound_to)
 

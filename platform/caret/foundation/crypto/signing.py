@@ -40,7 +40,7 @@ class BadSignature(Exception):
 
 
 class UnknownKey(BadSignature):
-    """The signing key is not among the given keys. The signature may be another installation's."""
+    """The signing key is not in the list of public keys; it may be another installation's."""
 
 
 class BadPublicKeys(Exception):
@@ -78,7 +78,7 @@ class SigningKeys:
 
     def sign(self, data: bytes, *, purpose: str) -> Signature:
         key = self._private_keys[-1]
-        return Signature(_id_of(_to_raw_bytes(key)), key.sign(_bind_to_purpose(data, purpose)))
+        return Signature(_key_id(_to_raw_bytes(key)), key.sign(_bind_to_purpose(data, purpose)))
 
     def sign_document(self, document: Mapping[str, Any], *, purpose: str) -> dict[str, Any]:
         """Return the document with `key_id` and `signature` (hex).
@@ -86,17 +86,17 @@ class SigningKeys:
         The signature covers the canonical JSON of the document with its `key_id`. Raises ValueError
         for values that RFC 8785 cannot represent.
         """
-        key_id = _id_of(_to_raw_bytes(self._private_keys[-1]))
+        key_id = _key_id(_to_raw_bytes(self._private_keys[-1]))
         content = {**document, "key_id": key_id}
         signature = self.sign(canonicalize(content), purpose=purpose)
         return {**content, "signature": signature.value.hex()}
 
     def public_keys(self) -> PublicKeys:
-        raws = [_to_raw_bytes(key) for key in self._private_keys]
+        raw_keys = [_to_raw_bytes(key) for key in self._private_keys]
         return PublicKeys(
             [
-                PublicKey(_id_of(raw), number, "Ed25519", raw.hex(), number == len(raws))
-                for number, raw in enumerate(raws, start=1)
+                PublicKey(_key_id(raw), version, "Ed25519", raw.hex(), version == len(raw_keys))
+                for version, raw in enumerate(raw_keys, start=1)
             ]
         )
 
@@ -121,13 +121,13 @@ def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str)
 
 
 def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: str) -> None:
-    """Verify a document that sign_document made.
+    """Verify a document that `sign_document` returned.
 
     Raises UnknownKey, BadSignature.
     """
     content = {name: value for name, value in document.items() if name != "signature"}
     key_id, value = document.get("key_id"), document.get("signature")
-    # Lower-case hex only: with two forms of one signature, a changed byte would go unnoticed.
+    # Only lower-case hex is valid. Otherwise a letter could change its case unnoticed.
     if not isinstance(key_id, str) or not isinstance(value, str) or not _HEX.fullmatch(value):
         raise BadSignature("it is not signed")
     try:
@@ -151,25 +151,25 @@ def read_public_keys(text: bytes) -> PublicKeys:
     """
     try:
         keys = msgspec.json.decode(text, type=PublicKeys)
-        sound = all(_is_sound(key) for key in keys.keys)
+        are_valid = all(_is_valid(key) for key in keys.keys)
     except (msgspec.MsgspecError, ValueError) as error:
         raise BadPublicKeys(f"This is not a file of public keys: {error}") from None
-    if not keys.keys or not sound:
+    if not keys.keys or not are_valid:
         raise BadPublicKeys("This file has no Ed25519 key, or a key whose ID does not match it.")
     return keys
 
 
-def _is_sound(key: PublicKey) -> bool:
+def _is_valid(key: PublicKey) -> bool:
     raw = bytes.fromhex(key.public_key)
-    Ed25519PublicKey.from_public_bytes(raw)  # ValueError unless it has 32 bytes
-    return key.algorithm == "Ed25519" and key.key_id == _id_of(raw)
+    Ed25519PublicKey.from_public_bytes(raw)  # raises ValueError unless it has 32 bytes
+    return key.algorithm == "Ed25519" and key.key_id == _key_id(raw)
 
 
 def _to_raw_bytes(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
 
 
-def _id_of(raw: bytes) -> SigningKeyId:
+def _key_id(raw: bytes) -> SigningKeyId:
     return SigningKeyId(hashlib.sha256(raw).digest()[:_KEY_ID_BYTES].hex())
 
 

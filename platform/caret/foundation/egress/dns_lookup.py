@@ -19,8 +19,8 @@ async def resolve(
 ) -> list[AddressInfo]:
     """Resolve a host name.
 
-    There is no deadline. A cancelled caller leaves a thread behind, which ends with the system
-    resolver after about 30 s. Raises OSError, also for an invalid name.
+    It has no timeout of its own. If the caller is cancelled, the thread runs on until the system
+    resolver gives up, after about 30 s. Raises OSError, also for an invalid name.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[list[AddressInfo]] = loop.create_future()

@@ -1,12 +1,12 @@
 """Outbound connections to addresses that tenants choose: never into internal networks.
 
-The check runs when the socket is opened, on the same address that is then connected to. So a name
-that resolves to another address a moment later (DNS rebinding) gains nothing.
+The check runs when the socket is opened, on the address that the socket then connects to. So a name
+that resolves to another address a moment later (DNS rebinding) cannot bypass it.
 
     destination                        encrypted   plain text
     a public address                   yes         no
     one of the operator's networks     yes         yes
-    anything else (caret.foundation.special_addresses)   no   no
+    any other address (see special_addresses.py)   no   no
 """
 
 import ipaddress
@@ -25,12 +25,13 @@ class AddressNotAllowed(OSError):
 
 
 class Egress:
-    """Checks one or several connection attempts to one host."""
+    """Opens sockets to the addresses of one host, if they are allowed."""
 
     def __init__(self, networks: Sequence[Network], *, is_encrypted: bool) -> None:
         self._networks = networks
         self._is_encrypted = is_encrypted
-        self.has_refused = False  # HTTP clients hide the type of open_socket's error
+        # Remembered here, because HTTP clients hide the type of open_socket's error.
+        self.has_refused = False
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
         """Open a non-blocking socket for the address.

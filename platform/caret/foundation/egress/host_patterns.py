@@ -13,7 +13,7 @@ from typing import Final
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"  # a DNS label has at most 63 characters
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _MAX_LENGTH: Final = 253
-_BELOW: Final = "*."
+_WILDCARD: Final = "*."
 
 
 def require_pattern(text: str) -> None:
@@ -21,7 +21,7 @@ def require_pattern(text: str) -> None:
 
     Raises ValueError.
     """
-    if _NAME.fullmatch(text.removeprefix(_BELOW)) and not text.replace(".", "").isdigit():
+    if _NAME.fullmatch(text.removeprefix(_WILDCARD)) and not text.replace(".", "").isdigit():
         return
     ipaddress.ip_network(text)
 
@@ -33,12 +33,12 @@ def matches(host: str, patterns: Iterable[str]) -> bool:
     except ValueError:
         name = host.lower().rstrip(".")
         is_name = len(name) <= _MAX_LENGTH and _NAME.fullmatch(name) is not None
-        return is_name and any(_is_named(name, pattern) for pattern in patterns)
+        return is_name and any(_matches_name(name, pattern) for pattern in patterns)
     return any(address in network for network in _parse_networks(patterns))
 
 
-def _is_named(name: str, pattern: str) -> bool:
-    if pattern.startswith(_BELOW):
+def _matches_name(name: str, pattern: str) -> bool:
+    if pattern.startswith(_WILDCARD):
         return name.endswith(pattern.removeprefix("*"))
     return name == pattern
 

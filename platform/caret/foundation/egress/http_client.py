@@ -1,9 +1,9 @@
 """An HTTP client for untrusted addresses that tenants choose.
 
-where    only where caret.foundation.egress.egress_policy allows it, checked when connecting
-time     one deadline for everything, since a byte now and then resets a socket's timeout
-size     a limit on the body; a larger one is an error
-follows  nothing: no redirect, no proxy, no cookie, no decompression
+1. It connects only to addresses that caret.foundation.egress.egress_policy allows.
+2. One deadline covers the whole request. A socket's own timeout restarts with each byte.
+3. A response body above the size limit is an error.
+4. It follows no redirects, and uses no proxies, cookies or decompression.
 """
 
 import http.client
@@ -22,7 +22,8 @@ from caret.foundation.egress.egress_policy import AddressInfo, Egress
 from caret.foundation.special_addresses import Network
 
 _PORTS: Final = {"http": 80, "https": 443}
-_OURS: Final = {"Accept-Encoding": "identity", "Connection": "close"}  # override the caller's
+# These headers override the caller's.
+_FIXED_HEADERS: Final = {"Accept-Encoding": "identity", "Connection": "close"}
 
 
 class RequestFailed(Exception):
@@ -61,15 +62,15 @@ def send_request(
     try:
         url = urlsplit(outbound.url)
         with (
-            closing(_connect_to_host(url, networks, deadline)) as plain,
-            _hang_up_at(deadline, plain),
+            closing(_connect_to_host(url, networks, deadline)) as tcp_socket,
+            _shut_down_at(deadline, tcp_socket),
         ):
-            response = _exchange_messages(outbound, url, plain, limits)
+            response = _exchange_messages(outbound, url, tcp_socket, limits)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= deadline:
             raise RequestFailed("The request timed out.") from error
         raise RequestFailed(f"The endpoint did not respond ({type(error).__name__}).") from error
-    if time.monotonic() >= deadline:  # closing looks like the end of a response
+    if time.monotonic() >= deadline:  # a shutdown at the deadline looks like the response's end
         raise RequestFailed("The request timed out.")
     if len(response.body) > limits.max_bytes:
         raise RequestFailed("The response was too large.")
@@ -77,19 +78,19 @@ def send_request(
 
 
 def _exchange_messages(
-    outbound: OutboundRequest, url: SplitResult, plain: socket.socket, limits: ResponseLimits
+    outbound: OutboundRequest, url: SplitResult, tcp_socket: socket.socket, limits: ResponseLimits
 ) -> OutboundResponse:
     """Exchange the request and the response over an open connection.
 
     Raises OSError, HTTPException, ValueError.
     """
     host = url.hostname or ""
-    plain.settimeout(limits.total_s)
+    tcp_socket.settimeout(limits.total_s)
     connection = http.client.HTTPConnection(host)
     with closing(connection):
-        connection.sock = _start_tls(plain, host) if url.scheme == "https" else plain
+        connection.sock = _start_tls(tcp_socket, host) if url.scheme == "https" else tcp_socket
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        own_headers = {"Host": url.netloc.rpartition("@")[2], **_OURS}
+        own_headers = {"Host": url.netloc.rpartition("@")[2], **_FIXED_HEADERS}
         connection.request(
             outbound.method, target, outbound.body, {**outbound.headers, **own_headers}
         )
@@ -98,14 +99,14 @@ def _exchange_messages(
             return OutboundResponse(response.status, dict(response.getheaders()), body)
 
 
-def _start_tls(plain: socket.socket, host: str) -> ssl.SSLSocket:
-    return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+def _start_tls(tcp_socket: socket.socket, host: str) -> ssl.SSLSocket:
+    return ssl.create_default_context().wrap_socket(tcp_socket, server_hostname=host)
 
 
 def _connect_to_host(
     parts: SplitResult, networks: Sequence[Network], deadline: float
 ) -> socket.socket:
-    """Connect to the address that was checked; the certificate must match the host name.
+    """Connect to the first allowed address of the host that accepts the connection.
 
     Raises RequestFailed, OSError, ValueError.
     """
@@ -128,29 +129,29 @@ def _connect_to_address(egress: Egress, info: AddressInfo, deadline: float) -> s
 
     Raises OSError.
     """
-    left_s = deadline - time.monotonic()
-    if left_s <= 0:
+    remaining_s = deadline - time.monotonic()
+    if remaining_s <= 0:
         raise TimeoutError
-    open_socket_ = egress.open_socket(info)
+    new_socket = egress.open_socket(info)
     try:
-        open_socket_.settimeout(left_s)
-        open_socket_.connect(info[4])
+        new_socket.settimeout(remaining_s)
+        new_socket.connect(info[4])
     except BaseException:
-        open_socket_.close()
+        new_socket.close()
         raise
-    return open_socket_
+    return new_socket
 
 
 def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:
-    """Resolve a name within the deadline, as the system resolver may take 30 s.
+    """Resolve a name before the deadline; the system resolver may take 30 s.
 
     Raises RequestFailed.
     """
-    left_s = max(0.0, deadline - time.monotonic())
+    remaining_s = max(0.0, deadline - time.monotonic())
     try:
         return list(
             run_in_thread_with_timeout(
-                left_s, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                remaining_s, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             )
         )
     except TimeoutError as error:
@@ -160,13 +161,13 @@ def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:
 
 
 @contextmanager
-def _hang_up_at(deadline: float, plain: socket.socket) -> Iterator[None]:
+def _shut_down_at(deadline: float, tcp_socket: socket.socket) -> Iterator[None]:
     """Shut the socket down at the deadline, to wake the thread that waits for it.
 
     A socket's own timeout restarts with each byte.
     """
-    handle = plain.dup()  # TLS detaches the original
-    timer = threading.Timer(max(0.0, deadline - time.monotonic()), _hang_up, [handle])
+    handle = tcp_socket.dup()  # TLS detaches the original
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), _shut_down, [handle])
     timer.daemon = True
     timer.start()
     try:
@@ -177,6 +178,6 @@ def _hang_up_at(deadline: float, plain: socket.socket) -> Iterator[None]:
         handle.close()
 
 
-def _hang_up(handle: socket.socket) -> None:
+def _shut_down(handle: socket.socket) -> None:
     with suppress(OSError):  # it is already closed
         handle.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,7 @@
 """Languages that can be parsed, their aliases and file suffixes, and their tree-sitter grammars.
 
-A grammar is loaded at first use (1 to 30 ms). A process that must not block for so long later calls
-`load_all` at start.
+A grammar is loaded at first use, which takes 1 to 30 ms. A process that must not block for so long
+while it serves requests calls `load_all` at start.
 """
 
 from collections.abc import Callable
@@ -77,8 +77,8 @@ _SUFFIXES: Final = {
 _BY_SUFFIX: Final = {
     suffix: grammar for grammar, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
 }
-# Package and function, if they are not tree_sitter_<name> and language.
-_ELSEWHERE: Final = {
+# Package and function of the grammars that break the rule `tree_sitter_<name>.language`.
+_IRREGULAR_MODULES: Final = {
     Grammar.CSHARP: ("tree_sitter_c_sharp", "language"),
     Grammar.PHP: ("tree_sitter_php", "language_php"),
     Grammar.TSX: ("tree_sitter_typescript", "language_tsx"),
@@ -87,9 +87,9 @@ _ELSEWHERE: Final = {
 
 
 def grammar_of(language: str, path: str = "") -> Grammar | None:
-    """Find a grammar by the language's name, else by the file suffix; None if it is unknown.
+    """Find a grammar by the language's name, or by the file suffix if `language` is empty.
 
-    An unknown language name is trusted: the path is not used then.
+    Return None if it is unknown.
     """
     if language:
         return _BY_NAME.get(language.lower())
@@ -98,7 +98,7 @@ def grammar_of(language: str, path: str = "") -> Grammar | None:
 
 @cache
 def load(grammar: Grammar) -> Language:
-    package, name = _ELSEWHERE.get(grammar, (f"tree_sitter_{grammar}", "language"))
+    package, name = _IRREGULAR_MODULES.get(grammar, (f"tree_sitter_{grammar}", "language"))
     language: Callable[[], object] = getattr(import_module(package), name)
     return Language(language())
 

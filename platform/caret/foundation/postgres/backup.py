@@ -1,8 +1,8 @@
 """Database backups in two files: all data, and the keys that decrypt it.
 
-pg_dump and pg_restore run as a role that row-level security does not bind: it makes the dump of any
-other role fail. Passwords are passed in the environment, because arguments are visible to all users
-of a machine.
+pg_dump and pg_restore need a role that row-level security does not bind; a dump by any other role
+fails. Passwords are passed in the environment, because arguments are visible to all users of a
+machine.
 """
 
 import os
@@ -15,15 +15,15 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 KEY_TABLES: Final = "keyring_*"
-# Equal for all connections to the same database, whatever the address.
+# Two connections lead to the same database if this query returns the same row for both.
 WHICH_DATABASE: Final = "SELECT pg_postmaster_start_time(), current_database()"
-# A backup must not allow anybody to use a signed-in session.
-_NOT_KEPT: Final = ("django_session",)
+# Nobody must be able to use a signed-in session from a backup.
+_EXCLUDED_TABLES: Final = ("django_session",)
 _TIMEOUT_S: Final = 6 * 3600
 
 
 class DumpFailed(Exception):
-    """A dump or a restore failed. The text is the program's own."""
+    """A dump or a restore failed. The text is the error output of pg_dump or pg_restore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +32,22 @@ class PostgresServer:
     programs: Path | None  # the directory of pg_dump and pg_restore; None: on the PATH
 
 
-def dump_data(server: PostgresServer, to: Path) -> None:
-    """Dump schema, policies and grants of all tables, and the data of all but the key tables.
+def dump_data(server: PostgresServer, file: Path) -> None:
+    """Dump schema, policies and grants of all tables, and the data of most tables.
 
-    Raises DumpFailed.
+    The data of the key tables and of signed-in sessions is not dumped. Raises DumpFailed.
     """
-    left_out = [f"--exclude-table-data={name}" for name in (KEY_TABLES, *_NOT_KEPT)]
-    _run_dump(server, to, left_out)
+    exclusions = [f"--exclude-table-data={name}" for name in (KEY_TABLES, *_EXCLUDED_TABLES)]
+    _run_dump(server, file, exclusions)
 
 
-def dump_keys(server: PostgresServer, to: Path) -> None:
+def dump_keys(server: PostgresServer, file: Path) -> None:
     """Dump the data of the key tables.
 
     Run it after the data dump, so that it contains all the keys that the data needs.
     Raises DumpFailed.
     """
-    _run_dump(server, to, ["--data-only", f"--table={KEY_TABLES}"])
+    _run_dump(server, file, ["--data-only", f"--table={KEY_TABLES}"])
 
 
 def restore(server: PostgresServer, file: Path) -> None:
@@ -59,7 +59,7 @@ def restore(server: PostgresServer, file: Path) -> None:
 
 
 def is_empty(server: PostgresServer) -> bool:
-    """Return whether the database has no table."""
+    """Return whether the database has no tables."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute(
             "SELECT NOT EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p')"
@@ -74,13 +74,13 @@ def identify_database(server: PostgresServer) -> object:
         return connection.execute(WHICH_DATABASE).fetchone()
 
 
-def _run_dump(server: PostgresServer, to: Path, arguments: list[str]) -> None:
-    # Created first with access for its owner only: pg_dump would use the umask.
-    os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+def _run_dump(server: PostgresServer, file: Path, arguments: list[str]) -> None:
+    # The file is created here, with access for its owner only: pg_dump would use the umask.
+    os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        _run_program(server, "pg_dump", ["--format=custom", f"--file={to}", *arguments])
+        _run_program(server, "pg_dump", ["--format=custom", f"--file={file}", *arguments])
     except BaseException:
-        to.unlink()  # half a backup looks like a whole one
+        file.unlink()  # an incomplete backup could be taken for a complete one
         raise
 
 

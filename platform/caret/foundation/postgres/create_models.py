@@ -13,7 +13,7 @@ from django.db.migrations.state import ProjectState
 
 
 class CreateModels(Operation):
-    """Create the models in this order: a model stands after those that it refers to."""
+    """Create the models in this order. Each model must come after the models it refers to."""
 
     def __init__(self, models: Sequence[CreateModel]) -> None:
         self.models = models

@@ -34,8 +34,8 @@ def run_with_lock_retry(
 ) -> None:
     """Run `work`, and run it again if it gets no lock.
 
-    A repeated `work` must continue where it was interrupted, as Django's migrations do. Raises
-    OperationalError if the last try gets no lock, or if a statement takes too long.
+    `work` must continue where it was interrupted when it is run again, as Django's migrations do.
+    Raises OperationalError if the last try gets no lock, or if a statement takes too long.
     """
     _set_timeouts(
         connection,

@@ -1,9 +1,9 @@
 """Indexes of partitioned tables, built while the table is read and written.
 
-Postgres cannot build them concurrently on a partitioned table. So the table's index is declared
-first, empty and invalid; a partition created from then on gets its own index. Then each existing
-partition's index is built concurrently and attached. After the last one, the table's index is
-valid. A repeated run continues after a failure.
+Postgres cannot build an index concurrently on a partitioned table. So the table's index is created
+first, empty and invalid; every partition created after that gets its own index. Then the index of
+each existing partition is built concurrently and attached. The table's index becomes valid with the
+last one. After a failure, another run continues where the failed one stopped.
 """
 
 from django.contrib.postgres.operations import NotInTransactionMixin
@@ -12,8 +12,8 @@ from django.db.backends.ddl_references import Statement
 from django.db.migrations import AddIndex
 from django.db.migrations.state import ProjectState
 
-# A build that was interrupted.
-_NOT_VALID = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
+# Finds the index if its build was interrupted.
+_INVALID_INDEX = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
 _PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass"
 
 
@@ -36,13 +36,13 @@ class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
         table, name = model._meta.db_table, self.index.name
         schema_editor.execute(_create_sql(statement, name=name, table=f'ONLY "{table}"'))
         for partition in _fetch_column(schema_editor, _PARTITIONS, table):
-            part = f"{partition}_{name}"[-63:]  # Postgres truncates names to 63 bytes
-            if _fetch_column(schema_editor, _NOT_VALID, f'"{part}"'):
-                schema_editor.execute(f'DROP INDEX CONCURRENTLY "{part}"')
+            index = f"{partition}_{name}"[-63:]  # Postgres truncates names to 63 bytes
+            if _fetch_column(schema_editor, _INVALID_INDEX, f'"{index}"'):
+                schema_editor.execute(f'DROP INDEX CONCURRENTLY "{index}"')
             schema_editor.execute(
-                _create_sql(statement, name=part, table=f'"{partition}"', method="CONCURRENTLY ")
+                _create_sql(statement, name=index, table=f'"{partition}"', method="CONCURRENTLY ")
             )
-            schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{part}"')
+            schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{index}"')
 
 
 def _create_sql(statement: Statement, *, name: str, table: str, method: str = "") -> str:

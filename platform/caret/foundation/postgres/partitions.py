@@ -1,8 +1,10 @@
-"""Monthly partitions of tables by `occurred_at`, created ahead of time by the owner.
+"""Monthly partitions of tables by `occurred_at`, which the tables' owner creates in advance.
 
-A default partition stores rows without a month's partition, so that nothing is lost if this runs
-too late. Its rows are moved when their month is created. Partitions are only accessed through their
-parent. They inherit neither its policies nor our grants, so each of them is closed separately.
+If a month has no partition yet, its rows go to the table's default partition, so none is lost. When
+the month's partition is created, its rows are moved there.
+
+The application reads and writes partitions only through their table. A partition inherits neither
+the row policies nor the grants of its table, so `_deny_access_sql` denies direct access to it.
 """
 
 from dataclasses import dataclass
@@ -41,16 +43,16 @@ class CreatePartitionedModel(CreateModel):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
-        plain = schema_editor.sql_create_table
-        schema_editor.sql_create_table = f"{plain} PARTITION BY RANGE (occurred_at)"
+        create_table = schema_editor.sql_create_table
+        schema_editor.sql_create_table = f"{create_table} PARTITION BY RANGE (occurred_at)"
         try:
             super().database_forwards(app_label, schema_editor, from_state, to_state)
         finally:
-            schema_editor.sql_create_table = plain
+            schema_editor.sql_create_table = create_table
         table = to_state.apps.get_model(app_label, self.name)._meta.db_table
-        default = _default_name(table)
+        default = _default_partition(table)
         schema_editor.execute(f'CREATE TABLE "{default}" PARTITION OF "{table}" DEFAULT')
-        for statement in _close_sql(default):
+        for statement in _deny_access_sql(default):
             schema_editor.execute(statement)
 
 
@@ -61,37 +63,42 @@ def ensure_month(connection: BaseDatabaseWrapper, table: str, month: Month) -> b
     """
     name = f"{table}_{month.year}_{month.number:02}"
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        # Of two concurrent calls, the second waits here and then sees the first one's partition.
+        # If two calls run at once, one waits here, and then finds the partition of the other.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [table])
         cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [f'"{name}"'])
         (exists,) = cursor.fetchone()
         if exists:
             return False
-        for statement in _month_sql(table, name, month):
+        for statement in _create_month_sql(table, name, month):
             cursor.execute(statement)
     return True
 
 
-def _month_sql(table: str, name: str, month: Month) -> list[str]:
+def _create_month_sql(table: str, name: str, month: Month) -> list[str]:
     low, high = month.start.isoformat(), month.plus_months(1).start.isoformat()
-    default = _default_name(table)
-    span = f"occurred_at >= '{low} 00:00+00' AND occurred_at < '{high} 00:00+00'"
+    default = _default_partition(table)
+    is_in_month = f"occurred_at >= '{low} 00:00+00' AND occurred_at < '{high} 00:00+00'"
     return [
         f'LOCK TABLE "{table}" IN ACCESS EXCLUSIVE MODE',
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
-        f'INSERT INTO "{name}" SELECT * FROM "{default}" WHERE {span}',  # noqa: S608  # our own names
-        f'DELETE FROM "{default}" WHERE {span}',  # noqa: S608
+        f'INSERT INTO "{name}" SELECT * FROM "{default}" WHERE {is_in_month}',  # noqa: S608  # ours
+        f'DELETE FROM "{default}" WHERE {is_in_month}',  # noqa: S608  # our own names
         f'ALTER TABLE "{table}" ATTACH PARTITION "{name}"'
         f" FOR VALUES FROM ('{low} 00:00+00') TO ('{high} 00:00+00')",
-        *_close_sql(name),
+        *_deny_access_sql(name),
     ]
 
 
-def _close_sql(name: str) -> list[str]:
-    # Row-level security without a policy: even a mistaken later grant shows no rows. It is not
-    # FORCEd, so that the owner can move rows out of the default partition.
-    return [f'ALTER TABLE "{name}" ENABLE ROW LEVEL SECURITY', *grant_sql(f'"{name}"', ())]
+def _deny_access_sql(partition: str) -> list[str]:
+    """Return statements that deny the application direct access to a partition.
+
+    The application gets no grants. Row-level security without a policy hides all rows even if
+    somebody adds a grant by mistake. It is not FORCEd, so that the owner can move rows out of the
+    default partition.
+    """
+    enable = f'ALTER TABLE "{partition}" ENABLE ROW LEVEL SECURITY'
+    return [enable, *grant_sql(f'"{partition}"', ())]
 
 
-def _default_name(table: str) -> str:
+def _default_partition(table: str) -> str:
     return f"{table}_default"

@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from caret.foundation.postgres import OWNER_ALIAS
 
-# Each role that the session's users have or may assume, and its powers.
+# All roles that the session may assume, with the powers that bypass row-level security.
 _POWERS_SQL = """
 SELECT DISTINCT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (
     SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -41,7 +41,7 @@ def require_rls_bound_role() -> None:
 
 
 def find_rls_bypasses(connection: BaseDatabaseWrapper) -> list[str]:
-    """Return the ways around row-level security that this role has, as sentences. One query."""
+    """Return how the current role can bypass row-level security, as sentences. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_POWERS_SQL)
         rows = cursor.fetchall()

@@ -1,9 +1,9 @@
 """Row-level security and grants as model constraints, so that migrations create them.
 
 A tenant's table has `RowSecurity` in `Meta.constraints`. A table without tenant isolation has
-`Grants` with the reason for it. Both grant the application role exactly the named privileges. All
-others are denied, and always TRUNCATE, which ignores row-level security. Removing either constraint
-revokes the grants, so access fails closed.
+`Grants`, with the reason for it. Both grant the application role exactly the privileges that they
+list. No table grants TRUNCATE, which ignores row-level security. Removing one of these constraints
+revokes all grants, so that the application has no access.
 """
 
 from typing import Any, Final
@@ -18,8 +18,8 @@ APPEND_ONLY: Final = ("SELECT", "INSERT")
 _LOOKUP: Final = "nullif(current_setting('caret.lookup', true), '')"
 
 
-class _AfterTable(BaseConstraint):
-    """A constraint made by statements after CREATE TABLE; compared by value."""
+class _DeferredConstraint(BaseConstraint):
+    """A constraint whose SQL runs after CREATE TABLE; compared by value."""
 
     def constraint_sql(
         self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
@@ -29,16 +29,16 @@ class _AfterTable(BaseConstraint):
         return ""
 
     def validate(self, *args: object, **kwargs: object) -> None:
-        """Do nothing: only the database knows the scope and can decide."""
+        """Do nothing: only the database knows the tenant scope and can check the row."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _AfterTable) and self.deconstruct() == other.deconstruct()
+        return isinstance(other, _DeferredConstraint) and self.deconstruct() == other.deconstruct()
 
     __hash__ = None  # type: ignore[assignment]  # compared by value, never used as a key
 
 
-class _TableRule(_AfterTable):
-    """Row-level security or none, and exactly these grants."""
+class _TableRule(_DeferredConstraint):
+    """Base of RowSecurity and Grants: the table's row-level security and its exact grants."""
 
     privileges: tuple[str, ...]
 
@@ -66,11 +66,11 @@ class _TableRule(_AfterTable):
 
 
 class RowSecurity(_TableRule):
-    """Only a tenant can see and write its own rows; this binds the table's owner, too.
+    """Each tenant can see and write only its own rows. This binds the table's owner, too.
 
-    `user_column` lets signed-in users read their own rows before a tenant is chosen (memberships).
-    `lookup_column` allows reading the rows that have a presented key's lookup ID, of any tenant:
-    they tell which tenant the key belongs to.
+    `user_column` lets signed-in users read their memberships before they choose a tenant.
+    `lookup_column` lets the application read the rows with the lookup ID of a key that a client
+    presents, in any tenant: these rows tell which tenant the key belongs to.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class RowSecurity(_TableRule):
     def rule_sql(self, table: str) -> list[str]:
         tenant = "current_setting('caret.tenant')::uuid"
         no_rows = "nullif(current_setting('caret.tenant', true), '')::uuid"
-        # Policies are OR-ed: where another one may allow rows, a missing tenant must mean no rows
-        # rather than an error.
+        # Policies are OR-ed: if the table has another policy that may allow rows, a missing tenant
+        # must mean no rows rather than an error.
         if self.user_column is not None:
             tenant = no_rows
         elif self.lookup_column is not None:
@@ -128,12 +128,12 @@ class RowSecurity(_TableRule):
     def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         kwargs = {**kwargs, "user_column": self.user_column}
-        if self.lookup_column is not None:  # older migrations do not name it
+        if self.lookup_column is not None:  # older migrations do not contain it
             kwargs["lookup_column"] = self.lookup_column
         return path, args, kwargs
 
 
-class _DeletePolicy(_AfterTable):
+class _DeletePolicy(_DeferredConstraint):
     """Allows the application to delete the rows that satisfy a condition."""
 
     def delete_condition(self) -> str:
@@ -157,10 +157,10 @@ class _DeletePolicy(_AfterTable):
 
 
 class DeletableAfter(_DeletePolicy):
-    """For a tenant's table: rows may be deleted once `column` is this many days in the past.
+    """For a tenant's table: rows may be deleted once `column` is `days` days in the past.
 
-    So an append-only table keeps its rows for as long as evidence needs them, whatever the
-    application does.
+    So the database keeps the rows of an append-only table for as long as evidence needs them, even
+    if the application tries to delete them.
     """
 
     def __init__(self, *, name: str, column: str, days: int) -> None:
@@ -191,7 +191,7 @@ class DeletableWhen(_DeletePolicy):
         return path, tuple(args), {**kwargs, "condition": self.condition}
 
 
-class ColumnUpdatable(_AfterTable):
+class ColumnUpdatable(_DeferredConstraint):
     """For an append-only table of a tenant: allows updates of one column.
 
     After the update, the row must satisfy `condition`.
@@ -227,7 +227,7 @@ class ColumnUpdatable(_AfterTable):
 
 
 class Grants(_TableRule):
-    """Grants of the application role on a table without tenant isolation; `reason` says why."""
+    """Grants of the application role on a table without tenant isolation, and the reason for it."""
 
     def __init__(self, *, name: str, reason: str, privileges: tuple[str, ...] = READ_WRITE) -> None:
         super().__init__(name=name, privileges=privileges)

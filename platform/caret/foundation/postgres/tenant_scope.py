@@ -1,9 +1,9 @@
 """Scopes that show the rows of one tenant, or one user's memberships, during a transaction.
 
-1. The scope is a transaction-local setting, so a connection pool or pgbouncer cannot leak it to
-   others. Postgres compares it with each row (see row_security).
+1. The scope is a transaction-local setting, so a connection pool or pgbouncer cannot pass it on to
+   another request. Postgres compares it with each row (see row_security).
 2. A query of a tenant's table without a scope is an error, not an empty result.
-3. A scope never changes on the way: nesting another tenant's scope raises ScopeConflict.
+3. A scope never changes within a transaction: nesting another tenant's scope raises ScopeConflict.
 """
 
 from collections.abc import Iterator
@@ -64,13 +64,14 @@ def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterat
         raise ScopeConflict(f"{setting} already has another value in this transaction.")
     is_nested = connection.in_atomic_block
     with transaction.atomic():
-        # Set even if we already have it: a copied context may run on another connection.
+        # Set it even if `variable` already has this value: the context may have been copied to a
+        # task that uses another connection.
         _set_local(setting, value)
         token = variable.set(value)
         try:
             yield
         finally:
-            # Inside the transaction, so that on-commit callbacks start without our scope.
+            # Still inside the transaction, so that on-commit callbacks start without this scope.
             variable.reset(token)
         if is_nested:
             # A released savepoint keeps SET LOCAL; only a rollback reverts it.

@@ -1,11 +1,11 @@
 """WebSockets whose disconnects are spread over time.
 
 If a network or a load balancer fails, thousands of connections end at the same moment, and each
-costs a few tasks. 9,700 of them blocked the event loop for 1.5 s. So the application learns of a
-few disconnects at a time; of a single one, at once.
+costs a few tasks. 9,700 of them blocked the event loop for 1.5 s. So the application is told of a
+few disconnects at a time. A single disconnect is not delayed.
 
-When this process shuts down, the application gets a message of its own kind for each connection,
-and closes it. So a completion in flight can finish; uvicorn would cut it off.
+When this process shuts down, the application gets a `websocket.restart` message for each connection
+and closes the connection itself. So a completion in flight can finish; uvicorn would cut it off.
 """
 
 import asyncio
@@ -16,13 +16,16 @@ from typing import Any, Final, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-# At most 5,000 a second, at 100 us each: half of the loop's time remains for other work.
+# At most 5,000 disconnects per second of 100 us each: half of the loop's time remains free.
 MAX_PER_TURN: Final = 20
 TURN_S: Final = 0.004
 
 
 class PacedExecutor:
-    """Runs a few callbacks at once, the rest a few at a time and in order."""
+    """Runs callbacks in order, at most a few per turn of 4 ms.
+
+    The first ones run immediately, inside `schedule`.
+    """
 
     def __init__(self, max_per_turn: int = MAX_PER_TURN) -> None:
         self._max_per_turn = max_per_turn
@@ -51,10 +54,10 @@ class PacedExecutor:
         self._run_waiting()
 
 
-_turns: Final = PacedExecutor()  # for the only loop of the process
+_disconnects: Final = PacedExecutor()  # for the only event loop of the process
 
 
-# Calls a consumer's `websocket_restart`, which closes the connection soon.
+# Makes Channels call the consumer's method `websocket_restart`, which closes the connection soon.
 RESTART: Final = {"type": "websocket.restart"}
 SERVICE_RESTART: Final = 1012  # RFC 6455's registry: the client should reconnect
 
@@ -68,4 +71,4 @@ class DrainingWebSocketProtocol(WebSocketsSansIOProtocol):
         self.queue.put_nowait(cast(Any, RESTART))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        _turns.schedule(partial(super().connection_lost, exc))
+        _disconnects.schedule(partial(super().connection_lost, exc))

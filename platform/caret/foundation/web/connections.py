@@ -1,13 +1,13 @@
 """Limits on the connections of a server: on all of them, and on unauthenticated ones.
 
-A connection is unauthenticated until the application has verified a credential on it. It is waiting
-while it does not occupy the application: its request is incomplete, or it is idle between two
-requests. At a limit, a new connection replaces the one that has waited longest, unauthenticated
-ones first. A well-behaved client sends its request within milliseconds, so slow senders are
-replaced first. If no connection waits, the new one is rejected.
+A connection is unauthenticated until the application has verified a credential on it. A connection
+is waiting while its request is incomplete, or while it is idle between two requests. At a limit, a
+new connection replaces the connection that has waited longest, unauthenticated ones first. A
+well-behaved client sends its request within milliseconds, so slow senders are replaced first. If no
+connection is waiting, the new one is rejected.
 
-The connections of a trusted proxy carry the requests of many clients. There, each unauthenticated
-request counts for the address that the proxy forwards.
+The connections of a trusted proxy carry the requests of many clients. So each unauthenticated
+request from a proxy counts against the limit of the client address that the proxy forwards.
 """
 
 from collections.abc import Callable, MutableMapping
@@ -21,7 +21,7 @@ from caret.foundation.web.server_limits import ServerLimits
 
 _IPV6_NETWORK_BITS: Final = 64
 
-# `reason` names the limit. Each process registers these metrics at its own registry.
+# `reason` names the limit. Each process registers these metrics with its own registry.
 REFUSED: Final = Counter(
     "caret_http_refused",
     "Requests and connections that a limit of the HTTP server ended, by limit.",
@@ -94,24 +94,24 @@ class ConnectionSlot:
             self._connections.remove(self)
 
 
-class _AddressGroup:
-    """The slots of one address, of all unauthenticated or of all authenticated connections."""
+class _SlotGroup:
+    """Some of the slots: those of one address, all unauthenticated or all authenticated ones."""
 
     __slots__ = ("num", "queue")
 
     def __init__(self) -> None:
         self.num = 0
-        self.queue: dict[ConnectionSlot, None] = {}  # the longest waiting first
+        self.queue: dict[ConnectionSlot, None] = {}  # the waiting ones, longest waiting first
 
 
 class Connections:
-    """All connections of one server. For one event loop, so it needs no lock."""
+    """All connections of one server. Used on one event loop only, so it needs no lock."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._num = 0
-        self._unauthenticated, self._authenticated = _AddressGroup(), _AddressGroup()
-        self._by_address: dict[str, _AddressGroup] = {}
+        self._unauthenticated, self._authenticated = _SlotGroup(), _SlotGroup()
+        self._by_address: dict[str, _SlotGroup] = {}
         CONNECTIONS.set_function(lambda: self._num)
         UNAUTHENTICATED.set_function(lambda: self._unauthenticated.num)
 
@@ -140,7 +140,7 @@ class Connections:
         key = None if address is None else network_of(address)
         if key is not None:
             self._enforce_bounds(key)
-            self._by_address.setdefault(key, _AddressGroup())
+            self._by_address.setdefault(key, _SlotGroup())
         slot = ConnectionSlot(self, key, close, is_request=is_request)
         self._join(slot)
         self.start_waiting(slot)
@@ -153,7 +153,7 @@ class Connections:
         if self._unauthenticated.num >= self._limits.max_unauthenticated:
             self._make_room("too_many_unauthenticated", self._unauthenticated)
 
-    def _make_room(self, reason: str, *groups: _AddressGroup) -> None:
+    def _make_room(self, reason: str, *groups: _SlotGroup) -> None:
         REFUSED.labels(reason).inc()
         longest = next((slot for group in groups for slot in group.queue), None)
         if longest is None:
@@ -194,7 +194,7 @@ class Connections:
         if address is not None and not self._by_address[address].num:
             del self._by_address[address]
 
-    def _groups_of(self, slot: ConnectionSlot) -> tuple[_AddressGroup, ...]:
+    def _groups_of(self, slot: ConnectionSlot) -> tuple[_SlotGroup, ...]:
         if not slot.is_authenticated and slot.address is not None:
             return (self._unauthenticated, self._by_address[slot.address])
         return () if slot.is_request else (self._authenticated,)
@@ -204,8 +204,8 @@ class Connections:
 def network_of(address: str) -> str:
     """Return an IPv4 address unchanged, and the /64 network of an IPv6 address.
 
-    A provider's customer usually has one /64. A text that is not an address, which a proxy may
-    forward, is returned as it is.
+    An internet provider usually gives each customer one /64. A proxy may forward text that is not
+    an address; its first 64 characters are returned.
     """
     try:
         ip = ip_address(address)

@@ -1,9 +1,9 @@
 """Liveness and readiness endpoints, answered before any other middleware.
 
-The application may be busy or reject the probe's host name.
+The application cannot answer them: it may be busy, or reject the probe's host name.
 
-/healthz  liveness: this process responds, whatever else fails; a restart does not repair Postgres
-/readyz   readiness: its dependencies respond as well; otherwise send requests elsewhere
+/healthz  liveness: this process responds, even if Postgres fails, as a restart would not help
+/readyz   readiness: its dependencies respond, too; otherwise send requests to other processes
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from typing import Any, Final, TypeAlias
 
 from caret.foundation.web.body_limit import Application, Receive, Send
 
-Ready: TypeAlias = Callable[[], Awaitable[bool]]  # must not raise
+ReadyCheck: TypeAlias = Callable[[], Awaitable[bool]]  # must not raise
 
 ALIVE_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 READY_TIMEOUT_S: Final = 2.0
-# Anybody may call it: Postgres is queried at most once in this time.
-_HELD_S: Final = 1.0
+# Anybody may call /readyz. Its result is reused for this time, so that callers cannot flood
+# Postgres with queries.
+_RESULT_TTL_S: Final = 1.0
 _BODIES: Final = {200: b"ok\n", 503: b"not ready\n"}
 
 
@@ -27,7 +28,7 @@ class HealthCheckMiddleware:
     def __init__(
         self,
         application: Application,
-        is_ready: Ready,
+        is_ready: ReadyCheck,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
@@ -48,19 +49,19 @@ class HealthCheckMiddleware:
         is_ready, until_s = self._cached_result
         if self._monotonic_s() < until_s:
             return is_ready
-        # A single check at a time, for all callers and however long it hangs. A caller that
-        # disconnects does not cancel it for the others.
+        # All callers share one running check, even if it hangs. A caller that disconnects does not
+        # cancel it for the others.
         if self._running_check is None:
-            self._running_check = asyncio.create_task(self._check_upstream())
+            self._running_check = asyncio.create_task(self._run_check())
         try:
             return await asyncio.wait_for(asyncio.shield(self._running_check), READY_TIMEOUT_S)
         except TimeoutError:
             return False
 
-    async def _check_upstream(self) -> bool:
+    async def _run_check(self) -> bool:
         try:
             is_ready = await self._is_ready()
-            self._cached_result = (is_ready, self._monotonic_s() + _HELD_S)
+            self._cached_result = (is_ready, self._monotonic_s() + _RESULT_TTL_S)
             return is_ready
         finally:
             self._running_check = None

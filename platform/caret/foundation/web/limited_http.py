@@ -37,13 +37,13 @@ from caret.foundation.web.write_coalescing import CoalescingTransport
 _LINGER_S: Final = 1.0
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _MAX_PIPELINED: Final = 16
-# In one turn of PacedExecutor (4 ms), over all connections. Otherwise 200 clients that each send 10
-# requests in one packet delay all other clients.
+# Pipelined requests, over all connections, that start in one turn of PacedExecutor (4 ms). Without
+# this limit, 200 clients that each send 10 requests in one packet delay all other clients.
 MAX_PIPELINED_STARTS: Final = 2
-# Connections whose first bytes are not the headers of one request, in one turn. Each costs at least
-# 0.1 ms.
+# Connections that start in one turn although their first bytes are not the complete headers of one
+# request. Each costs at least 0.1 ms.
 MAX_PACED_STARTS: Final = 10
-# Memory for a client that does not read, besides one chunk of its response.
+# Memory for a client that does not read its response, besides one chunk of the response.
 _WRITE_BUFFER_BYTES: Final = 16 * 1024
 _SOCKET_BUFFER_BYTES: Final = 128 * 1024  # of the kernel, which doubles it
 # Chunk headers and trailers of a body, relative to its content: "1\r\nx\r\n" is five to one.
@@ -102,7 +102,7 @@ class LimitedHttp(HttpToolsProtocol):
     ) -> None:
         """`headers_due_at`: when the first request's headers must be complete, by the loop's clock.
 
-        The slot is the connection's, and is released when the connection ends.
+        `slot` is the slot of the connection. It is released when the connection ends.
         """
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
@@ -117,7 +117,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._is_next_pipelined = False  # while uvicorn starts the next request of the pipeline
         self._num_lingering_bytes = 0
         self._num_requests = 0
-        # About the message that is being parsed.
+        # State of the message that is being parsed.
         self._has_begun = False  # its first byte was received
         self._is_in_body = False
         self._num_header_bytes = 0  # of complete headers and the request line
@@ -132,10 +132,10 @@ class LimitedHttp(HttpToolsProtocol):
         sock = transport.get_extra_info("socket")
         # The kernel would buffer megabytes for each slow client and block the loop by copying.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
-        gathering = CoalescingTransport(
+        coalescing = CoalescingTransport(
             transport, self.loop, close_timeout_s=self._limits.send_timeout_s
         )
-        super().connection_made(gathering)
+        super().connection_made(coalescing)
         self._send_deadline = SendDeadline(self.transport, self._limits.send_timeout_s)
         self._deadline = self.loop.call_at(self._headers_due_at, self._on_headers_late)
 
@@ -161,7 +161,7 @@ class LimitedHttp(HttpToolsProtocol):
             start()
 
     def _disconnect_running(self) -> None:
-        """Tell the application about the disconnect; uvicorn tells only the newest request."""
+        """Report the disconnect to all requests; uvicorn reports it only to the newest one."""
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -238,12 +238,12 @@ class LimitedHttp(HttpToolsProtocol):
             return False  # the response to a complete request is being sent
         return self._num_wire_bytes > allowed
 
-    # --- requests in the bounds of connections
+    # --- limits on unauthenticated requests
 
     def _admit_request(self) -> None:
-        """Count the request in the limits; stop the parser if one is reached."""
+        """Count the request in the limits. Stop the parser if a limit is reached."""
         if self._slot.address is None:
-            self._request_slot = self._forwarded_slot()
+            self._request_slot = self._admit_forwarded_request()
         self.scope["state"]["slot"] = self._request_slot or self._slot
 
     def _begin_request(self) -> None:
@@ -251,8 +251,8 @@ class LimitedHttp(HttpToolsProtocol):
             if slot is not None:
                 slot.begin_request()
 
-    def _forwarded_slot(self) -> ConnectionSlot:
-        if not self._is_idle():  # proxies do not pipeline, and a slot is for one request
+    def _admit_forwarded_request(self) -> ConnectionSlot:
+        if not self._is_idle():  # proxies do not pipeline, and there is one slot for one request
             self._stop_parser(HTTPStatus.BAD_REQUEST, "pipelined_by_proxy")
         forwarded = [value for name, value in self.headers if name == b"x-forwarded-for"]
         text = b", ".join(forwarded).decode("latin1")
@@ -301,11 +301,11 @@ class LimitedHttp(HttpToolsProtocol):
         if self._has_begun:
             self._send_limit_response(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
         else:
-            self.transport.close()  # a connection that was opened in advance and never used
+            self.transport.close()  # the client opened the connection in advance and never used it
 
     def _on_body_late(self) -> None:
         self._deadline = None
-        if self.flow.read_paused:  # the rest waits for the application, not for the client
+        if self.flow.read_paused:  # the application is slow, not the client
             self._start_deadline(self._limits.body_timeout_s, self._on_body_late)
         elif self._is_idle():  # the request was answered without its body
             self.transport.close()
@@ -320,10 +320,10 @@ class LimitedHttp(HttpToolsProtocol):
         super().resume_writing()
         self._send_deadline.stop()
 
-    # --- refusals
+    # --- rejections
 
     def _stop_parser(self, status: HTTPStatus, reason: str) -> NoReturn:
-        """Stop the parser, from one of its callbacks; `send_400_response` follows."""
+        """Stop the parser, from one of its callbacks; then uvicorn calls `send_400_response`."""
         self._stopped_by = _LimitExceeded(status, reason)
         raise _ReadingStopped
 
@@ -333,25 +333,25 @@ class LimitedHttp(HttpToolsProtocol):
             self._stopped_by or _LimitExceeded(HTTPStatus.BAD_REQUEST, "malformed")
         )
 
-    def _send_limit_response(self, refusal: _LimitExceeded) -> None:
+    def _send_limit_response(self, exceeded: _LimitExceeded) -> None:
         """Respond if no response has started, and close the connection."""
-        REFUSED.labels(refusal.reason).inc()
+        REFUSED.labels(exceeded.reason).inc()
         self._is_refused = True
         self._stop_deadline()
         self._unset_keepalive_if_required()
-        may_answer = self._is_idle() or self._is_waiting_for_body()
+        can_respond = self._is_idle() or self._is_waiting_for_body()
         self._disconnect_running()
-        if not may_answer:  # another response comes first, or has started
+        if not can_respond:  # a response to an earlier request comes first, or a response has begun
             self.transport.close()
             return
-        self.transport.write(refusal.encode_response())
+        self.transport.write(exceeded.encode_response())
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _is_waiting_for_body(self) -> bool:
-        """Return whether the request being answered is the rejected one, without a response yet."""
+        """Return whether the rejected request is being served, and its response has not begun."""
         is_newest = self._is_in_body and not self.pipeline
         return is_newest and self._running is not None and not self._running.response_started
 

@@ -1,13 +1,13 @@
 """A connection from its opening to its first bytes, before the HTTP parser is created.
 
-A connection that sends nothing costs a third of one with a parser. A thousand of them at once would
-otherwise delay the other clients by more than 100 ms.
+A connection without a parser costs a third of one with a parser. If each connection had a parser, a
+thousand clients that connect at once and send nothing would delay the others by over 100 ms.
 
     opened > NewConnection > first bytes > LimitedHttp > response > ...
 
-A connection whose first bytes contain the headers of one request starts immediately. The others
-start a few at a time, so that clients that send a part of their headers, or many requests at once,
-do not delay single requests.
+If the first bytes of a connection contain the headers of exactly one request, the parser starts
+immediately. Other connections start a few at a time. So clients that send a part of their headers,
+or many requests at once, do not delay single requests.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class NewConnection(asyncio.Protocol):
         if address is not None and address in self._config.trusted_proxies:
             address = None
         try:
-            # The transport's method: this object and its successors end before the connection.
+            # `close` is the transport's method, because a parser replaces this object later.
             self._slot = self._config.client_connections.admit(address, self._transport.abort)
         except TooManyConnections:
             self._transport.abort()
@@ -79,7 +79,7 @@ class NewConnection(asyncio.Protocol):
             return
         if self._first_bytes:
             self._config.paced_starts.drop(self._start_http)
-        self._end()
+        self._stop_waiting()
         self._slot.release()
 
     def shutdown(self) -> None:
@@ -88,7 +88,7 @@ class NewConnection(asyncio.Protocol):
 
     def _start_http(self) -> None:
         assert self._slot is not None
-        self._end()
+        self._stop_waiting()
         http = LimitedHttp(
             self._config,
             self._server_state,
@@ -102,6 +102,6 @@ class NewConnection(asyncio.Protocol):
         self._transport.resume_reading()
         http.data_received(self._first_bytes)
 
-    def _end(self) -> None:
+    def _stop_waiting(self) -> None:
         self._deadline.cancel()
         self._server_state.connections.discard(self)

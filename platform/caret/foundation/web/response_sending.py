@@ -1,8 +1,8 @@
-"""Sending responses: without chunks to HTTP/1.0 clients, and only to clients that read.
+"""Responses without chunks for HTTP/1.0 clients, and a deadline for clients that do not read.
 
-HTTP/1.0 knows no chunks: the end of the connection ends the body. uvicorn sends every body without
-a length in chunks, whatever the client's version. It closes the connection of each HTTP/1.0 request
-after the response.
+HTTP/1.0 has no chunked encoding: the end of the connection ends the body. uvicorn sends every body
+without a length in chunks, also to HTTP/1.0 clients. It closes the connection after each response
+to an HTTP/1.0 request.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from caret.foundation.web.connections import REFUSED
 
 
 def adapt_to_version(app: ASGI3Application, cycle: RequestResponseCycle) -> ASGI3Application:
-    """Return the application, without chunks if the request is one of HTTP/1.0."""
+    """Return the application; for an HTTP/1.0 request, make it respond without chunks."""
     if cycle.scope["http_version"] != "1.0":
         return app
 
@@ -35,7 +35,7 @@ def adapt_to_version(app: ASGI3Application, cycle: RequestResponseCycle) -> ASGI
                 if not has_length:
                     cycle.chunked_encoding = False
             elif message["type"] == "http.response.body" and not has_length:
-                # uvicorn compares each part with the length that it expects to be left.
+                # uvicorn compares the length of each part with the length that it expects.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

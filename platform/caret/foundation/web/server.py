@@ -56,9 +56,9 @@ class LimitedWebSocket(DrainingWebSocketProtocol):
 def run_server(application: str, *, host: str, port: int, **options: Any) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    `application` is a module and a name, and is imported here. `options` go to uvicorn, besides the
-    limits. CARET_TRUSTED_PROXIES lists the addresses whose X-Forwarded-* headers are trusted, none
-    by default. Raises BadSetting before anything has started, SystemExit.
+    `application` is a module and a name (`module:name`), imported here. `options` are passed to
+    uvicorn. CARET_TRUSTED_PROXIES lists the addresses whose X-Forwarded-* headers are trusted, none
+    by default. Raises BadSetting for an invalid setting, and SystemExit if the server cannot start.
     """
     proxies = env_list("CARET_TRUSTED_PROXIES")
     limits = _limit_to_files(ServerLimits.from_environment())
@@ -72,7 +72,8 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         ws=LimitedWebSocket,
         ws_per_message_deflate=False,  # costs milliseconds of CPU to save kilobytes on a LAN
         timeout_keep_alive=int(limits.keep_alive_s),
-        # Otherwise a client could claim an address in a network that a key is limited to.
+        # Without a trusted proxy these headers are ignored: a client could use them to claim an
+        # address in a network that an API key is limited to.
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,
         log_config=None,
@@ -81,7 +82,7 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         server_header=False,
         **options,
     )
-    config.load_app()  # before an event loop exists: Django forbids queries beside one
+    config.load_app()  # before the event loop starts: Django forbids queries in its thread
     _exempt_start_up_heap()
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
@@ -100,7 +101,7 @@ def _exempt_start_up_heap() -> None:
 
 
 def _limit_to_files(limits: ServerLimits) -> ServerLimits:
-    """Return the limits with no more connections than the process may have open files."""
+    """Reduce `max_connections` if the process may not open so many files."""
     max_connections = raise_file_limit(limits.max_connections)
     if max_connections < limits.max_connections:
         log.warning(

@@ -17,8 +17,8 @@ MAX_HELD_BYTES: Final = 16 * 1024
 class CoalescingTransport(asyncio.Transport):
     """Buffers the writes of one iteration in front of another transport.
 
-    It buffers at most MAX_HELD_BYTES: only the other transport notices that a client does not read,
-    and only for data that it was given.
+    When MAX_HELD_BYTES are buffered, they go to the other transport at once: only that transport
+    notices if the client does not read.
     """
 
     slots: list[ConnectionSlot]  # of the connection, once it is a WebSocket
@@ -56,7 +56,7 @@ class CoalescingTransport(asyncio.Transport):
             data, self._buffers, self._num_buffered_bytes = b"".join(self._buffers), [], 0
             self._transport.write(data)
 
-    # Earlier writes are sent before an end.
+    # `close` and `write_eof` send the buffered writes first.
 
     def close(self) -> None:
         self._send()

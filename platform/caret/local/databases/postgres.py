@@ -51,7 +51,7 @@ class EmbeddedPostgres(LaunchedService):
         self._child.start()
 
     def is_ready(self) -> bool:
-        """Return whether the server is ready; then its roles have been reconciled."""
+        """Return whether the server accepts connections; if it does, reconcile its roles first."""
         if not accepts_connections(self._paths):
             return False
         reconcile_roles(self._paths)
@@ -78,6 +78,7 @@ class EmbeddedPostgres(LaunchedService):
             command=account.wrap(command),
             log_file=self._paths.logs / "postgres.log",
             environment=postgres_environment() | self._tag_environment,
-            stop_signal=signal.SIGINT,  # "fast": rolls back transactions and waits for no client
+            # Postgres's fast shutdown: it rolls back transactions and does not wait for clients.
+            stop_signal=signal.SIGINT,
             stop_grace_s=_STOP_GRACE_S,
         )

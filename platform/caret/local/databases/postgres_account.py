@@ -1,13 +1,15 @@
 """Selects a user for Postgres, which refuses to run as root.
 
-The first of three ways that the machine allows:
+It selects the first of these three ways that the machine allows:
 
-* PLAIN       we are an ordinary user: nothing to do
+* PLAIN       the current user is not root: nothing to do
 * NAMESPACE   a user namespace in which root appears as `nobody`; files still belong to root
-* CAPABILITY  really `nobody`, with the capability to access root's private directories; for
-              containers, whose default seccomp profile forbids user namespaces. Files change owner.
+* CAPABILITY  the user `nobody`, with the capability to access root's private directories. This is
+              for containers, whose default seccomp profile forbids user namespaces. The files then
+              belong to `nobody`.
 
-The choice may differ between two runs (a container's data on a host), so `give_to` runs each time.
+The choice may change between two runs, for instance if a host starts Postgres on the data of a
+container. So `give_to` runs at each start.
 """
 
 import os
@@ -33,8 +35,8 @@ class PostgresUser(Enum):
 
     def wrap(self, command: tuple[str, ...]) -> tuple[str, ...]:
         """Return `command` run as this user, and stopped when the supervisor dies."""
-        # Requesting the signal must be the innermost step: a change of user would reset it.
-        return (*_PREFIXES[self], *dying_with_parent(command, number=_ORPHAN_SIGNAL))
+        # The innermost command must request the signal: a change of user would reset the request.
+        return (*_PREFIXES[self], *dying_with_parent(command, stop_signal=_ORPHAN_SIGNAL))
 
     def give_to(self, folder: Path) -> None:
         """Change the owner of `folder` and its content to the user that Postgres runs as."""

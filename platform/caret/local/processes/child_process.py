@@ -1,4 +1,4 @@
-"""One child process: start, wait for readiness, stop with increasing force.
+"""One child process: starts it, waits until it is ready, stops it with a signal, then kills it.
 
 Each child has its own session. So Ctrl-C in the terminal reaches only the supervisor, which decides
 the order of shutdown. The kernel also kills the child if the supervisor dies (`setpriv
@@ -124,10 +124,13 @@ class ChildProcess:
 
 
 def dying_with_parent(
-    command: tuple[str, ...], *, number: signal.Signals = signal.SIGKILL
+    command: tuple[str, ...], *, stop_signal: signal.Signals = signal.SIGKILL
 ) -> tuple[str, ...]:
-    """Wrap `command`: the kernel sends it `number` when the process that started it dies."""
+    """Wrap `command`: the kernel sends it `stop_signal` when the process that started it dies.
+
+    Without the program setpriv, return `command` unchanged.
+    """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         return command
-    return (setpriv, "--pdeathsig", number.name.removeprefix("SIG"), *command)
+    return (setpriv, "--pdeathsig", stop_signal.name.removeprefix("SIG"), *command)

@@ -1,4 +1,4 @@
-"""Health checks of local HTTP servers."""
+"""Health checks of the Celery worker and of local HTTP servers."""
 
 import http.client
 import os
@@ -13,17 +13,20 @@ from redis.exceptions import RedisError
 from caret.foundation.broker_url import broker_from_redis_url
 from caret.local.paths import EmbeddedPaths
 
-_PING_TIMEOUT_S = 0.5
+_PING_TIMEOUT_S = 0.5  # of the worker
+_HTTP_TIMEOUT_S = 2.0
+# Ignores the environment's proxies, which cannot reach this machine's loopback address.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def is_worker_responding(
     paths: EmbeddedPaths, *, environment: Mapping[str, str], worker: str
 ) -> bool:
     url = _redis_url(paths, environment=environment)
-    with Celery(broker=broker_from_redis_url(url), set_as_current=False) as asker:
+    with Celery(broker=broker_from_redis_url(url), set_as_current=False) as celery:
         try:
-            return bool(asker.control.ping(destination=[worker], timeout=_PING_TIMEOUT_S, limit=1))
-        except (OperationalError, RedisError, OSError):  # kombu passes on some of Redis's errors
+            return bool(celery.control.ping(destination=[worker], timeout=_PING_TIMEOUT_S, limit=1))
+        except (OperationalError, RedisError, OSError):  # kombu does not wrap all Redis errors
             return False
 
 
@@ -34,14 +37,9 @@ def _redis_url(paths: EmbeddedPaths, *, environment: Mapping[str, str]) -> str:
     return Path(file).read_text().strip()
 
 
-_TIMEOUT_S = 2.0
-# Ignores the environment's proxies, which cannot reach this machine's loopback address.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
 def is_responding(url: str) -> bool:
     try:
-        with _DIRECT.open(url, timeout=_TIMEOUT_S) as response:
+        with _DIRECT.open(url, timeout=_HTTP_TIMEOUT_S) as response:
             return bool(response.status == http.HTTPStatus.OK)
     except (OSError, http.client.HTTPException):  # refused, reset, timed out, or an error status
         return False

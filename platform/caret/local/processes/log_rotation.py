@@ -8,16 +8,16 @@ _TAIL_BYTES = 4096
 
 
 def rotate_at_start(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
-    """Start a new file if the log is large; otherwise it is continued."""
+    """Start a new file if the log is large; otherwise the child appends to the log."""
     log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if log_file.exists() and log_file.stat().st_size > max_bytes:
         log_file.replace(_older_file(log_file))
 
 
 def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
-    """Copy and truncate the log, because the child keeps its descriptor (opened for appending).
+    """Copy a large log and truncate it, because the running child keeps the file open.
 
-    Lines written between the two are lost, which is acceptable for these logs.
+    Lines written between the copy and the truncation are lost, which is acceptable for these logs.
     """
     if log_file.exists() and log_file.stat().st_size > max_bytes:
         shutil.copyfile(log_file, _older_file(log_file))

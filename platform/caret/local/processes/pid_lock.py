@@ -25,7 +25,7 @@ class HomeLock:
         """
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
-        if not _try_lock_for_a_while(descriptor):
+        if not _lock_with_retries(descriptor):
             os.close(descriptor)
             raise HomeInUse(f"Caret already runs in {self._file.parent}. Stop it with `make down`.")
         os.ftruncate(descriptor, 0)
@@ -46,7 +46,7 @@ def supervisor_pid(paths: EmbeddedPaths) -> int | None:
         return None
     try:
         if _try_lock(descriptor):
-            return None  # closing releases it again
+            return None  # closing the descriptor releases the lock
         return _await_pid(descriptor)
     finally:
         os.close(descriptor)
@@ -56,8 +56,8 @@ def lock_file(paths: EmbeddedPaths) -> Path:
     return paths.home / "supervisor.lock"
 
 
-def _try_lock_for_a_while(descriptor: int) -> bool:
-    """Retry for a moment, because another process may hold the lock briefly in `supervisor_pid`."""
+def _lock_with_retries(descriptor: int) -> bool:
+    """Retry for 0.4 s, because another process may hold the lock briefly in `supervisor_pid`."""
     for _ in range(_ATTEMPTS):
         if _try_lock(descriptor):
             return True
@@ -74,9 +74,9 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _await_pid(descriptor: int) -> int:
-    """Read the holder's PID, which it writes right after it has acquired the lock.
+    """Read the holder's PID, which the holder writes right after it has acquired the lock.
 
-    Raises HomeInUse if it does not.
+    Raises HomeInUse if the PID does not appear within 0.4 s.
     """
     for _ in range(_ATTEMPTS):
         text = os.pread(descriptor, 32, 0).decode().strip()

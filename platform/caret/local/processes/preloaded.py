@@ -1,7 +1,7 @@
 """For `make dev`: halves the start time of the console by importing libraries in advance.
 
-While a console runs, a second process has imported the libraries and waits. It imports no code of
-Caret, which may still change.
+While a console runs, a second process imports the libraries and then waits for the next restart of
+the console. It imports no code of Caret, because that code may change until then.
 """
 
 import gc
@@ -21,11 +21,12 @@ _LIBRARIES: Final = (
     *("structlog", "reportlab.platypus", "pyarrow", "fido2.server"),
 )
 
-_MANY_OBJECTS: Final = 100_000
+# New objects before a garbage collection. Python's default is 700.
+_GC_THRESHOLD: Final = 100_000
 
 
 class PreloadedService:
-    """A service whose next process starts to wait as soon as the current one is ready."""
+    """A service whose next process is started as soon as the current one is ready."""
 
     def __init__(self, service: CommandService) -> None:
         self._service = service
@@ -67,9 +68,10 @@ def main(argv: list[str]) -> None:
     """Wait for the end of the input, then run `manage.py COMMAND`."""
     for name in _LIBRARIES:
         importlib.import_module(name)
-    # A start creates many objects and little garbage; collections would take a quarter of the time.
+    # The console's start creates many objects and little garbage. With Python's default threshold,
+    # garbage collections would take a quarter of the time.
     gc.freeze()
-    gc.set_threshold(_MANY_OBJECTS)
+    gc.set_threshold(_GC_THRESHOLD)
     sys.stdin.buffer.read()
     sys.argv = [str(REPOSITORY / "manage.py"), *argv[1:]]
     sys.path.insert(0, str(REPOSITORY))

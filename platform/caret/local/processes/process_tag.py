@@ -1,9 +1,10 @@
-"""A tag in the environment of every process below one supervisor.
+"""A tag in the environment of all processes that a supervisor has started, directly or indirectly.
 
-Descendants inherit it, whatever sessions and process groups they create. So /proc lists everything
-that a supervisor has started, and no list can become stale. The tag is `<digest of
-CARET_HOME>.<random>`. So a new supervisor finds what an earlier one left behind, but has another
-tag.
+Child processes inherit the tag, whatever sessions and process groups they create. So the supervisor
+finds all of them in /proc and needs no list, which could become stale.
+
+The tag is `<digest of CARET_HOME>.<random>`. Each supervisor has its own tag. The digest lets it
+find the processes that an earlier supervisor of the same CARET_HOME left behind.
 """
 
 import hashlib
@@ -42,16 +43,16 @@ def terminate_tagged(prefix: str, *, grace_s: float) -> int:
 
     Returns the number of processes.
     """
-    first = _signal_tagged(prefix, signal.SIGTERM)
+    num_processes = _signal_tagged(prefix, signal.SIGTERM)
     deadline_s = time.monotonic() + grace_s
-    while first and time.monotonic() < deadline_s:
+    while num_processes and time.monotonic() < deadline_s:
         if not find_tagged_pids(prefix):
-            return first
+            return num_processes
         time.sleep(_POLL_S)
-    # Repeated, because a process may fork between the listing and the signal.
+    # Repeated, because a process may fork after the processes were listed.
     while _signal_tagged(prefix, signal.SIGKILL):
         time.sleep(_POLL_S)
-    return first
+    return num_processes
 
 
 def _signal_tagged(prefix: str, number: signal.Signals) -> int:
@@ -60,7 +61,7 @@ def _signal_tagged(prefix: str, number: signal.Signals) -> int:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
-            continue  # it has ended meanwhile
+            continue  # it ended after it was listed
     return len(pids)
 
 
@@ -72,5 +73,5 @@ def _has_tag(pid: int, entry_start: bytes) -> bool:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        return False  # ended, or another user's: not ours in either case
+        return False  # the process has ended, or belongs to another user
     return any(entry.startswith(entry_start) for entry in environment.split(b"\0"))

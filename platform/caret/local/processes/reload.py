@@ -25,7 +25,7 @@ _PROGRAMS: Final = {
 }
 _ROOTS: Final = ("inference", "tenants", "console", "platform/caret")
 _SUFFIXES: Final = (".py", ".mo")  # code and compiled translations
-_LOOK_MS: Final = 1
+_POLL_MS: Final = 1
 _SETTLE_MS: Final = 50  # an editor may write a file in several steps
 
 
@@ -37,10 +37,10 @@ def programs_of(file: str) -> set[str]:
 
 
 def changed_files(repository: Path) -> Iterator[set[str]]:
-    """Yield the files saved since the last call, mostly none, endlessly.
+    """Yield, again and again, the set of files saved since the last time; usually it is empty.
 
-    Paths are relative to the repository. Raises ShutdownRequested if a signal arrives meanwhile:
-    watchfiles replaces our signal handler's exception by KeyboardInterrupt.
+    Paths are relative to the repository. Raises ShutdownRequested if a signal arrives: watchfiles
+    replaces the exception of our signal handler with KeyboardInterrupt.
     """
     from watchfiles import watch  # only installed for development
 
@@ -48,7 +48,7 @@ def changed_files(repository: Path) -> Iterator[set[str]]:
         for changes in watch(
             *(repository / root for root in _ROOTS),
             step=_SETTLE_MS,
-            rust_timeout=_LOOK_MS,
+            rust_timeout=_POLL_MS,
             yield_on_timeout=True,
         ):
             yield {str(Path(path).relative_to(repository)) for _, path in changes}

@@ -41,7 +41,10 @@ def await_ready(service: Service, *, on_wait: Callable[[], None] = lambda: None)
 
 
 class LaunchedService(ABC):
-    """Keeps the process of its last launch. As a context manager it runs until the block ends."""
+    """A service that keeps the process of its last launch.
+
+    As a context manager, it runs until the block ends.
+    """
 
     name: str
     ready_timeout_s: float

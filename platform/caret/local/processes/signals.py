@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal stop everything in order."""
+"""Turns Ctrl-C, SIGTERM and a closed terminal into an exception, for an orderly shutdown."""
 
 import signal
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ def raise_on_stop_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         raise ShutdownRequested
 
-    before = {number: signal.signal(number, request) for number in _NUMBERS}
+    previous_handlers = {number: signal.signal(number, request) for number in _NUMBERS}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)

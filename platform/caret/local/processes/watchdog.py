@@ -1,9 +1,9 @@
 """Ends all processes with a supervisor's tag as soon as the supervisor has ended.
 
-It holds the reading end of a pipe, and only the supervisor has the writing end. The kernel closes
-that end even after SIGKILL. The watchdog runs as
-`python -m caret.local.processes.watchdog TAG GRACE_S`, in its own session, so
-that neither Ctrl-C nor a closed terminal reaches it. It has no tag itself.
+It reads from a pipe whose writing end only the supervisor has. When the supervisor ends, even by
+SIGKILL, the kernel closes the writing end, and the watchdog wakes up. It runs as
+`python -m caret.local.processes.watchdog TAG GRACE_S`, in its own session, so that neither Ctrl-C
+nor a closed terminal reaches it. It has no tag itself.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Self
 
 from caret.local.processes.process_tag import terminate_tagged
 
-# Long enough for Postgres and Valkey to flush their data, short for a waiting user.
+# Long enough for Postgres and Valkey to flush their data, and short enough for a waiting user.
 GRACE_S = 3.0
 _FINISH_TIMEOUT_S = GRACE_S + 5.0
 
@@ -68,7 +68,7 @@ class Watchdog:
 
 
 def _build_environment() -> dict[str, str]:
-    """Return the minimum that Python needs: secrets here would outlive the installation."""
+    """Return the minimum that Python needs, without the supervisor's secrets."""
     source_root = Path(__file__).resolve().parents[3]
     return {"PYTHONPATH": str(source_root), "PATH": os.environ.get("PATH", os.defpath)}
 

@@ -25,7 +25,7 @@ class Command(NoSystemChecksCommand):
         data, keys = options["data"].resolve(), options["keys"].resolve()
         if data.parent == keys.parent:
             raise CommandError(
-                "Write --keys to another folder than --data, so that nobody gets both at once."
+                "Write --keys to another folder than --data, so that nobody finds both together."
             )
         server = backup_server(settings.EMBEDDED)
         try:

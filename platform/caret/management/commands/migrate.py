@@ -6,18 +6,19 @@ See caret.foundation.postgres.lock_retry.
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
-from django.core.management.commands.migrate import Command as DjangosMigrate
+from django.core.management.commands.migrate import Command as DjangoMigrateCommand
 from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 
 _PAUSE_S: Final = 2.0
-# The migrations before release 0.1.0, which one initial migration has replaced.
-_UNRELEASED: Final = ("tenants", "0002_usage")
+# One initial migration replaced all migrations of the time before release 0.1.0. This is one of
+# those.
+_REPLACED_MIGRATION: Final = ("tenants", "0002_usage")
 
 
-class Command(DjangosMigrate):
+class Command(DjangoMigrateCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
@@ -35,7 +36,7 @@ class Command(DjangosMigrate):
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
-        if _UNRELEASED in MigrationRecorder(connection).applied_migrations():
+        if _REPLACED_MIGRATION in MigrationRecorder(connection).applied_migrations():
             raise CommandError(
                 "The database was made by a version before 0.1.0, which cannot be upgraded. To keep"
                 " its data, stay with that version. Otherwise use an empty database: `make up`"
@@ -47,6 +48,6 @@ class Command(DjangosMigrate):
             max_tries=options["tries"],
             pause_s=_PAUSE_S,
         )
-        # A migration without a lock is rolled back; earlier ones are recorded as applied.
+        # A migration that gets no lock is rolled back. Earlier ones are recorded as applied.
         handle = super().handle
         run_with_lock_retry(connection, lambda: handle(*args, **options), policy=policy)

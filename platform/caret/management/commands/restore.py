@@ -23,24 +23,24 @@ from caret.foundation.postgres.backup import (
 from caret.local.databases.backup_target import backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
-_NOT_DESTROYED: Final = (
+_ERASURES_NOT_REPEATED: Final = (
     "Restored, but keys and users that were erased since the backup may exist again ({error})."
     " Before you start anything, run `manage.py migrate --database owner`, then"
     " `manage.py replay_erasures`."
 )
-_NOT_HELD: Final = (
+_LOST_CHANGES: Final = (
     "All changes after the backup's last audit entry ({since}) are lost, legal holds included."
     " Place or release those holds again before you start the worker: it deletes data that no hold"
     " protects."
 )
-_NOTHING: Final = "none"
+_NO_ENTRY: Final = "none"
 
 
 class Command(NoSystemChecksCommand):
     help = "Restore a backup into an empty database, and repeat the erasures since then."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--data", type=Path, required=True)
+        parser.add_argument("--data", type=Path, required=True, help="file of the data")
         parser.add_argument(
             "--keys",
             type=Path,
@@ -57,19 +57,19 @@ class Command(NoSystemChecksCommand):
         except DumpFailed as error:
             raise CommandError(f"The backup was not restored: {error}") from error
         self.stdout.write("Restored.")
-        # Read before the replayed erasures add entries.
+        # Read now, because replay_erasures adds newer entries.
         last_at = _newest_entry_at(server)
         self.stdout.write(
-            _NOT_HELD.format(since=_NOTHING if last_at is None else _format_moment(last_at))
+            _LOST_CHANGES.format(since=_NO_ENTRY if last_at is None else _format_moment(last_at))
         )
         try:
             call_command("replay_erasures", stdout=self.stdout)
         except Exception as error:
-            raise CommandError(_NOT_DESTROYED.format(error=error)) from error
+            raise CommandError(_ERASURES_NOT_REPEATED.format(error=error)) from error
 
 
 def _require_usable(server: PostgresServer) -> None:
-    """Check both databases and the tombstone store; nothing has changed yet.
+    """Check both database URLs and the tombstone store before anything is changed.
 
     Raises CommandError.
     """
@@ -81,7 +81,7 @@ def _require_usable(server: PostgresServer) -> None:
     if identify_database(server) != own_database:
         raise CommandError(
             "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL. Set both to the"
-            " one that you restore."
+            " database that you restore."
         )
     try:
         require_store()
@@ -90,7 +90,7 @@ def _require_usable(server: PostgresServer) -> None:
 
 
 def _newest_entry_at(server: PostgresServer) -> datetime | None:
-    """Return the time of the newest audit entry of all tenants; this role sees all rows."""
+    """Return the time of the newest audit entry of all tenants; None if there are none."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute("SELECT max(at) FROM tenants_auditentry").fetchone()
     last_at: datetime | None = None if row is None else row[0]
