@@ -75,12 +75,12 @@ def authenticate(
 def find_key_error(
     snapshot_store: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> CompletionError:
-    """Return why a key that was valid is refused now, for clients that are being served."""
+    """Return the error for a key that was valid when its request or connection began."""
     try:
         authenticate(snapshot_store, key_text, now_ms=now_ms, address=address)
     except CompletionError as error:
         return error
-    return _invalid_key_error()  # valid again meanwhile: the client can send its request again
+    return _invalid_key_error()  # the key is valid again: the client can repeat its request
 
 
 def _invalid_key_error() -> UnauthenticatedRequest:

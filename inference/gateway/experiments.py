@@ -5,7 +5,7 @@ CARET_EXPERIMENTS_FILE names:
 
     [[experiments]]
     name = "suffix-share"
-    tenants = ["acme"]             # slugs; left out: all tenants whose policy takes part
+    tenants = ["acme"]             # slugs; left out: all tenants whose policy allows experiments
     variants = [
         { name = "control", weight = 1 },
         { name = "wide", weight = 1, suffix_share = 0.35 },
@@ -63,21 +63,22 @@ class Experiment:
 class ExperimentSet:
     """The experiments of the operator's file, and those that operators start at run time.
 
-    The latter come first. One of them replaces an experiment of the same name.
+    Experiments started at run time come first. They replace experiments of the file with the same
+    name.
     """
 
     def __init__(self, experiments: Iterable[Experiment] = ()) -> None:
-        self._of_file = tuple(experiments)
-        self._experiments = self._of_file
+        self._file_experiments = tuple(experiments)
+        self._experiments = self._file_experiments
 
     def set_running(self, experiments: Iterable[Experiment]) -> None:
         """Set the experiments that operators have started."""
-        started = tuple(experiments)
-        names = {experiment.name for experiment in started}
+        running_experiments = tuple(experiments)
+        names = {experiment.name for experiment in running_experiments}
         kept_experiments = (
-            experiment for experiment in self._of_file if experiment.name not in names
+            experiment for experiment in self._file_experiments if experiment.name not in names
         )
-        self._experiments = (*started, *kept_experiments)
+        self._experiments = (*running_experiments, *kept_experiments)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -95,7 +96,7 @@ class ExperimentSet:
 
 
 def read_experiments(path: Path) -> ExperimentSet:
-    """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
+    """Read the operator's file. Raises BadSetting with the file and the entry."""
     file = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS_FILE")
     names = [entry.name for entry in file.experiments]
     if len(set(names)) < len(names):
@@ -113,7 +114,7 @@ def _read_experiment(entry: ExperimentEntry, path: Path) -> Experiment:
 def make_experiment(
     name: str, *, tenants: Iterable[str], variants: Sequence[VariantEntry]
 ) -> Experiment:
-    """Return the experiment. Messages name it. Raises BadSetting."""
+    """Return the experiment. Raises BadSetting with its name."""
     names = [variant.name for variant in variants]
     if not names or len(set(names)) < len(names):
         raise BadSetting(f"{name} needs variants with different names.")

@@ -1,4 +1,4 @@
-"""The stream stage: send the filtered text to the client, and then how the completion ended."""
+"""The stream stage: send the filtered text to the client, and then one final message."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -56,13 +56,13 @@ def _build_sender(client: ResponseWriter, trace: RequestTrace) -> Send:
 
 
 async def _send_ignoring_disconnect(sending: Awaitable[None]) -> None:
-    # A disconnected client cannot be told. The usage record is still written.
+    # The client has disconnected. The usage record is still written.
     with suppress(ClientDisconnected):
         await sending
 
 
 def _write_end(client: ResponseWriter, trace: RequestTrace, reason: object) -> Awaitable[None]:
-    """Tell the client the reason of a cancellation, a FinishReason or an error."""
+    """Tell the client the reason of a cancellation: an error, or the finish reason in `trace`."""
     if isinstance(reason, CompletionError):
         return client.write_error(reason, trace)
     return client.write_done(trace)

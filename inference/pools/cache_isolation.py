@@ -1,8 +1,8 @@
-"""Rejects engine settings that would let one tenant find data of another.
+"""Rejects engine settings that would let one tenant find data of another tenant.
 
 The prefix cache separates namespaces by the salt in its keys. Any other cache of an engine must
-have the salt in its keys, too, or must be disabled. The facts about vLLM 0.32 and LMCache 0.5.6
-come from tests, not from their documentation: see ADR 0029.
+have the salt in its keys, too, or must be disabled. ADR 0029 describes the tests with vLLM 0.32 and
+LMCache 0.5.6 that these rules are based on.
 """
 
 from enum import StrEnum
@@ -16,7 +16,7 @@ _REASONS: Final = {
     "HF3FSKVConnector": "its keys are hashes of tokens only: tenants share them",
     "ExampleConnector": "its keys are hashes of tokens only: tenants share them",
 }
-_UNKNOWN_REASON: Final = "nobody has shown that its keys hold the tenant's salt"
+_UNKNOWN_REASON: Final = "it is not known to include the tenant's salt in its keys"
 
 
 class SpeculationMethod(StrEnum):

@@ -16,7 +16,7 @@ from inference.completion.generation_options import (
 )
 from inference.pools.pool_config import Pool, Replica
 
-# Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
+# Nobody waits longer for a suggestion. An engine that takes longer hangs or is overloaded.
 MAX_COMPLETION_S: Final = 30.0
 
 
@@ -40,10 +40,8 @@ class EngineRequest:
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
     num_in_flight_at_replica: int = 0  # other requests of this gateway in flight there
-    first_token_timeout_s: float = (
-        math.inf
-    )  # the replica is late after this time without a first token
-    is_preemptible: bool = False  # cancelled when any other request is sent to that replica
+    first_token_timeout_s: float = math.inf  # the replica is late if its first token takes longer
+    is_preemptible: bool = False  # cancelled when any other request is sent to the replica
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
     max_duration_s: float = MAX_COMPLETION_S  # of all attempts together
     sampling: Sampling = GREEDY
@@ -96,7 +94,7 @@ class Engine(Protocol):
     ) -> AbstractAsyncContextManager[AsyncIterator[EngineChunk]]:
         """Stream a completion. Leaving the context stops the engine at once.
 
-        The codes of EngineError are `engine_unavailable` (nothing had begun), `engine_disconnected`
+        The codes of EngineError are `engine_unavailable` (no response began), `engine_disconnected`
         (the stream broke off), `engine_refused`, `engine_invalid_response` and `engine_busy`.
         Raises EngineError, PromptRefused.
         """

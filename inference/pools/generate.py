@@ -1,11 +1,12 @@
 """The generate stage: call the engine, and note its progress in the request trace.
 
-If a replica fails, the next one is tried, each at most once. Text that was sent cannot be revoked,
-so the next replica continues after it. If decoding is greedy, the continuation is the same, except
-for numerical differences between batches.
+If a replica fails, the next one is called; each replica is called at most once. Text that was sent
+cannot be revoked, so the next replica continues after it. If decoding is greedy, the continuation
+is the same, except for numerical differences between batches.
 
-The engine stops single lines at the line break, because it reports cached tokens only for streams
-that it ends itself. A completion that goes on below this line is resumed without that stop.
+For single lines, the engine stops at the line break, because it reports cached tokens only for
+streams that it ends itself. If the completion continues below the line, a second request without
+that stop generates the rest.
 """
 
 import asyncio
@@ -23,9 +24,9 @@ from inference.errors import BadRequest, CompletionError, EngineError
 from inference.pools.engine import Engine, EngineChunk, EngineRequest, EngineStop
 from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 
-# Faults of the replica: another one would have answered.
+# These errors show that the replica failed: another replica would have generated the text.
 _REPLICA_FAILURES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
-# Other replicas may succeed after these errors. All other requests would fail there, too.
+# After these errors, another replica may succeed. After other errors, it would fail, too.
 _RETRYABLE: Final = (*_REPLICA_FAILURES, "engine_timeout", "engine_busy")
 _EVENTS: Final = {
     None: "completion.resumed",
@@ -35,7 +36,7 @@ _EVENTS: Final = {
 log = structlog.get_logger(__name__)
 
 
-# Returns whether a completion goes on below this text, which ends with a line.
+# Returns whether a completion continues below the given text, which ends with a complete line.
 ContinuesBelow = Callable[[str], bool]
 
 
@@ -55,9 +56,9 @@ async def generate(
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
     """Yield the chunks of a completion. Leaving the context stops the engine at once.
 
-    The iterator raises EngineError, unless there was text before and no replica is left: then it
-    ends with LOST. One deadline holds for all attempts. BadRequest means that the client reads too
-    slowly. Raises EngineError, BadRequest.
+    The iterator raises EngineError if all replicas fail before the first text. If they fail later,
+    it ends with EngineStop.DISCONNECTED. One deadline applies to all attempts together. Raises
+    EngineError; BadRequest if the client reads too slowly.
     """
     trace.mark_engine_called()
 
@@ -77,10 +78,10 @@ async def generate(
         ):
             yield chunks
     except TimeoutError:
-        raise _find_overdue(trace) from None
+        raise _make_timeout_error(trace) from None
 
 
-def _find_overdue(trace: RequestTrace) -> CompletionError:
+def _make_timeout_error(trace: RequestTrace) -> CompletionError:
     if trace.client_wait_s > MAX_SEND_S:
         return BadRequest("too_slow", "The response was read too slowly.", http_status=408)
     return EngineError("deadline_exceeded", "The completion took too long.", http_status=504)
@@ -89,7 +90,7 @@ def _find_overdue(trace: RequestTrace) -> CompletionError:
 async def _stop_at_limits(
     stream: AsyncGenerator[EngineChunk, None], limits: TimeLimits
 ) -> AsyncGenerator[EngineChunk, None]:
-    """Yield the chunks until one of the client's time limits is over, and then a stop."""
+    """Yield the chunks until one of the client's time limits has passed, and then a stop."""
     clock_s = asyncio.get_running_loop().time
     due_s = _add_ms(clock_s(), limits.first_token_ms)
     num_tokens = 0
@@ -123,7 +124,7 @@ async def _stream_lines(
     async with aclosing(stream_from(engine_request, "")) as chunks:
         async for chunk in chunks:
             if is_resumed:
-                continue  # only the counts at the end
+                continue  # the remaining chunks contain only counts
             text += chunk.text
             if chunk.stop is EngineStop.LINE and continues_below(text):
                 is_resumed = len(encoder.encode(f"{text}\n")) < engine_request.max_tokens
@@ -161,8 +162,8 @@ async def _stream_chunks(
             return
         except EngineError as error:
             if stop is not None:
-                return  # the lost part is not needed
-            # Skip replicas that were drained since they were chosen.
+                return  # the completion is complete: the rest of the stream is not needed
+            # Skip replicas that are being drained by now.
             attempts = [
                 attempt
                 for attempt in attempts
@@ -170,8 +171,8 @@ async def _stream_chunks(
             ]
             if not (attempts or any(texts)):
                 raise
-            # Encode the text again instead of using the engine's count: the engine held back text
-            # that could begin a stop string, and that is generated again.
+            # The text is encoded again, because the engine's count may include text that it held
+            # back as the possible beginning of a stop string. That text is generated again.
             token_ids = encoder.encode("".join(texts))
             stop = _to_engine_stop(
                 num_left=engine_request.max_tokens - len(token_ids), has_next=bool(attempts)
@@ -195,9 +196,9 @@ def _clamp_to_prompt(
 
 
 def _to_engine_stop(*, num_left: int, has_next: bool) -> EngineStop | None:
-    """Return how a lost attempt ends; None: another replica continues."""
+    """Return how a completion ends after a failed attempt; None if another replica continues."""
     if num_left <= 0:
-        return EngineStop.LENGTH  # complete except for the end
+        return EngineStop.LENGTH  # only the end of the stream was lost
     return None if has_next else EngineStop.DISCONNECTED
 
 

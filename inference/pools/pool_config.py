@@ -178,7 +178,7 @@ class Pool:
         A replica without a known limit counts like the smallest of the others.
         """
         known_limits = [
-            each.max_num_seqs for each in self.replicas if each.max_num_seqs is not None
+            replica.max_num_seqs for replica in self.replicas if replica.max_num_seqs is not None
         ]
         if not known_limits:
             return None
@@ -293,7 +293,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
         model=entry.model,
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
-        replicas=tuple(replica_of(each, pool=entry.name) for each in entry.replicas),
+        replicas=tuple(replica_of(replica, pool=entry.name) for replica in entry.replicas),
         discover=None if entry.discover is None else replica_of(entry.discover, pool=entry.name),
         source=entry.source,
         block_tokens=entry.block_size,

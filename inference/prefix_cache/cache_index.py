@@ -54,18 +54,19 @@ class BlockHasher:
     def hash_chain(
         self, before: BlockHash, token_ids: Sequence[int], *, block_tokens: int
     ) -> list[BlockHash]:
-        """Return the hashes of all whole blocks, in order. 2,000 tokens take about 0.05 ms.
+        """Return the hashes of all complete blocks, in order. 2,000 tokens take about 0.05 ms.
 
-        An invalid token ID is an error. Raises OverflowError, TypeError.
+        `before` is the hash of the previous block, or of the root. Raises OverflowError, TypeError
+        for an invalid token ID.
         """
         data = array("I", token_ids).tobytes()
-        width = block_tokens * _TOKEN_BYTES
-        hasher = []
-        for start in range(0, len(data) - width + 1, width):
-            text = before + data[start : start + width]
+        block_bytes = block_tokens * _TOKEN_BYTES
+        hashes = []
+        for start in range(0, len(data) - block_bytes + 1, block_bytes):
+            text = before + data[start : start + block_bytes]
             before = BlockHash(hashlib.blake2b(text, digest_size=_HASH_BYTES).digest())
-            hasher.append(before)
-        return hasher
+            hashes.append(before)
+        return hashes
 
 
 class ReplicaBlocks:
@@ -74,7 +75,7 @@ class ReplicaBlocks:
     def __init__(self, hasher: BlockHasher, *, max_blocks: int = MAX_BLOCKS) -> None:
         self._hasher = hasher
         self._max_blocks = max_blocks
-        self._block_hashes: dict[EngineHash, BlockHash] = {}  # in order of storing
+        self._block_hashes: dict[EngineHash, BlockHash] = {}  # the oldest first
         self._blocks: set[BlockHash] = set()
         self.block_tokens: int | None = None  # None: unknown
 
@@ -97,9 +98,9 @@ class ReplicaBlocks:
 
     def count_leading(self, chain: Sequence[BlockHash]) -> int:
         """Return how many leading blocks of a prompt are cached."""
-        for number, name in enumerate(chain):
-            if name not in self._blocks:
-                return number
+        for index, block_hash in enumerate(chain):
+            if block_hash not in self._blocks:
+                return index
         return len(chain)
 
     def _clear(self) -> None:
@@ -111,22 +112,25 @@ class ReplicaBlocks:
         if before is None or not self._has_known_size(event):
             return
         chain = self._hasher.hash_chain(before, event.token_ids, block_tokens=event.block_size)
-        for engine_hash, name in zip(event.block_hashes, chain, strict=False):
-            self._block_hashes[engine_hash] = name
-            self._blocks.add(name)
+        for engine_hash, block_hash in zip(event.block_hashes, chain, strict=False):
+            self._block_hashes[engine_hash] = block_hash
+            self._blocks.add(block_hash)
         while len(self._block_hashes) > self._max_blocks:
             self._forget_block(next(iter(self._block_hashes)))
 
     def _find_parent(self, event: BlockStored) -> BlockHash | None:
-        """Return the hash that precedes these blocks; None: unknown, or not from a gateway."""
-        first, *later_keys = event.extra_keys or [None]
+        """Return the hash that precedes these blocks.
+
+        Return None if it is unknown, or if the blocks are not from a gateway's request.
+        """
+        first_keys, *later_keys = event.extra_keys or [None]
         if any(keys for keys in later_keys):
             return None
         if event.parent_block_hash is not None:
-            return None if first else self._block_hashes.get(event.parent_block_hash)
-        if first is None or len(first) != 1 or not isinstance(first[0], str):
+            return None if first_keys else self._block_hashes.get(event.parent_block_hash)
+        if first_keys is None or len(first_keys) != 1 or not isinstance(first_keys[0], str):
             return None
-        return self._hasher.hash_root(CacheSalt(first[0]))
+        return self._hasher.hash_root(CacheSalt(first_keys[0]))
 
     def _has_known_size(self, event: BlockStored) -> bool:
         """Return whether the blocks have the replica's size.
@@ -142,9 +146,9 @@ class ReplicaBlocks:
             self._forget_block(engine_hash)
 
     def _forget_block(self, engine_hash: EngineHash) -> None:
-        name = self._block_hashes.pop(engine_hash, None)
-        if name is not None:
-            self._blocks.discard(name)
+        block_hash = self._block_hashes.pop(engine_hash, None)
+        if block_hash is not None:
+            self._blocks.discard(block_hash)
 
 
 class PrefixCacheIndex:

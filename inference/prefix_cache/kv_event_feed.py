@@ -18,7 +18,7 @@ import zmq.asyncio
 from inference.prefix_cache.cache_index import ReplicaBlocks
 from inference.prefix_cache.kv_events import MalformedKvEvents, decode_events
 
-_MAX_QUEUED: Final = 10_000  # messages; beyond this the socket drops them, which shows as a gap
+_MAX_QUEUED: Final = 10_000  # messages; the socket drops further ones, which causes a gap
 _MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 _MAX_REPLAY_S: Final = 5.0
 _NUM_FRAMES: Final = 3  # topic, number, batch
@@ -50,7 +50,7 @@ class KvEventFeed:
             while True:
                 frames = await subscription.recv_multipart()
                 await self._on_frames(frames)
-                # A message that is already there is received without waiting: let other tasks run.
+                # Messages in the queue are received without waiting: let other tasks run.
                 await asyncio.sleep(0)
 
     async def _on_frames(self, frames: list[bytes]) -> None:
@@ -58,15 +58,15 @@ class KvEventFeed:
             self._reset_blocks("garbled")
             return
         number = int.from_bytes(frames[1], "big")
-        verdict = self._sequence.check(number)
-        if verdict is SequenceStatus.RESTART:
+        status = self._sequence.check(number)
+        if status is SequenceStatus.RESTART:
             self._reset_blocks("restart")
         if (
-            verdict in (SequenceStatus.GAP, SequenceStatus.RESTART)
+            status in (SequenceStatus.GAP, SequenceStatus.RESTART)
             and number > self._sequence.expected
         ):
             await self._catch_up()
-        if number >= self._sequence.expected:  # otherwise the replay included it
+        if number >= self._sequence.expected:  # otherwise the replay included the batch
             self._apply(number, frames[2])
 
     async def _catch_up(self) -> None:
@@ -140,9 +140,9 @@ class BatchSequence:
 
     def check(self, number: int) -> SequenceStatus:
         """Classify a published batch."""
-        is_anew = self._last_live is not None and number <= self._last_live
+        has_restarted = self._last_live is not None and number <= self._last_live
         self._last_live = number
-        if is_anew:
+        if has_restarted:
             self._expected = 0
             return SequenceStatus.RESTART
         if number < self._expected:

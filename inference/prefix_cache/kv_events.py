@@ -1,8 +1,8 @@
 """vLLM's KV events, as replicas publish them (`vllm/distributed/kv_events.py`, 0.32).
 
-They contain the prompts' tokens and the salts in clear text, on a socket without authentication:
-replicas that publish them need a private network. Only the fields for the index are read, and none
-are stored.
+The events contain the prompts' tokens and the salts in clear text, on a socket without
+authentication. So replicas that publish events need a private network. Only the fields that the
+index needs are decoded, and none of them is stored.
 """
 
 from typing import Any, Final
@@ -52,7 +52,7 @@ _decode: Final = msgspec.msgpack.Decoder(_KvEventBatch).decode
 def decode_events(payload: bytes) -> list[KvEvent]:
     """Decode a batch of events.
 
-    The exception has no cause, since that could quote the data. Raises MalformedKvEvents.
+    Raises MalformedKvEvents without a cause, because a cause could quote the data.
     """
     try:
         return _decode(payload).events

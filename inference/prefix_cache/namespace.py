@@ -1,8 +1,8 @@
 """Cache namespaces: the part of the prefix cache that one tenant, or one user, can hit.
 
 A namespace's name is the `cache_salt`, which the engine adds to the hash of a prompt's first block.
-Equal prompts in two namespaces therefore share nothing. The salt cannot be guessed without the root
-secret. A new epoch of the tenant makes everything cached before unreachable.
+Equal prompts in two namespaces therefore share no blocks. The salt cannot be guessed without the
+root secret. A new epoch of the tenant makes all earlier blocks of the tenant unreachable.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import CacheSalt, TenantId
 from inference.completion.request import Principal
 
-_MAX_HELD: Final = 10_000  # of about 300 bytes each: every keystroke needs a salt
+_MAX_CACHED_SALTS: Final = 10_000  # of about 300 bytes each: every keystroke needs a salt
 
 
 class CacheNamespaces:
@@ -23,7 +23,7 @@ class CacheNamespaces:
     def __init__(self, root_secret: bytes) -> None:
         self._root_secret = root_secret
         self._tenant_secrets: dict[TenantId, bytes] = {}
-        self._cached_salt = lru_cache(maxsize=_MAX_HELD)(self._compute_salt)
+        self._cached_salt = lru_cache(maxsize=_MAX_CACHED_SALTS)(self._compute_salt)
 
     def derive_salt(self, principal: Principal) -> CacheSalt:
         """Return the salt, 64 hex digits."""

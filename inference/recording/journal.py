@@ -1,17 +1,18 @@
 """The journal of usage records: first in a local file, then in batches in the Redis stream.
 
-A record is written to the current segment before `append` returns, so the end of this process loses
-none. A background task sends whole batches. A segment is deleted once all of it is ingested. Redis
-may lose entries, if it starts without its file, or if a replica without the last entries takes
-over. They are then sent again. Segments that another gateway left behind are shipped by the next
-one that uses the folder. Repeated sending is harmless: ingestion counts each record once, by its
-ID.
+A record is written to the current segment before `append` returns, so no record is lost if this
+process ends. A background task sends complete batches. A segment is deleted when all its records
+are ingested. Redis may lose entries, if it starts without its file, or if a replica without the
+last entries takes over. Then the segments are sent again. Segments that another gateway left behind
+are sent by the next gateway that uses the folder. Repeated sending is harmless: ingestion counts
+each record once, by its ID.
 
     journal/
       <start>-<pid>.<n>.log    segments: frames of 4 bytes length + msgpack record array
                                locked (flock) by the gateway that writes them
 
-It does not protect against the loss of the machine (no fsync; a completion is not worth 5 ms).
+The journal does not protect against the loss of the machine: an fsync would delay each completion
+by 5 ms.
 """
 
 import asyncio
@@ -31,9 +32,9 @@ import structlog
 from caret.contracts.usage import UsageRecord, encode_records
 
 _FRAME: Final = struct.Struct(">I")
-SHIP_EVERY_S: Final = 0.25  # a shipper costs as much as a completion
+SHIP_EVERY_S: Final = 0.25  # a shipment costs as much CPU time as a completion
 MAX_RETRY_S: Final = 5.0
-LAST_LOOKS_S: Final = 1.5  # shutdown waits for this
+MAX_CLOSE_S: Final = 1.5  # of shutdown
 # Frames per pipeline: 500 in one blocked the event loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50
 # Shipped segments on disk, an hour of them: ingestion may be down. Redis has the older ones.
@@ -45,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ShipmentReceipt:
-    server: str  # the run ID of the Redis that has it; another one may have lost it
+    server: str  # the run ID of the Redis server that has the segment; others may have lost it
     entry: EntryId  # the last entry
 
 
@@ -60,12 +61,12 @@ class JournalShipper(Protocol):
         """Deliver encoded record arrays. Raises OSError."""
 
     async def read_backlog(self) -> IngestionBacklog:
-        """Return what is not ingested yet. Raises OSError."""
+        """Return the oldest entry that is not ingested yet. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ShippedPosition:
-    """A segment that Redis has but that may not be ingested yet."""
+    """A segment that Redis has. It may not be ingested yet."""
 
     path: Path
     receipt: ShipmentReceipt
@@ -96,7 +97,7 @@ class JournalSegment:
 
 
 class FileJournal:
-    """The journal of one gateway process. One event loop uses it."""
+    """The journal of one gateway process. Used on one event loop only."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -122,11 +123,11 @@ class FileJournal:
     def append(self, record: UsageRecord) -> None:
         data = encode_records([record])
         try:
-            if self._is_closed:  # a completion that ended after shutdown: left for the next gateway
+            if self._is_closed:  # the next gateway sends records of completions that end this late
                 self._current, self._is_closed = self._new_segment(), False
             self._current.append(data)
         except OSError as error:
-            # A full disk: keep the record in memory, and let the completion end normally.
+            # The disk is full: keep the record in memory, and let the completion end normally.
             log.error(
                 "usage.journal_write_failed", error=type(error).__name__, held=len(self._unwritten)
             )
@@ -152,7 +153,7 @@ class FileJournal:
                 if receipt is not None:
                     await self._track_shipped(_ShippedPosition(path, receipt))
             while self._unwritten:
-                # Removed first: a full queue drops its head during the send.
+                # The record is removed before it is sent: meanwhile a full queue drops its head.
                 await self._send_or_retain(self._unwritten.popleft(), shipper)
         except (OSError, TimeoutError) as error:
             log.warning("usage.delivery_failed", error=type(error).__name__)
@@ -193,7 +194,7 @@ class FileJournal:
 
         Segments that are not ingested by then remain in the folder for the next gateway.
         """
-        deadline_s = time.monotonic() + LAST_LOOKS_S
+        deadline_s = time.monotonic() + MAX_CLOSE_S
         while await self.ship(shipper) and self._shipped:
             if time.monotonic() > deadline_s:
                 break
@@ -216,20 +217,23 @@ class FileJournal:
 
 
 async def ship_segment(path: Path, shipper: JournalShipper) -> ShipmentReceipt | None:
-    """Send a segment's frames in order. None: it had none and was deleted. Raises OSError."""
+    """Send a segment's frames in order. An empty segment is deleted, and None returned.
+
+    Raises OSError.
+    """
     try:
         frames = list(read_frames(await asyncio.to_thread(path.read_bytes)))
     except FileNotFoundError:
-        return None  # another gateway considered it abandoned, and has shipped it
+        return None  # another gateway took the segment for abandoned, and has sent it
     receipts = [
-        # If cancelled here, the segment is kept and sent again: sent twice, counted once.
+        # If cancelled here, the segment is kept and sent again. Ingestion counts it once.
         await shipper.send_batches(frames[start : start + FRAMES_PER_BATCH])
         for start in range(0, len(frames), FRAMES_PER_BATCH)
     ]
     if not receipts:
         await _delete_file(path)
         return None
-    # The first server's ID: if it ended in between, the first frames may be lost.
+    # The first server's ID is stored: if that server was replaced, its frames may be lost.
     return ShipmentReceipt(receipts[0].server, receipts[-1].entry)
 
 
@@ -238,9 +242,9 @@ async def _delete_file(path: Path) -> None:
 
 
 def read_frames(data: bytes) -> Iterator[bytes]:
-    """Yield the whole frames of a segment. An incomplete last one is skipped.
+    """Yield the complete frames of a segment.
 
-    It is incomplete if the writer was killed.
+    The last frame is incomplete, and skipped, if the writer was killed.
     """
     position = 0
     while position + _FRAME.size <= len(data):
@@ -258,7 +262,7 @@ def abandoned_segments(folder: Path) -> Iterator[Path]:
         try:
             fd = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
-            continue  # another gateway has just shipped it
+            continue  # another gateway has just sent and deleted it
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

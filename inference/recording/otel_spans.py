@@ -1,8 +1,8 @@
 """OpenTelemetry spans of a completion's stages, made after it has ended.
 
-They contain IDs, counts and times, never text, paths or keys. The trace ID is the request ID
-(without hyphens), unless the client's own trace is continued. The exporter runs in a thread of its
-own, with a bounded queue.
+The spans contain IDs, counts and times, never text, paths or keys. The trace ID is the request ID
+(without hyphens), unless the client's own trace is continued. The exporter runs in a separate
+thread, with a bounded queue.
 """
 
 import random
@@ -49,9 +49,9 @@ class SpanRecorder:
         *,
         trusts_clients: bool = False,
     ) -> None:
-        """Use `trusts_clients` if a client's trace decides whether its completion is sampled.
+        """With `trusts_clients`, a client's trace decides whether its completion is sampled.
 
-        Otherwise it only decides which trace the spans belong to.
+        Without it, the client's trace only decides which trace the spans belong to.
         """
         self._trusts_clients = trusts_clients
         self._sampler = sampler

@@ -29,10 +29,10 @@ async def open_otlp_exporter(
 ) -> AsyncIterator[SpanRecorder]:
     """Export spans until the context is left, then send the rest if the collector is fast.
 
-    `share` is the sampled share of completions, 0 to 1. None: as OTEL_TRACES_SAMPLER says. With
+    `share` is the sampled share of completions, 0 to 1; None: OTEL_TRACES_SAMPLER decides. With
     `trusts_clients`, a client's trace decides whether its completion is sampled.
     """
-    # Each retry of each batch would log a line.
+    # At a lower level, each retry of each batch would log a line.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     processor = BatchSpanProcessor(OTLPSpanExporter())
     try:
@@ -60,7 +60,7 @@ def _make_resource() -> Resource:
 async def _shut_down(processor: BatchSpanProcessor) -> None:
     """Shut down without waiting for the collector, which may take half a minute.
 
-    It uses a thread of its own: a thread of the executor would delay the end of the process.
+    It runs in a separate thread: a thread of the executor would delay the end of the process.
     """
     loop, stop_event = asyncio.get_running_loop(), asyncio.Event()
 

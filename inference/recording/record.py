@@ -15,7 +15,7 @@ from inference.errors import CompletionError
 
 class Journal(Protocol):
     def append(self, record: UsageRecord) -> None:
-        """Store the record until it is delivered, beyond the end of the process."""
+        """Store the record until it is delivered, even if the process ends before."""
 
 
 class CompletionObserver(Protocol):
@@ -64,7 +64,7 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
 
 
 def _notify_observers(recorder: Recorder, trace: RequestTrace) -> None:
-    """Notify the listeners first: they hold the request trace, and its text, until then."""
+    """Notify the listeners first, because they hold the request trace and its text until then."""
     for observer in (*recorder.listeners, *recorder.observers):
         observer.on_completed(trace)
 

@@ -14,7 +14,7 @@ class RedisShipper:
         self._redis = redis
 
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
-        """Send at least one batch. Each becomes a stream entry.
+        """Send the batches, at least one. Each becomes a stream entry.
 
         After an error, some entries may have been written: sending them again is harmless. Raises
         OSError.
@@ -28,12 +28,13 @@ class RedisShipper:
                 server, *entries = await pipeline.execute()
         except RedisError as error:
             raise OSError(f"usage stream: {type(error).__name__}") from error
-        return ShipmentReceipt(_run_of(server), _entry_id(entries[-1]))
+        return ShipmentReceipt(_run_id(server), _entry_id(entries[-1]))
 
     async def read_backlog(self) -> IngestionBacklog:
-        """Return the oldest entry. Ingestion deletes entries, in any order.
+        """Return the oldest entry of the stream.
 
-        All entries that are older have been ingested. Raises OSError.
+        Ingestion deletes entries, in any order, so all older entries have been ingested. Raises
+        OSError.
         """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
@@ -42,10 +43,10 @@ class RedisShipper:
                 server, entries = await pipeline.execute()
         except RedisError as error:
             raise OSError(f"usage stream: {type(error).__name__}") from error
-        return IngestionBacklog(_run_of(server), _entry_id(entries[0][0]) if entries else None)
+        return IngestionBacklog(_run_id(server), _entry_id(entries[0][0]) if entries else None)
 
 
-def _run_of(server: dict[str, Any]) -> str:
+def _run_id(server: dict[str, Any]) -> str:
     """Return the run ID, which differs after each start and on each replica."""
     return str(server["run_id"])
 

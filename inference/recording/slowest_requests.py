@@ -1,7 +1,8 @@
 """The slowest completions of the last hour, for the operators' page, without user IDs.
 
-A completion is slow if its latency exceeds its mode's target; the factor says how slow. A fixed
-number is kept for each five minutes, so that the slowest remain whenever older ones expire.
+A completion is slow if its latency exceeds its mode's target. Completions are ranked by the ratio
+of the two. For each five minutes, a fixed number of completions is kept, so that slow ones remain
+when older ones expire.
 """
 
 from heapq import heappush, heappushpop
@@ -22,16 +23,16 @@ from inference.recording.stage_timings import compute_stage_timings
 KEPT_S: Final = 3_600
 MAX_RECORDS: Final = 50
 _SLOT_S: Final = 300
-_PER_SLOT: Final = 20
-Held = tuple[float, int, CompletionRecord]  # how slow, order of arrival, record
+_MAX_PER_SLOT: Final = 20
+_HeapEntry = tuple[float, int, CompletionRecord]  # latency / target, order of arrival, record
 
 
 class SlowestRequests:
-    """The slowest completions of one gateway. One event loop uses it."""
+    """The slowest completions of one gateway. Used on one event loop only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._slots: dict[int, list[Held]] = {}  # heaps, by slot number
+        self._slots: dict[int, list[_HeapEntry]] = {}  # heaps, by slot number
         self._numbers = count()
 
     def add(self, record: CompletionRecord) -> None:
@@ -40,7 +41,7 @@ class SlowestRequests:
         if slowness <= 1:
             return
         heap = self._slots.setdefault(self._current_slot(), [])
-        if len(heap) < _PER_SLOT:
+        if len(heap) < _MAX_PER_SLOT:
             heappush(heap, (slowness, next(self._numbers), _anonymize(record)))
         elif slowness > heap[0][0]:
             heappushpop(heap, (slowness, next(self._numbers), _anonymize(record)))
@@ -86,7 +87,7 @@ def _anonymize(record: CompletionRecord) -> CompletionRecord:
     return replace(record, user_id=None, key_id=KeyId(""))
 
 
-# Under overload all completions are slow: a few log lines are enough, metrics count them.
+# Under overload all completions are slow. A few log lines are enough, because metrics count them.
 MAX_LINES: Final = 10
 PER_S: Final = 10.0
 log = structlog.get_logger(__name__)
@@ -107,7 +108,7 @@ class SlowLog:
             return
         if first_ms <= FIRST_TOKEN_TARGETS_MS[request.mode]:
             return
-        if not self._has_room():
+        if not self._can_log():
             self._num_withheld += 1
             return
         times = compute_stage_timings(trace, recorded_s=self._clock.monotonic_s())
@@ -124,7 +125,7 @@ class SlowLog:
         )
         self._num_withheld = 0
 
-    def _has_room(self) -> bool:
+    def _can_log(self) -> bool:
         now_s = self._clock.monotonic_s()
         if now_s - self._since_s >= PER_S:
             self._since_s, self._num_lines = now_s, 0

@@ -1,4 +1,4 @@
-"""Retrieval in the gateway: snippets that are already known, and queries in the background.
+"""Retrieval in the gateway: cached snippets, and queries for newer ones in the background.
 
 snippet_cache.py         recent results
 send_queue.py            bounded queue of files and queries

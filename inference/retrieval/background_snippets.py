@@ -10,8 +10,8 @@ from inference.completion.snippet import Snippet
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 
-_IMPORTS_CHARS: Final = 300  # of the query
-_SUFFIX_CHARS: Final = 300  # of the query: the text after the cursor helps to find what is missing
+_IMPORTS_CHARS: Final = 300  # part of the query
+_SUFFIX_CHARS: Final = 300  # part of the query: text after the cursor improves the results
 
 
 class BackgroundSnippets:
@@ -37,7 +37,7 @@ class BackgroundSnippets:
     def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
         for path, text in _iterate_texts(admitted.request):
             key = _build_file_key(admitted, path)
-            # Checked first: joining the two parts of the current file takes longer.
+            # Checked before the parts of the current file are joined, which takes longer.
             if self._outbox.is_due(key, is_query=False):
                 self._enqueue(admitted, key, "".join(text), is_query=False)
 
@@ -71,7 +71,7 @@ def _iterate_texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str,
 
 
 def _build_query(request: CompletionRequest) -> str:
-    """Return the text around the cursor, after the imports if they are further away."""
+    """Return the text around the cursor. Put imports before it if they are further away."""
     after = request.suffix[:_SUFFIX_CHARS]
     num_before = MAX_QUESTION_CHARS - len(after)
     if len(request.prefix) <= num_before or not request.imports:

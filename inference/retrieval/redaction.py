@@ -14,9 +14,9 @@ from inference.context.redaction.redact import (
     redact_private_keys,
 )
 
-# Ordinary code takes about 0.3 ms, text designed to be slow 2.
-_CHARS_AT_ONCE: Final = 2_000
-_LEAST_CHARS: Final = 100  # shorter lines cost as much as one of this length
+# A slice of ordinary code takes about 0.3 ms, a slice of text that is designed to be slow 2 ms.
+_SLICE_CHARS: Final = 2_000
+_MIN_LINE_CHARS: Final = 100  # shorter lines cost as much as a line of this length
 
 
 async def redact_in_slices(path: str, text: str) -> str:
@@ -24,12 +24,12 @@ async def redact_in_slices(path: str, text: str) -> str:
     kind, lines, num_chars = file_type(path), [], 0
     for line in redact_private_keys(text).split("\n"):
         spans: list[tuple[int, int]] = []
-        for found_spans in find_secret_spans(line, kind):
-            spans += found_spans
-            num_chars += max(_LEAST_CHARS, min(len(line), MAX_LINE_CHARS))
-            if num_chars >= _CHARS_AT_ONCE:
+        for new_spans in find_secret_spans(line, kind):
+            spans += new_spans
+            num_chars += max(_MIN_LINE_CHARS, min(len(line), MAX_LINE_CHARS))
+            if num_chars >= _SLICE_CHARS:
                 num_chars = 0
-                # If cancelled here, nothing was sent.
+                # If the task is cancelled here, nothing was sent.
                 await asyncio.sleep(0)
         lines.append(mask_spans(line, spans))
     return "\n".join(lines)

@@ -41,8 +41,8 @@ POLL_S: Final = 0.1  # for results, while a query is pending
 IDLE_S: Final = 5.0
 MAX_WAIT_S: Final = 30.0  # for a result
 RESEND_S: Final = 600.0  # for unchanged files: the index may have lost or dropped them
-_MAX_AWAITED: Final = 1_000
-_MAX_SENT: Final = 50_000  # digests of files
+_MAX_PENDING: Final = 1_000  # queries
+_MAX_UPLOADS: Final = 50_000  # digests of uploaded files
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
@@ -66,9 +66,8 @@ class RetrievalClient:
         self._gateway = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
         self._pending_queries: OrderedDict[str, _PendingQuery] = OrderedDict()  # by question_id
-        self._last_uploads = TenantLru[FileKey, tuple[bytes, float]](
-            max_items=_MAX_SENT
-        )  # digest, expiry
+        # The digest of each uploaded file, and the time from which it is sent again.
+        self._last_uploads = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_UPLOADS)
 
     async def run(self) -> None:
         """Send messages and receive results until cancelled."""
@@ -96,7 +95,7 @@ class RetrievalClient:
                 await self._send_file(message)
 
     async def receive_results(self) -> None:
-        """Receive the results that are there. Raises RedisError."""
+        """Receive the results that have arrived. Raises RedisError."""
         self._expire_pending()
         if not self._pending_queries:
             return
@@ -109,10 +108,10 @@ class RetrievalClient:
         file = FileUpload(
             scope=_clean_scope(message.scope), path=_clean_text(path), text=_clean_text(text)
         )
-        await self._append_to_stream(FILES, message.tenant_id, file, at_most=MAX_FILES_QUEUED)
+        await self._append_to_stream(FILES, message.tenant_id, file, max_entries=MAX_FILES_QUEUED)
 
     async def _send_query(self, message: OutgoingMessage) -> None:
-        question = SnippetQuery(
+        query = SnippetQuery(
             question_id=secrets.token_hex(8),
             gateway=self._gateway,
             scope=_clean_scope(message.scope),
@@ -120,10 +119,10 @@ class RetrievalClient:
             text=_clean_text(await redact_in_slices(message.key.path, message.text)),
         )
         await self._append_to_stream(
-            QUESTIONS, message.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED
+            QUESTIONS, message.tenant_id, query, max_entries=MAX_QUESTIONS_QUEUED
         )
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
-        self._pending_queries[question.question_id] = _PendingQuery(
+        self._pending_queries[query.question_id] = _PendingQuery(
             message.tenant_id, message.key, until_s
         )
         self._bound_pending(message.tenant_id)
@@ -131,22 +130,27 @@ class RetrievalClient:
     def _bound_pending(self, tenant_id: TenantId) -> None:
         """Drop a pending query if there are too many.
 
-        It is the oldest of the tenant that asked, if it has used its share, otherwise of the tenant
-        with the most queries.
+        Drop the oldest query of this tenant if it has more than its share, otherwise the oldest
+        query of the tenant with the most queries.
         """
         counts = Counter(query.tenant_id for query in self._pending_queries.values())
-        if counts[tenant_id] <= _MAX_AWAITED * MAX_SHARE:
-            if len(self._pending_queries) <= _MAX_AWAITED:
+        if counts[tenant_id] <= _MAX_PENDING * MAX_SHARE:
+            if len(self._pending_queries) <= _MAX_PENDING:
                 return
             ((tenant_id, _),) = counts.most_common(1)
         ids = (key for key, query in self._pending_queries.items() if query.tenant_id == tenant_id)
         del self._pending_queries[next(ids)]
 
     async def _append_to_stream(
-        self, stream: str, tenant_id: TenantId, message: FileUpload | SnippetQuery, *, at_most: int
+        self,
+        stream: str,
+        tenant_id: TenantId,
+        message: FileUpload | SnippetQuery,
+        *,
+        max_entries: int,
     ) -> None:
         data = self._sealer.seal(tenant_id, message)
-        limits = (str(STREAM_MS), str(at_most))
+        limits = (str(STREAM_MS), str(max_entries))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, data), FIELD, *limits))
 
     def _is_new(self, message: OutgoingMessage) -> bool:
@@ -170,7 +174,7 @@ class RetrievalClient:
             return
         query = self._pending_queries.pop(result.question_id, None)
         if query is None or query.tenant_id != tenant_id:
-            return  # too late, or for another tenant
+            return  # the result is too late, or for another tenant
         snippets = tuple(
             Snippet(snippet.path, snippet.text, snippet.score) for snippet in result.snippets
         )
@@ -179,7 +183,7 @@ class RetrievalClient:
             self._outbox.schedule_retry(query.key)
 
     def _expire_pending(self) -> None:
-        """Drop queries whose results take too long. The oldest queries are first."""
+        """Drop queries whose results take too long, oldest queries first."""
         now_s = self._clock.monotonic_s()
         scopes = set()
         while self._pending_queries:
@@ -193,7 +197,7 @@ class RetrievalClient:
             self._resend_files(scope)
 
     def _resend_files(self, scope: tuple[str, str]) -> None:
-        """Send all files of the scope again: without a running worker they were not indexed."""
+        """Send all files of the scope again: if no worker is running, they were not indexed."""
         self._outbox.reset_files(scope)
         self._last_uploads.remove_scope(scope)
 

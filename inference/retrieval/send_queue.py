@@ -1,6 +1,6 @@
-"""A bounded queue of files and queries to send, with the times at which each may be sent again.
+"""A bounded queue of files and queries to send, with the time at which each may be sent again.
 
-Messages that do not fit are not noted as sent, so that the next request sends them.
+Messages that do not fit into the queue do not count as sent, so the next request sends them.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class _ResendSchedule:
 
 
 class SendQueue:
-    """The queue of one gateway. One event loop uses it."""
+    """The queue of one gateway. Used on one event loop only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -67,7 +67,7 @@ class SendQueue:
         self._is_filled.set()
 
     def schedule_retry(self, key: FileKey) -> None:
-        """Schedule the query again: it found nothing, or had no result."""
+        """Schedule the query again, because its result was empty or did not arrive."""
         due = self._due_questions.get(key)
         if due is not None:
             due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
@@ -80,12 +80,12 @@ class SendQueue:
     def _postpone(self, message: OutgoingMessage) -> None:
         schedules = self._schedule_of(is_query=message.is_query)
         schedule = schedules.get(message.key) or _ResendSchedule()
-        every_s = QUESTION_EVERY_S if message.is_query else FILE_EVERY_S
-        schedule.due_s = self._clock.monotonic_s() + every_s
+        interval_s = QUESTION_EVERY_S if message.is_query else FILE_EVERY_S
+        schedule.due_s = self._clock.monotonic_s() + interval_s
         schedules.set(message.key, schedule)
 
     def dequeue(self) -> OutgoingMessage | None:
-        """Return the next message. Queries go first, since a user is typing."""
+        """Return the next message, queries before files, because a user waits for a query."""
         queue = self._questions or self._files
         if not queue:
             self._is_filled.clear()

@@ -1,9 +1,9 @@
 """A cache of the snippets that retrieval found for a file.
 
 Rules:
-1. In memory only, and at most for LIFETIME_S.
-2. A file key belongs to a cache namespace (tenant, epoch, and in strict isolation the user):
-   requests of others do not find it, and a purge makes it unreachable.
+1. Snippets are kept in memory only, for at most LIFETIME_S.
+2. A file key belongs to a cache namespace (tenant, epoch, and in strict isolation the user).
+   Requests in other namespaces do not find its snippets, and a purge makes them unreachable.
 3. Snippets that the current policy does not allow are never returned.
 """
 
@@ -43,7 +43,7 @@ class _CachedSnippets:
 
 
 class SnippetCache:
-    """The snippet cache of one gateway. One event loop uses it.
+    """The snippet cache of one gateway. Used on one event loop only.
 
     The least recently used file of a tenant is evicted first.
     """

@@ -1,8 +1,9 @@
 """A bounded map with an LRU order per tenant.
 
 Rules:
-1. The size is limited, and no tenant has more than a quarter: busy tenants evict their own entries.
-2. Entries of one scope are found without a search.
+1. The size is limited, and no tenant has more than a quarter of the entries. So busy tenants evict
+   their own entries.
+2. The entries of one scope are found without a search.
 """
 
 from collections import OrderedDict
@@ -29,55 +30,55 @@ class TenantLru(Generic[Key, Value]):
         self._max_items = max_items
         self._max_of_tenant = max(1, int(max_items * MAX_SHARE))
         self._num_items = 0
-        self._of_tenant: dict[str, OrderedDict[Key, Value]] = {}
-        self._of_scope: dict[tuple[str, str], set[Key]] = {}
+        self._by_tenant: dict[str, OrderedDict[Key, Value]] = {}
+        self._by_scope: dict[tuple[str, str], set[Key]] = {}
 
     def __len__(self) -> int:
         return self._num_items
 
     def items(self) -> Iterator[tuple[Key, Value]]:
-        for notes in self._of_tenant.values():
-            yield from notes.items()
+        for entries in self._by_tenant.values():
+            yield from entries.items()
 
     def get(self, key: Key) -> Value | None:
-        notes = self._of_tenant.get(_tenant_of(key))
-        return None if notes is None else notes.get(key)
+        entries = self._by_tenant.get(_tenant_of(key))
+        return None if entries is None else entries.get(key)
 
     def touch(self, key: Key) -> None:
         """Mark an existing key as the most recently used of its tenant."""
-        self._of_tenant[_tenant_of(key)].move_to_end(key)
+        self._by_tenant[_tenant_of(key)].move_to_end(key)
 
     def set(self, key: Key, value: Value) -> None:
-        notes = self._of_tenant.setdefault(_tenant_of(key), OrderedDict())
-        self._num_items += key not in notes
-        notes[key] = value
-        notes.move_to_end(key)
-        self._of_scope.setdefault(key.scope, set()).add(key)
-        if len(notes) > self._max_of_tenant:
-            self.remove(next(iter(notes)))
+        entries = self._by_tenant.setdefault(_tenant_of(key), OrderedDict())
+        self._num_items += key not in entries
+        entries[key] = value
+        entries.move_to_end(key)
+        self._by_scope.setdefault(key.scope, set()).add(key)
+        if len(entries) > self._max_of_tenant:
+            self.remove(next(iter(entries)))
         elif self._num_items > self._max_items:
-            largest = max(self._of_tenant.values(), key=lambda entries: len(entries))
+            largest = max(self._by_tenant.values(), key=lambda entries: len(entries))
             self.remove(next(iter(largest)))
 
     def remove(self, key: Key) -> None:
         """Remove an existing key."""
         tenant, scope = _tenant_of(key), key.scope
-        del self._of_tenant[tenant][key]
+        del self._by_tenant[tenant][key]
         self._num_items -= 1
-        if not self._of_tenant[tenant]:
-            del self._of_tenant[tenant]
-        self._of_scope[scope].remove(key)
-        if not self._of_scope[scope]:
-            del self._of_scope[scope]
+        if not self._by_tenant[tenant]:
+            del self._by_tenant[tenant]
+        self._by_scope[scope].remove(key)
+        if not self._by_scope[scope]:
+            del self._by_scope[scope]
 
     def remove_scope(self, scope: tuple[str, str]) -> None:
-        for key in tuple(self._of_scope.get(scope, ())):
+        for key in tuple(self._by_scope.get(scope, ())):
             self.remove(key)
 
     def clear(self) -> None:
         self._num_items = 0
-        self._of_tenant.clear()
-        self._of_scope.clear()
+        self._by_tenant.clear()
+        self._by_scope.clear()
 
 
 def _tenant_of(key: TenantScoped) -> str:

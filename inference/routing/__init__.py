@@ -1,1 +1,1 @@
-"""Routing: the choice of the replica for a prompt."""
+"""Routing: selects the replica for a prompt."""

@@ -131,9 +131,9 @@ class PoolSelector:
         self, snapshot: TenantSnapshot, tier: Tier, language: str
     ) -> Iterator[Pool]:
         """Return the pools for a request that names no model, best first."""
-        chosen = _find_for_language(snapshot.policy.default_models.get(tier), language)
-        if chosen is not None:
-            pool = self._find_pool_of_model(snapshot, tier, language, chosen)
+        default_model = _find_for_language(snapshot.policy.default_models.get(tier), language)
+        if default_model is not None:
+            pool = self._find_pool_of_model(snapshot, tier, language, default_model)
             if pool is not None:
                 yield pool
         if (assigned := self._find_assigned(snapshot, tier, language)) is not None:
@@ -194,8 +194,8 @@ class PoolSelector:
         self, snapshot: TenantSnapshot, tier: Tier, model: str
     ) -> CompletionError:
         named = f"The model{_show_name(model)}"
-        others = (other for other in Tier if other is not tier)
-        if any(model in self.list_models(snapshot, other) for other in others):
+        other_tiers = (other for other in Tier if other is not tier)
+        if any(model in self.list_models(snapshot, other) for other in other_tiers):
             return ForbiddenRequest(
                 "model_not_allowed",
                 f"{named} does not serve requests of the tier {tier}.",

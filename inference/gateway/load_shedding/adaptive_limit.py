@@ -3,15 +3,16 @@
 The algorithm is CUBIC (RFC 9438), with a late first token in place of a lost packet. A late first
 token lowers the limit to 85% of the requests in flight. The limit then grows back along a cubic
 curve: flat near the value that was too high, steeper the longer first tokens are in time. After
-half a minute without a late first token, the limit starts afresh.
+half a minute without a late first token, the limit returns to its first value if that is higher.
 
 Rules:
 1. A late first token counts only if queueing can be its cause: other requests were in flight, and
-   the median of the latest latencies is well above the median of an idle pool. A cold prompt alone
-   is slow by itself, and shedding other requests would not help it.
-2. One decrease per epoch: requests admitted before the last decrease say nothing about it.
+   the median of the latest latencies is well above the median of an idle pool. A cold prompt is
+   slow even in an idle pool, and shedding other requests would not help it.
+2. There is one decrease per epoch: late first tokens of requests that were admitted before the last
+   decrease do not count.
 3. The limit grows only while it is in use.
-4. The limit never falls below the floor: so few requests cannot delay each other.
+4. The limit never falls below the floor: as few requests as that cannot delay each other.
 
 Latencies are ratios to their targets, so that all modes share one limit.
 """
@@ -28,14 +29,13 @@ _QUEUEING_FACTOR: Final = 1.7  # times the median of an idle pool
 _NUM_LATEST: Final = 24
 _MIN_SAMPLES: Final = 8
 _IDLE_SAMPLE_WEIGHT: Final = 0.05  # of a new sample in the latency of an idle pool
-_MAX_IDLE_RATIO: Final = (
-    0.5  # of the target; caps the idle value of a gateway that starts under load
-)
+# Limits the idle ratio that a gateway learns if it starts under load.
+_MAX_IDLE_RATIO: Final = 0.5
 
 
 class CubicLimit:
     def __init__(self, *, floor: int, initial: int | None = None) -> None:
-        """`initial` is the first value; None: it follows the floor."""
+        """`initial` is the first value; None: INITIAL_PER_FLOOR times the floor."""
         self.floor = floor  # follows the number of replicas
         self.initial = initial
         self.value = self._first_value
@@ -52,7 +52,7 @@ class CubicLimit:
         return self._is_slow(list(self._latest))
 
     def set_bounds(self, *, floor: int, initial: int | None) -> None:
-        """Follow the pool's replicas. A value that was learnt is kept."""
+        """Adapt the bounds to the pool's replicas. A limit that was learnt is kept."""
         is_untouched = self.value == self._first_value
         self.floor, self.initial = floor, initial
         if is_untouched:
@@ -67,7 +67,10 @@ class CubicLimit:
         )
 
     def reset(self, now_s: float) -> None:
-        """Start afresh if first tokens were in time for long enough. Call this periodically."""
+        """Return to the first value if first tokens were in time for long enough.
+
+        Call this periodically.
+        """
         if self._too_high_limit is not None and now_s - self._decreased_s > RESET_AFTER_S:
             self._too_high_limit = None
             self.value = max(self.value, self._first_value)

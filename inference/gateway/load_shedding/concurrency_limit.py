@@ -15,12 +15,12 @@ MAX_TENANT_SHARE: Final = 0.25
 
 
 class ConcurrencyLimiter:
-    """Count the completions in flight. One event loop uses it, so it needs no lock."""
+    """Counts the completions in flight. Used on one event loop only, so it needs no lock."""
 
     def __init__(self, *, max_total: int, max_tenant_share: float = MAX_TENANT_SHARE) -> None:
-        """`max_tenant_share` caps every tenant, whatever its policy allows, to leave room."""
+        """`max_tenant_share` limits every tenant, even if its policy allows more."""
         self._max_total = max_total
-        self._max_of_one = max(1, int(max_total * max_tenant_share))
+        self._max_per_tenant = max(1, int(max_total * max_tenant_share))
         self._num_slots_in_use: Counter[TenantId] = Counter()
 
     @property
@@ -34,7 +34,7 @@ class ConcurrencyLimiter:
         The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
         TooManyRequests.
         """
-        if self._num_slots_in_use[tenant_id] >= min(max_of_tenant, self._max_of_one):
+        if self._num_slots_in_use[tenant_id] >= min(max_of_tenant, self._max_per_tenant):
             raise TooManyRequests(
                 "too_many_requests", "This tenant has too many completions in flight."
             )

@@ -28,14 +28,15 @@ from inference.gateway.load_shedding.fair_share import FairShareLimiter
 from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 
 _FLOOR_PER_REPLICA: Final = 2
-_BATCHES: Final = 2  # of the first limit: one runs, and one waits
-_LOOK_EVERY_S: Final = 0.002
-_REFUSED_RATIO: Final = 2.0  # the ratio that counts when an engine's queue is full
+_INITIAL_BATCHES: Final = 2  # the first limit in batches: one runs, and one waits
+_CHECK_INTERVAL_S: Final = 0.002
+# The ratio of latency to target that is reported if an engine rejects a request.
+_REFUSED_RATIO: Final = 2.0
 _GUARDED_QUANTILE: Final = 0.99  # the quantile of first tokens that is compared with the target
 _MIN_SLOT_S: Final = 0.25  # minimum time in which first tokens are counted
 _NUM_SLOTS: Final = 20
-_FEW_FIRST_TOKENS: Final = 5
-_LONG_WAIT: Final = 0.4  # of the target
+_MIN_FIRST_TOKENS: Final = 5
+_LONG_WAIT_RATIO: Final = 0.4  # of the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class PoolCapacity:
 
     @property
     def initial_limit(self) -> int | None:
-        return None if self.max_num_seqs is None else _BATCHES * self.max_num_seqs
+        return None if self.max_num_seqs is None else _INITIAL_BATCHES * self.max_num_seqs
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class PoolLoadStats:
 
 @dataclass(slots=True)
 class _AwaitingFirstToken:
-    """A request in flight whose first token this module has not seen yet."""
+    """A request in flight whose first token is not counted yet."""
 
     trace: RequestTrace
     mode: Mode
@@ -165,13 +166,14 @@ class PoolLoadShedder:
         answered within one target's time at its best recent rate.
         """
         oldest = next(iter(self._pending_requests.values()), None)
-        if oldest is None or _compute_wait_s(oldest, now_s) < _LONG_WAIT * target_s:
+        if oldest is None or _compute_wait_s(oldest, now_s) < _LONG_WAIT_RATIO * target_s:
             return False
         slot = int(now_s / self._slot_s)
         max_first_tokens = max(
-            (n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0
+            (count for number, count in self._first_tokens if number > slot - _NUM_SLOTS),
+            default=0,
         )
-        if max_first_tokens < _FEW_FIRST_TOKENS:
+        if max_first_tokens < _MIN_FIRST_TOKENS:
             return False  # too few to know the best rate of the pool
         return len(self._pending_requests) * self._slot_s > max_first_tokens * target_s
 
@@ -183,7 +185,7 @@ class PoolLoadShedder:
 
     def _check_waiting(self, now_s: float) -> None:
         """Check the waiting requests: which first tokens arrived, and which are overdue."""
-        if now_s - self._last_check_s < _LOOK_EVERY_S:
+        if now_s - self._last_check_s < _CHECK_INTERVAL_S:
             return
         self._last_check_s = now_s
         for pending in tuple(self._pending_requests.values()):
@@ -209,7 +211,7 @@ class PoolLoadShedder:
 
 
 class LoadShedder:
-    """The load shedders of all pools. One event loop uses it."""
+    """The load shedders of all pools. Used on one event loop only."""
 
     def __init__(
         self,
@@ -241,9 +243,9 @@ class LoadShedder:
 
     @contextmanager
     def admit(self, pool: str, request: CompletionRequest, trace: RequestTrace) -> Iterator[None]:
-        """Hold the request's place in the pool until the block ends.
+        """Count the request as in flight until the block ends.
 
-        Raises CompletionDropped (shed) if the pool has no room for this kind of request.
+        Raises CompletionDropped (shed) if the pool cannot accept the request.
         """
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()

@@ -1,16 +1,15 @@
 """Quantiles of the latest seconds, exact to five percent, in a few kilobytes.
 
-A histogram with a ring buffer. Each slot holds the counts of one second in logarithmic bins. The
-sum of all slots is kept beside them, so the cost of adding does not depend on the number of
-samples.
+The samples are counted in a ring of histograms, one for each second, with logarithmic bins. The sum
+of all histograms is kept, too, so that a quantile does not add them up.
 """
 
 import math
 from typing import Final
 
 _GROWTH: Final = math.log(1.05)  # from one bin to the next
-_LEAST_MS: Final = 0.5
-_NUM_WIDTHS: Final = 260  # up to 160 s
+_MIN_MS: Final = 0.5
+_NUM_BINS: Final = 260  # up to 160 s
 SLOT_S: Final = 1.0
 NUM_SLOTS: Final = 10
 
@@ -19,38 +18,38 @@ class RollingQuantiles:
     """Quantiles of the last NUM_SLOTS seconds, including the current one."""
 
     def __init__(self) -> None:
-        self._slots = [[0] * _NUM_WIDTHS for _ in range(NUM_SLOTS)]
-        self._sum = [0] * _NUM_WIDTHS
-        self._now = 0  # number of the current slot since the clock's zero
+        self._slots = [[0] * _NUM_BINS for _ in range(NUM_SLOTS)]
+        self._sum = [0] * _NUM_BINS
+        self._current_slot = 0  # number of the slot, counted from the clock's zero
         self.count = 0
 
     def add(self, milliseconds: float, *, now_s: float) -> None:
         self._rotate_slots(now_s)
-        bin_index = int(math.log(max(milliseconds, _LEAST_MS) / _LEAST_MS) / _GROWTH)
-        bin_index = min(bin_index, _NUM_WIDTHS - 1)
-        self._slots[self._now % NUM_SLOTS][bin_index] += 1
+        bin_index = int(math.log(max(milliseconds, _MIN_MS) / _MIN_MS) / _GROWTH)
+        bin_index = min(bin_index, _NUM_BINS - 1)
+        self._slots[self._current_slot % NUM_SLOTS][bin_index] += 1
         self._sum[bin_index] += 1
         self.count += 1
 
     def quantile(self, share: float, *, now_s: float) -> float | None:
-        """Return the upper bound of the quantile's bin in milliseconds; None: no samples."""
+        """Return the upper bound of the quantile's bin in milliseconds; None without samples."""
         self._rotate_slots(now_s)
         rank, num_smaller = share * self.count, 0
         for bin_index, count in enumerate(self._sum):
             num_smaller += count
             if count and num_smaller >= rank:
-                return _LEAST_MS * math.exp(_GROWTH * (bin_index + 1))
+                return _MIN_MS * math.exp(_GROWTH * (bin_index + 1))
         return None
 
     def _rotate_slots(self, now_s: float) -> None:
         """Empty the slots that are too old."""
         slot = int(now_s / SLOT_S)
-        for number in range(max(self._now, slot - NUM_SLOTS) + 1, slot + 1):
+        for number in range(max(self._current_slot, slot - NUM_SLOTS) + 1, slot + 1):
             old_slot = self._slots[number % NUM_SLOTS]
             if any(old_slot):
                 self._sum = [
                     total - expired for total, expired in zip(self._sum, old_slot, strict=True)
                 ]
                 self.count -= sum(old_slot)
-                self._slots[number % NUM_SLOTS] = [0] * _NUM_WIDTHS
-        self._now = max(self._now, slot)
+                self._slots[number % NUM_SLOTS] = [0] * _NUM_BINS
+        self._current_slot = max(self._current_slot, slot)

@@ -1,11 +1,12 @@
-"""Late outcomes: reported to a gateway or connection that did not serve their completion.
+"""Late outcomes: outcomes reported to a gateway or connection that did not serve the completion.
 
 Rules:
-1. A gateway cannot know whose request it was, and does not reveal it: every well-formed ID gets the
-   same empty response. Ingestion checks the report against the completion's usage record.
-2. A request ID contains its time. If it is older than MAX_AGE_MS or in the future, it is unknown.
+1. A gateway cannot know whose request it was, so every well-formed ID gets the same empty response.
+   Ingestion compares the report with the completion's usage record.
+2. A request ID contains its time. An ID that is older than MAX_AGE_MS or in the future is unknown.
 3. Late outcomes are rate-limited per user or service key and per tenant: a client could report them
-   without ever requesting a completion. Ingestion, which looks up each completion, is shared.
+   without ever requesting a completion, and all tenants share the ingestion, which looks up each
+   completion.
 """
 
 import uuid
@@ -31,19 +32,19 @@ _INTERVAL_S: Final = 1.0  # seconds until one more report is allowed
 MAX_OF_TENANT_AT_ONCE: Final = 8_192
 _TENANTS_INTERVAL_S: Final = 1 / 32
 _MAX_HOLDERS: Final = 4_096  # about 200 bytes each
-_TIMED_VERSION: Final = 7
+_UUID_VERSION: Final = 7  # of UUIDs that contain their time
 
 
 class LateOutcomeRecorder:
-    """Records late outcomes in the journal. One event loop uses it."""
+    """Records late outcomes in the journal. Used on one event loop only."""
 
     def __init__(self, *, clock: Clock, append_record: Callable[[UsageRecord], None]) -> None:
-        """`keep` appends to the journal."""
+        """`append_record` appends a record to the journal."""
         self._clock = clock
         self._append_record = append_record
-        self._of_owners = _RateLimiters(clock, at_once=MAX_AT_ONCE, interval_s=_INTERVAL_S)
-        self._of_tenants = _RateLimiters(
-            clock, at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
+        self._owner_limiters = _RateLimiters(clock, max_at_once=MAX_AT_ONCE, interval_s=_INTERVAL_S)
+        self._tenant_limiters = _RateLimiters(
+            clock, max_at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
         )
 
     def record(self, principal: Principal, request_id: str, report: OutcomeReport) -> None:
@@ -55,8 +56,8 @@ class LateOutcomeRecorder:
         span_s = validate_report(report)
         now_ms = self._clock.now_ms()
         valid_request_id = _check_request_id(request_id, now_ms)
-        self._of_owners.spend(principal.owner)
-        self._of_tenants.spend(principal.snapshot.tenant_id)
+        self._owner_limiters.spend(principal.owner)
+        self._tenant_limiters.spend(principal.snapshot.tenant_id)
         self._append_record(
             LateOutcomeRecord(
                 outcome_id=new_request_id(),
@@ -77,23 +78,23 @@ class LateOutcomeRecorder:
 
 
 class _RateLimiters:
-    """Rate limiters by holder. A holder that was inactive for long starts afresh."""
+    """Rate limiters by holder, for the _MAX_HOLDERS most recently active holders."""
 
-    def __init__(self, clock: Clock, *, at_once: int, interval_s: float) -> None:
+    def __init__(self, clock: Clock, *, max_at_once: int, interval_s: float) -> None:
         self._clock = clock
-        self._at_once = at_once
+        self._max_at_once = max_at_once
         self._interval_s = interval_s
-        self._of: OrderedDict[str, Gcra] = OrderedDict()
+        self._limiters: OrderedDict[str, Gcra] = OrderedDict()
 
     def spend(self, holder: str) -> None:
         """Spend one unit. Raises TooManyRequests."""
         now_s = self._clock.monotonic_s()
-        rate_limiter = self._of.setdefault(holder, Gcra())
-        self._of.move_to_end(holder)
-        if len(self._of) > _MAX_HOLDERS:
-            self._of.popitem(last=False)
+        rate_limiter = self._limiters.setdefault(holder, Gcra())
+        self._limiters.move_to_end(holder)
+        if len(self._limiters) > _MAX_HOLDERS:
+            self._limiters.popitem(last=False)
         wait_s = rate_limiter.wait_s(
-            1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s
+            1, capacity=self._max_at_once, interval_s=self._interval_s, now_s=now_s
         )
         if wait_s:
             raise TooManyRequests(
@@ -108,7 +109,7 @@ def _check_request_id(text: str, now_ms: int) -> RequestId:
         request_id = uuid.UUID(text)
     except ValueError:
         request_id = None
-    if request_id is None or str(request_id) != text or request_id.version != _TIMED_VERSION:
+    if request_id is None or str(request_id) != text or request_id.version != _UUID_VERSION:
         raise InvalidFrame(
             "invalid_field", "request_id must be the request ID in the `meta` of a completion."
         )

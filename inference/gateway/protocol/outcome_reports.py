@@ -1,8 +1,8 @@
-"""Outcome reports of clients, checked against the suggestion that they are about. Pure.
+"""Outcome reports of clients, compared with the suggestions that they are about. Pure.
 
 Rules:
-1. An outcome counts at most the characters and lines that were suggested: text that an editor adds
-   (brackets, line endings) is not ours. If the client names no number, the whole suggestion counts.
+1. An outcome counts at most the characters and lines that were suggested. Text that an editor adds
+   (brackets, line endings) does not count. Without a number, the whole suggestion counts.
 2. Shown, accepted and rejected are reported once; partial acceptance up to 32 times; persistence
    once for each of SPANS_S.
 """
@@ -16,7 +16,7 @@ from caret.foundation.ids import RequestId
 from inference.gateway.protocol.frames import InvalidFrame
 
 MAX_NUMBER: Final = 2**31 - 1
-# Client timers may fire a little early. A later report counts for the last span that has passed.
+# Client timers may fire a little early. A report counts for the longest span that has passed.
 _MIN_SHARE_OF_SPAN: Final = 0.9
 
 
@@ -67,15 +67,15 @@ def count_outcome(suggestion: SuggestionRecord, report: OutcomeReport) -> Outcom
         raise InvalidFrame("duplicate_outcome", "This outcome was already reported.")
     suggestion.reported_events[key] += 1
     return OutcomeCounts(
-        chars=_at_most(suggestion.num_chars, report.chars),
-        lines=_at_most(suggestion.num_lines, report.lines),
+        chars=_limit_count(report.chars, suggestion.num_chars),
+        lines=_limit_count(report.lines, suggestion.num_lines),
         span_s=span_s,
         edited_ratio=report.edited_ratio,
     )
 
 
 def validate_report(report: OutcomeReport) -> int | None:
-    """Return the span of SPANS_S that has passed, for persistence only.
+    """Return the longest span of SPANS_S that has passed; None unless the event is persisted.
 
     The code of InvalidFrame is `invalid_field`. Raises InvalidFrame.
     """
@@ -98,10 +98,10 @@ def validate_report(report: OutcomeReport) -> int | None:
         raise InvalidFrame("invalid_field", "display_ms is only allowed for shown.")
     if report.edited_ratio is not None and not 0 <= report.edited_ratio <= 1:
         raise InvalidFrame("invalid_field", "edited_ratio must be from 0 to 1.")
-    return _span_s(report)
+    return _find_span_s(report)
 
 
-def _span_s(report: OutcomeReport) -> int | None:
+def _find_span_s(report: OutcomeReport) -> int | None:
     if report.event is not OutcomeEvent.PERSISTED:
         return None
     passed_spans = [
@@ -113,5 +113,5 @@ def _span_s(report: OutcomeReport) -> int | None:
     return passed_spans[-1]
 
 
-def _at_most(suggested_count: int, reported_count: int | None) -> int:
-    return suggested_count if reported_count is None else min(reported_count, suggested_count)
+def _limit_count(reported: int | None, suggested: int) -> int:
+    return suggested if reported is None else min(reported, suggested)

@@ -1,11 +1,11 @@
 """Recent suggestions, for outcomes that are reported by a separate HTTP request.
 
 Rules:
-1. Numbers only, never the suggested text.
+1. Only sizes are stored, never the suggested text.
 2. An outcome counts only for a completion of the same user (or of the same service key).
-   Completions of other users, in the same tenant too, are treated as unknown.
-3. The number is bounded per tenant, so that a busy tenant does not displace others. Suggestions
-   that were evicted, or that another gateway served, are unknown.
+   Completions of other users, also of the same tenant, are treated as unknown.
+3. The number of suggestions is bounded per tenant, so that a busy tenant does not displace others.
+   Suggestions that were evicted, or that another gateway served, are unknown.
 """
 
 from collections import OrderedDict, defaultdict
@@ -32,14 +32,14 @@ MAX_REMEMBERED: Final = 2_048  # per tenant; about 400 bytes each
 class _RecentSuggestion:
     owner: str
     suggestion: SuggestionRecord
-    num_chars_of_line: int  # of its first line
+    num_chars_of_first_line: int
 
 
 class RecentSuggestions:
-    """The recent suggestions of all tenants. One event loop uses it."""
+    """The recent suggestions of all tenants. Used on one event loop only."""
 
     def __init__(self, *, clock: Clock, append_record: Callable[[UsageRecord], None]) -> None:
-        """`keep` appends to the journal."""
+        """`append_record` appends a record to the journal."""
         self._clock = clock
         self._append_record = append_record
         self._of_tenant: defaultdict[TenantId, OrderedDict[RequestId, _RecentSuggestion]] = (
@@ -48,7 +48,7 @@ class RecentSuggestions:
 
     def add(self, principal: Principal, request_id: RequestId, text: str) -> None:
         if request_id in self._of_tenant[principal.snapshot.tenant_id]:
-            return  # an identical request gets the same suggestion, which has one outcome
+            return  # identical requests share one suggestion, which has one outcome
         suggestion = SuggestionRecord(request_id)
         suggestion.append_text(text)
         suggestions = self._of_tenant[principal.snapshot.tenant_id]
@@ -60,16 +60,17 @@ class RecentSuggestions:
     def report(
         self, principal: Principal, request_id: RequestId, event: OutcomeEvent, *, after_ms: int
     ) -> None:
-        """Record the outcome, unless the completion is unknown or it was reported before."""
+        """Record the outcome, unless the completion is unknown or the outcome is a repetition."""
         completion = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
         if completion is None or completion.owner != principal.owner:
             return
-        is_part = event is OutcomeEvent.PARTIALLY_ACCEPTED  # Tabby's agent accepts the first line
+        # The only client that reports this is Tabby's agent, which accepts the first line.
+        is_first_line = event is OutcomeEvent.PARTIALLY_ACCEPTED
         after_ms = min(max(after_ms, 0), MAX_NUMBER)
         report = OutcomeReport(
             event,
-            chars=completion.num_chars_of_line if is_part else None,
-            lines=1 if is_part else None,
+            chars=completion.num_chars_of_first_line if is_first_line else None,
+            lines=1 if is_first_line else None,
             after_ms=after_ms,
         )
         try:

@@ -3,7 +3,8 @@
 Rules:
 1. An ID begins with `complete` and cannot be reused while the connection remembers it.
 2. After `cancel` no `delta` follows. Exactly one `done` or `error` ends every completion.
-3. A `cancel` that is too late or has an unknown ID is harmless: it crossed the end on its way.
+3. A `cancel` for a completion that has ended, or for an unknown ID, is ignored: the completion may
+   have ended while the frame was on its way.
 4. Outcomes are reported for completions that have ended.
 """
 
@@ -68,18 +69,18 @@ _EXPLANATIONS: Final = {
 
 
 class ProtocolError(Exception):
-    """The gateway itself was about to break the protocol."""
+    """The gateway itself would have violated the protocol."""
 
 
 def advance(state: CompletionState, event: CompletionEvent) -> CompletionState:
     """Return the state after the event.
 
-    InvalidFrame: the client may not cause this event. ProtocolError: the gateway may not cause it.
-    Raises InvalidFrame, ProtocolError.
+    Raises InvalidFrame if the client may not cause the event in this state, and ProtocolError if
+    the gateway may not.
     """
-    following = TRANSITIONS[state].get(event)
-    if following is not None:
-        return following
+    next_state = TRANSITIONS[state].get(event)
+    if next_state is not None:
+        return next_state
     if event in _EXPLANATIONS:
         raise InvalidFrame(*_EXPLANATIONS[event])
     raise ProtocolError(f"{event} in state {state}")

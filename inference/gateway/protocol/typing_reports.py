@@ -21,9 +21,9 @@ class TypingReportLimiter:
         self._last_s: float | None = None  # None: nothing was reported
 
     def accept(self, chars: Mapping[str, int]) -> dict[str, int]:
-        """Return the typed characters by language, without zeros.
+        """Return the number of typed characters by language, without zeros.
 
-        A client that reports too often must add these characters to its next report. Raises
+        After TooManyRequests, the client must add these characters to its next report. Raises
         InvalidFrame, TooManyRequests.
         """
         counts = _check_counts(chars)
@@ -44,7 +44,7 @@ def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:
         raise InvalidFrame(
             "invalid_field", f"chars must be from 0 to {MAX_CHARS} for each language."
         )
-    lower: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for language, count in chars.items():
         name = language.lower()
         if name and name not in LANGUAGES:
@@ -52,5 +52,5 @@ def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:
                 "unknown_language", 'chars has an unknown language. Use "" for other languages.'
             )
         if count:
-            lower[name] = min(MAX_CHARS, lower.get(name, 0) + count)
-    return lower
+            counts[name] = min(MAX_CHARS, counts.get(name, 0) + count)
+    return counts

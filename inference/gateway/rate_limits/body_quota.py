@@ -1,4 +1,4 @@
-"""A quota for request bodies in transit: their bytes are kept until the body is complete.
+"""A quota for request bodies that are being received. A body is in memory until it is complete.
 
 A client that stops halfway through a body occupies memory until the timeout. The bytes are
 therefore limited for each key, for each tenant (which may have many keys) and for the gateway.
@@ -19,14 +19,14 @@ _Owner = tuple[TenantId, KeyId | None]  # None: all keys of the tenant
 
 
 class BodyQuota:
-    """The bytes in transit of all clients. One event loop uses it, so it needs no lock."""
+    """The bytes of all incomplete bodies. Used on one event loop only, so it needs no lock."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
         self._bytes_of_owner: Counter[_Owner] = Counter()
 
     def reserve(self, principal: Principal, num_bytes: int) -> None:
-        """Reserve the bytes, or nothing.
+        """Reserve all the bytes, or raise an error and reserve none.
 
         The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
         TooManyRequests.

@@ -22,11 +22,14 @@ class Gcra:
         return max(0, int(capacity - ahead_s / interval_s + _SLACK))
 
     def wait_s(self, units: int, *, capacity: int, interval_s: float, now_s: float) -> float:
-        """Return the seconds until the units (at most the capacity) may be spent; 0: now."""
+        """Return the seconds until the units may be spent; 0 if they may be spent now.
+
+        `units` must not exceed the capacity.
+        """
         allowed_at_s = max(self.full_at_s, now_s) + (units - capacity) * interval_s
         wait_s = allowed_at_s - now_s
         return wait_s if wait_s > _SLACK * interval_s else 0.0
 
     def spend(self, units: int, *, interval_s: float, now_s: float) -> None:
-        """Spend the units; negative units are returned. Never refuses: callers check first."""
+        """Spend the units. Negative units are returned. Callers check the limit before."""
         self.full_at_s = max(self.full_at_s, now_s) + units * interval_s

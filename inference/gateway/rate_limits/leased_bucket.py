@@ -1,7 +1,8 @@
 """One gateway's view of a shared bucket: its specification and the lease on its units.
 
 Each request to the store states the whole lease: the units spent since the last answer, and the
-units to hold from now on. The next request therefore repairs any that was lost, late or repeated.
+units to hold from now on. So each request also repairs the effects of an earlier one that was lost,
+late or repeated.
 """
 
 import asyncio
@@ -15,8 +16,8 @@ IDLE_S: Final = 10.0  # a lease without any spending for this long is returned
 # A gateway stops spending a lease before the store reclaims it, since clocks differ.
 _VALID_S: Final = 50.0
 _RENEW_S: Final = 25.0
-_ASK_AGAIN_S: Final = 1.0  # the store may be back by then
-_SHORT_S: Final = 2.0  # a lease that lasts less was too small
+_RETRY_S: Final = 1.0  # wait for a client while the store is unavailable
+_MIN_LEASE_DURATION_S: Final = 2.0  # if a lease lasts less, the next one is larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,10 @@ class LeaseRequest:
     spec: BucketSpec
     number: int  # grows with each request of a gateway: the store ignores older requests
     since: int  # number of the last request that was answered
-    settled: int  # spent since that request; negative: it reported too much
+    settled: int  # spent since that request; negative: that request reported too much
     least: int  # smallest useful lease; if not available, the lease does not grow
-    need: int  # granted as far as the pool has units
-    want: int  # granted if the pool has plenty
+    need: int  # granted if the bucket has as many units
+    want: int  # granted if the bucket has plenty of units
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,12 @@ class LeasedBucket:
     spec: BucketSpec
     size: int  # spare units of the next lease
     used_s: float  # last time that a request spent units
-    since: int  # see LeaseRequest; before the first answer a number of its own
+    since: int  # see LeaseRequest; before the first answer, a number that no request has
     granted_units: int = 0  # units, in the last answer
     reserved: int = 0  # of a budget: units reserved by requests that have not ended
     settled: int = 0  # spent since the request of the last answer
-    waiting_units: list[int] = field(
-        default_factory=list
-    )  # units of requests that wait for the renewal
+    # The units of each request that waits for the renewal.
+    waiting_units: list[int] = field(default_factory=list)
     overdrawn: int = 0  # in the last answer
     is_answered: bool = True  # False: the store may hold more or less than `granted_units`
     requested_s: float = float("-inf")  # time of the last request
@@ -74,9 +74,9 @@ class LeasedBucket:
     renew_at_s: float = float("-inf")
     grown_s: float = float("-inf")  # time at which the lease was last filled up
     denied_until_s: float = float("-inf")
-    denied_units: int = 1  # units refused until then
-    renewal: asyncio.Task[bool] | None = None
-    fallback: Gcra = field(default_factory=Gcra)  # of a rate: what this gateway has allowed
+    denied_units: int = 1  # units that the store refuses until `denied_until_s`
+    renewal: asyncio.Task[bool] | None = None  # the call to the store in progress
+    fallback: Gcra = field(default_factory=Gcra)  # of a rate: this gateway's own count
 
     @property
     def is_returned(self) -> bool:
@@ -84,13 +84,13 @@ class LeasedBucket:
         return self.is_answered and self.granted_units <= self.reserved and not self.settled
 
     def remaining_units(self, now_s: float) -> int:
-        """Return the leased units that are free; below 0: spent beyond the lease."""
+        """Return the leased units that are free; negative if more was spent than leased."""
         if now_s < self.valid_until_s:
             return self.granted_units - self.reserved - self.settled
         return -self.reserved - max(0, self.settled)
 
     def is_due(self, now_s: float, units: int = 0) -> bool:
-        """Return whether to ask the store, for a request that needs this many units."""
+        """Return whether to call the store, for a request that needs `units`."""
         if self.renewal is not None or self.denied_until_s > now_s:
             return False
         return self.remaining_units(now_s) - units < self.size // 2 or now_s >= self.renew_at_s
@@ -104,8 +104,8 @@ class LeasedBucket:
     def spend(self, units: int, now_s: float, *, is_leased: bool) -> None:
         """Spend units; a budget reserves them until `settle`.
 
-        Units of a rate that are spent without a lease are counted only here: they come back by
-        themselves.
+        Units of a rate that are spent without a lease are counted only on this gateway, because
+        they come back by themselves.
         """
         self.used_s = now_s
         if self.spec.interval_s is not None:
@@ -115,7 +115,7 @@ class LeasedBucket:
             self.reserved += units
 
     def settle(self, units: int, used_units: int, now_s: float, *, is_leased: bool) -> None:
-        """Settle the units of `spend` with those that were used, which may be more."""
+        """Replace the units of `spend` by the units that were used, which may be more."""
         if self.spec.interval_s is not None:
             self.fallback.spend(used_units - units, interval_s=self.spec.interval_s, now_s=now_s)
             self.settled += used_units - units if is_leased else 0
@@ -127,7 +127,7 @@ class LeasedBucket:
         """Return the wait in seconds by this gateway's own count of the bucket."""
         if self.spec.interval_s is None:
             debt = self.overdrawn + units - self.remaining_units(now_s)
-            return 0.0 if debt <= self.spec.max_debt else _ASK_AGAIN_S
+            return 0.0 if debt <= self.spec.max_debt else _RETRY_S
         return self.fallback.wait_s(
             min(units, self.spec.capacity),
             capacity=self.spec.capacity,
@@ -136,19 +136,19 @@ class LeasedBucket:
         )
 
     def denied_wait_s(self, units: int, now_s: float) -> float:
-        """Return the wait in seconds. The store's answer was for `denied_units`."""
+        """Return the wait in seconds after a refusal by the store, which was for `denied_units`."""
         missing = max(0, units - self.remaining_units(now_s) - self.denied_units)
         return self.denied_until_s - now_s + missing * (self.spec.interval_s or 0.0)
 
-    def apply_spec(self, rule: BucketSpec) -> None:
+    def apply_spec(self, spec: BucketSpec) -> None:
         """Adopt a changed specification.
 
         If the bucket is smaller, its lease is not spent until the store answers. The next request
         returns the surplus.
         """
-        if rule.capacity < self.spec.capacity or rule.interval_s != self.spec.interval_s:
+        if spec.capacity < self.spec.capacity or spec.interval_s != self.spec.interval_s:
             self.valid_until_s = float("-inf")
-        self.spec, self.size = rule, rule.lease
+        self.spec, self.size = spec, spec.lease
         self.denied_until_s = self.renew_at_s = float("-inf")
 
     def make_request(self, number: int, now_s: float, *, is_return: bool = False) -> LeaseRequest:
@@ -174,7 +174,7 @@ class LeasedBucket:
         self.settled -= request.settled
         self.overdrawn = grant.overdrawn
         if request.spec is not self.spec:
-            return  # the answer is about the old policy: `apply_spec` has caused another request
+            return  # the answer is for the previous specification: another request follows
         self.valid_until_s = self.requested_s + _VALID_S
         self.renew_at_s = self.requested_s + _RENEW_S
         self.denied_until_s = now_s + grant.wait_s
@@ -185,7 +185,7 @@ class LeasedBucket:
     def _resize(self) -> None:
         """Adapt the size of the lease to how long the last one lasted."""
         lasted_s, self.grown_s = self.requested_s - self.grown_s, self.requested_s
-        if lasted_s < _SHORT_S:
+        if lasted_s < _MIN_LEASE_DURATION_S:
             self.size = min(self.size * 2, self.spec.max_lease)
         elif lasted_s > IDLE_S:
             self.size = max(self.size // 2, self.spec.lease)

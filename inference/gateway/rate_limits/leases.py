@@ -4,14 +4,15 @@ Most requests spend leased units. A request that finds too few waits for one cal
 half-spent lease is renewed in the background. Rules:
 
 1. A request spends from all its buckets or from none.
-2. Only one call at a time is about a bucket. Requests that need the bucket wait for that call.
+2. There is at most one call for a bucket at a time. Requests that need the bucket wait for it.
 3. A refusal is valid until the time that the store named. A client that repeats refused requests
-   costs the store nothing, and does not keep a lease in use.
-4. No request waits longer than MAX_WAIT_S. A store that does not answer is asked again every
+   causes no calls to the store, and does not keep a lease in use.
+4. No request waits longer than MAX_WAIT_S. A store that does not answer is called again every
    PROBE_S. Until it answers, this gateway enforces each rate alone and may overspend each budget by
    the debt that its specification allows; the overspending is counted afterwards.
-5. A call states the whole lease, so the next call repairs one that was lost, late or repeated (see
-   `LeaseRequest`). A gateway repeats the return of surplus units until the store confirms it.
+5. A call states the whole lease, so it repairs the effects of an earlier call that was lost, late
+   or repeated (see `LeaseRequest`). A gateway repeats the return of surplus units until the store
+   confirms it.
 6. An unused lease is returned. At most MAX_BUCKETS are kept, the most recently used.
 """
 
@@ -35,7 +36,7 @@ from inference.gateway.rate_limits.leased_bucket import (
 )
 
 MAX_WAIT_S: Final = 0.05  # the wait of one request for the store
-MAX_CALL_S: Final = 0.5  # of the store
+MAX_CALL_S: Final = 0.5  # timeout of a call to the store
 PROBE_S: Final = 0.5
 SWEEP_S: Final = 2.0
 CLOSE_S: Final = 2.0  # for returning everything at shutdown
@@ -54,7 +55,7 @@ class SpendRequest:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The units spent from one bucket, to be settled once."""
+    """The units spent from one bucket. Settle each charge once."""
 
     bucket: LeasedBucket
     units: int
@@ -64,9 +65,9 @@ class Charge:
 class RateLimitExceeded(Exception):
     """A bucket has too few units."""
 
-    def __init__(self, rule: BucketSpec, wait_s: float) -> None:
-        super().__init__(rule.key)
-        self.spec: Final = rule
+    def __init__(self, spec: BucketSpec, wait_s: float) -> None:
+        super().__init__(spec.key)
+        self.spec: Final = spec
         self.wait_s: Final = wait_s
 
 
@@ -85,10 +86,10 @@ class Leases:
         max_wait_s: float = MAX_WAIT_S,
     ) -> None:
         self.num_calls: Final[Counter[str]] = Counter()  # by result: answered, failed
-        self.num_granted_units: Counter[str] = (
-            Counter()
-        )  # units by kind of bucket, at the last sweep
-        self.num_unanswered = 0  # buckets whose last call was not answered, at the last sweep
+        # At the last sweep: granted units by kind of bucket, and the number of buckets whose last
+        # call was not answered.
+        self.num_granted_units: Counter[str] = Counter()
+        self.num_unanswered = 0
         self._max_wait_s = max_wait_s
         self._max_call_s = max(MAX_CALL_S, max_wait_s)
         self._store = store
@@ -96,17 +97,16 @@ class Leases:
         self._gateway = secrets.token_hex(8)
         self._numbers = count(1)
         self._max_buckets = max_buckets
-        self._buckets: OrderedDict[str, LeasedBucket] = (
-            OrderedDict()
-        )  # by key, the most recently used last
-        # Evicted but not yet returned. Their number is limited like that of the others.
+        # By key, the most recently used last.
+        self._buckets: OrderedDict[str, LeasedBucket] = OrderedDict()
+        # Buckets that were evicted but not returned yet; also at most `max_buckets`.
         self._leaving: OrderedDict[str, LeasedBucket] = OrderedDict()
         self._tasks: set[asyncio.Task[bool]] = set()
         self._probe_at_s: float | None = None  # None: the store answers
 
     @property
     def is_store_unavailable(self) -> bool:
-        """True if the store is unreachable."""
+        """True if the store did not answer the last call."""
         return self._probe_at_s is not None
 
     @property
@@ -114,10 +114,10 @@ class Leases:
         return len(self._buckets) + len(self._leaving)
 
     async def spend(self, requests: Sequence[SpendRequest]) -> list[Charge]:
-        """Spend all of them, or nothing.
+        """Spend the units of all the requests, or of none.
 
-        May wait MAX_WAIT_S for the store. If cancelled while waiting, nothing is spent.
-        RateLimitExceeded names the bucket with the longest wait. Raises RateLimitExceeded.
+        May wait MAX_WAIT_S for the store. If the task is cancelled while it waits, nothing is
+        spent. Raises RateLimitExceeded with the bucket that has the longest wait.
         """
         now_s = self._clock.monotonic_s()
         pairs = [
@@ -177,7 +177,7 @@ class Leases:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for bucket in self._all_buckets():
-            bucket.renewal = None  # a task that is cancelled before its first step clears nothing
+            bucket.renewal = None  # a task that was cancelled before it ran has not cleared this
         try:
             async with asyncio.timeout(CLOSE_S):
                 while not_returned := [
@@ -193,17 +193,17 @@ class Leases:
     def _all_buckets(self) -> Iterable[LeasedBucket]:
         return chain(self._buckets.values(), self._leaving.values())
 
-    def _get_or_create_bucket(self, rule: BucketSpec, now_s: float) -> LeasedBucket:
-        bucket = self._buckets.get(rule.key)
+    def _get_or_create_bucket(self, spec: BucketSpec, now_s: float) -> LeasedBucket:
+        bucket = self._buckets.get(spec.key)
         if bucket is None:
-            bucket = self._leaving.pop(rule.key, None) or LeasedBucket(
-                rule, size=rule.lease, used_s=now_s, since=next(self._numbers)
+            bucket = self._leaving.pop(spec.key, None) or LeasedBucket(
+                spec, size=spec.lease, used_s=now_s, since=next(self._numbers)
             )
-            self._buckets[rule.key] = bucket
+            self._buckets[spec.key] = bucket
             self._evict()
-        if bucket.spec is not rule and bucket.spec != rule:
-            bucket.apply_spec(rule)
-        self._buckets.move_to_end(rule.key)
+        if bucket.spec is not spec and bucket.spec != spec:
+            bucket.apply_spec(spec)
+        self._buckets.move_to_end(spec.key)
         return bucket
 
     def _evict(self) -> None:
@@ -256,10 +256,10 @@ class Leases:
             bucket.renewal = task
 
     async def _call_store(self, buckets: Sequence[LeasedBucket], *, is_return: bool) -> bool:
-        """Return whether the store answered.
+        """Call the store about the buckets, and return whether it answered.
 
-        A call that was cancelled or timed out may still have counted. The next call about the
-        bucket repairs that.
+        A call that was cancelled or timed out may still have had effects. The next call about the
+        bucket repairs them.
         """
         now_s = self._clock.monotonic_s()
         try:
@@ -306,16 +306,19 @@ class Leases:
             for holder_buckets in by_holder.values()
             for call in _split_into_parts(holder_buckets, _KEYS_PER_CALL)
         ]
-        is_all = True
-        for at_once in _split_into_parts(calls, _CALLS_AT_ONCE):
-            are_answered = await asyncio.gather(*map(self._return_batch, at_once))
-            is_all = is_all and all(are_answered)
+        are_all_answered = True
+        for concurrent_calls in _split_into_parts(calls, _CALLS_AT_ONCE):
+            are_answered = await asyncio.gather(*map(self._return_batch, concurrent_calls))
+            are_all_answered = are_all_answered and all(are_answered)
             if not any(are_answered):
                 break
-        return is_all
+        return are_all_answered
 
     async def _return_batch(self, buckets: Sequence[LeasedBucket]) -> bool:
-        """Skip buckets that a request has asked the store about meanwhile."""
+        """Return the spare units of the buckets, except those with a call in progress.
+
+        Return whether the store answered.
+        """
         free = [bucket for bucket in buckets if bucket.renewal is None]
         self._start_call(free, is_return=True)
         return not free or (task := free[0].renewal) is None or await asyncio.shield(task)
@@ -326,7 +329,7 @@ def _split_into_parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_I
 
 
 def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
-    """Return whether the bucket has no units, count or refusal that still matters."""
+    """Return whether the bucket can be removed: no units, count or refusal of it matters."""
     if bucket.renewal is not None or not bucket.is_returned or bucket.reserved or bucket.overdrawn:
         return False
     is_unused = now_s - bucket.used_s > IDLE_S and bucket.denied_until_s <= now_s

@@ -9,10 +9,10 @@ from redis.exceptions import NoScriptError, RedisError
 
 from inference.gateway.rate_limits.leased_bucket import LEASE_S, LeaseGrant, LeaseRequest
 
-# The last request of a gateway is remembered for this long after its lease ended: a request that
-# arrives late or twice changes nothing.
+# The last request of a gateway is remembered for this long after its lease ended, so that a request
+# that arrives late or twice changes nothing.
 REMEMBER_S: Final = 3_600.0
-# If all are in use, a call waits. Redis has one thread, so more connections would not be faster.
+# If all connections are in use, a call waits. Redis has one thread, so more would not be faster.
 _MAX_CONNECTIONS: Final = 32
 
 # KEYS: the buckets, each a hash with these fields. `used`: the units of a budget that are spent or
@@ -22,8 +22,8 @@ _MAX_CONNECTIONS: Final = 32
 # Then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
 # and the request: number, since, settled, least, need, want. Returns for each bucket: units held,
 # microseconds until the least is available, units overdrawn. Only Redis's clock counts, since the
-# clocks of gateways differ. A clock that was set back cannot leave a bucket emptier than empty.
-# Numbers of this size need a format: Lua writes 14 digits.
+# clocks of gateways differ. If that clock is set back, a bucket is empty at worst. Numbers are
+# formatted, because Lua would write only 14 digits.
 RENEW_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -138,7 +138,7 @@ return answers
 
 @asynccontextmanager
 async def open_lease_redis(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
-    """Open dedicated connections. A call waits for a free one as long as its caller does."""
+    """Open dedicated connections. A call waits for a free connection until its caller gives up."""
     pool = BlockingConnectionPool.from_url(
         url, max_connections=_MAX_CONNECTIONS, timeout=None, socket_timeout=socket_timeout_s
     )
@@ -175,11 +175,11 @@ class RedisLeaseStore:
 
 
 def _script_arguments(request: LeaseRequest) -> tuple[int | str, ...]:
-    rule = request.spec
+    spec = request.spec
     return (
-        rule.capacity,
-        repr((rule.interval_s or 0.0) * 1e6),
-        rule.keep_s,
+        spec.capacity,
+        repr((spec.interval_s or 0.0) * 1e6),
+        spec.keep_s,
         request.number,
         request.since,
         request.settled,

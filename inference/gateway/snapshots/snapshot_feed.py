@@ -1,6 +1,6 @@
-"""Keeps the snapshot store as new as Redis.
+"""Updates the snapshot store from Redis.
 
-Pub/sub announces changes at once. A polled counter covers messages that were missed.
+Pub/sub announces changes at once. A counter is polled, too, in case a message was missed.
 """
 
 import asyncio
@@ -62,10 +62,10 @@ class SnapshotFeed:
             self._snapshot_store.mark_synced()
 
     async def _read_newer(self) -> bool:
-        """Read the newer snapshots. False if one was unreadable, so that it is tried again."""
-        hash_ = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
+        """Read the newer snapshots. Return False if one was unreadable and must be read again."""
+        entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
         versions = {
-            TenantId(key.decode()): int(value) for key, value in hash_.items() if value.isdigit()
+            TenantId(key.decode()): int(value) for key, value in entries.items() if value.isdigit()
         }
         own_versions = self._snapshot_store.versions
         newer = [
@@ -75,9 +75,10 @@ class SnapshotFeed:
         are_applied = []
         for tenant, data in zip(newer, encoded, strict=True):
             are_applied.append(self._apply_snapshot(tenant, data))
-            # Each one is decoded on the event loop: let other tasks run in between.
+            # Each snapshot is decoded on the event loop: let other tasks run in between.
             await asyncio.sleep(0)
-        # If Redis lost its data, it confirms nothing until the control plane publishes again.
+        # If Redis has lost its data, the snapshots are not confirmed until the control plane has
+        # published all of them again.
         if own_versions.keys() <= versions.keys():
             await self._mark_synced()
         return all(are_applied)
@@ -86,8 +87,8 @@ class SnapshotFeed:
         try:
             snapshot = decode_snapshot(data or b"")
         except msgspec.MsgspecError as error:
-            # A newer schema or damaged data. This tenant keeps its snapshot until that is too old
-            # to be trusted; other tenants are not affected.
+            # The schema is newer, or the data is damaged. This tenant keeps its previous snapshot
+            # until that is too old to be trusted; other tenants are not affected.
             if self._snapshot_store.mark_unreadable(tenant_id):
                 log.error("snapshots.unreadable", tenant_id=tenant_id, error=type(error).__name__)
             return False

@@ -3,8 +3,8 @@
 Independent of Redis: a feed (`snapshot_feed`) adds snapshots and confirms that they are fresh.
 Rules:
 1. Only a newer snapshot replaces a snapshot.
-2. Without a confirmation for `max_age_s`, every caller is rejected: a revocation may be missing.
-3. The same holds for a single tenant whose newer snapshot is unreadable.
+2. If no confirmation comes for `max_age_s`, all callers are rejected: a revocation may be missing.
+3. If a tenant's newer snapshot is unreadable for `max_age_s`, the tenant's callers are rejected.
 4. A credential comes with the effective policy of its user, restricted by policy overrides, and
    with the budgets that apply to that user (`user_budgets`).
 5. Holders of resources for a key, such as connections, can be notified when the key ends.
@@ -86,16 +86,16 @@ class SnapshotStore:
 
     def mark_unreadable(self, tenant_id: TenantId) -> bool:
         """Note that a newer snapshot is unreadable. Return True the first time."""
-        is_news = tenant_id not in self._unreadable_s
+        is_first = tenant_id not in self._unreadable_s
         self._unreadable_s.setdefault(tenant_id, self._clock.monotonic_s())
-        return is_news
+        return is_first
 
     def mark_synced(self) -> None:
         """Note that all snapshots were just compared with Redis."""
         self._confirmed_s = self._clock.monotonic_s()
 
     def replace(self, snapshot: TenantSnapshot) -> None:
-        """Store a newer snapshot, and notify the watchers of keys that it ends."""
+        """Store a newer snapshot, and notify the watchers of keys that are no longer active."""
         previous = self._snapshots.get(snapshot.tenant_id)
         if previous is not None and previous.version >= snapshot.version:
             return
@@ -176,8 +176,8 @@ class SnapshotStore:
 class _EffectiveSnapshots:
     """The snapshots of one tenant with the effective policy and budgets of each user.
 
-    Users with the same overrides and budgets share one snapshot. Each is made on first use: making
-    all at once would block the gateway at every new snapshot.
+    Users with the same overrides and budgets share one snapshot. A snapshot is built when it is
+    first used. Building all of them at once would block the gateway at every new snapshot.
     """
 
     def __init__(self, snapshot: TenantSnapshot) -> None:

@@ -1,8 +1,8 @@
 """Supersession across gateways: claims travel over Redis pub/sub, many in one message.
 
-A lost claim only costs an engine the work for a stale request. The queue is therefore bounded and
-drops its oldest claims, nothing waits for a Redis outage, and a gateway without other listeners
-pauses for a second.
+If a claim is lost, an engine works for a stale request, which is acceptable. So the queue is
+bounded and drops its oldest claims, no request waits while Redis is unavailable, and a gateway
+pauses for a second if no other gateway listens.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from inference.redis_subscription import RedisSubscription
 
 CHANNEL: Final = "caret:supersession"
 MAX_QUEUED: Final = 1_000
-_GATHER_S: Final = 0.005  # claims are batched for this long, which delays the end of stale requests
-_QUIET_S: Final = 1.0
+_BATCH_S: Final = 0.005  # claims are batched for this long, which delays the end of stale requests
+_PAUSE_S: Final = 1.0  # while no other gateway listens
 _RETRY_S: Final = 0.25
 _POLL_S: Final = 1.0
 log = structlog.get_logger(__name__)
@@ -39,23 +39,23 @@ _decode = msgspec.msgpack.Decoder(ClaimBatch).decode
 
 
 class ClaimQueue:
-    """The ClaimPublisher: a bounded queue of claims to send, which keeps the registry."""
+    """A bounded queue of claims to send. The registry uses it as its ClaimPublisher."""
 
     def __init__(self) -> None:
         self._claims: deque[RequestClaim] = deque(maxlen=MAX_QUEUED)
-        self._has_some = asyncio.Event()
+        self._has_claims = asyncio.Event()
 
     def publish(self, claim: RequestClaim) -> None:
         self._claims.append(claim)
-        self._has_some.set()
+        self._has_claims.set()
 
     async def wait_for_claim(self) -> None:
-        await self._has_some.wait()
+        await self._has_claims.wait()
 
     def drain(self) -> list[RequestClaim]:
         claims = list(self._claims)
         self._claims.clear()
-        self._has_some.clear()
+        self._has_claims.clear()
         return claims
 
 
@@ -75,14 +75,14 @@ class SupersessionFeed:
     async def _publish_claims(self) -> None:
         while True:
             await self._queue.wait_for_claim()
-            await asyncio.sleep(_GATHER_S)
+            await asyncio.sleep(_BATCH_S)
             message = _encode(ClaimBatch(self._gateway, self._queue.drain()))
             try:
                 num_listeners = await cast(Any, self._redis.publish(CHANNEL, message))
             except (RedisError, OSError, TimeoutError):
-                num_listeners = 0  # `_receive_claims` logs it
+                num_listeners = 0  # `_receive_claims` logs the outage
             if num_listeners <= 1:
-                await asyncio.sleep(_QUIET_S)
+                await asyncio.sleep(_PAUSE_S)
                 self._queue.drain()
 
     async def _receive_claims(self) -> None:

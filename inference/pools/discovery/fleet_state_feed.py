@@ -1,6 +1,6 @@
-"""Follows the state that operators set for the fleet, in Redis.
+"""Reads the state that operators set for the fleet from Redis, and follows its changes.
 
-Pub/sub announces changes at once. A polled counter covers messages that were missed.
+Pub/sub announces changes at once. A counter is polled, too, in case a message was missed.
 """
 
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ class FleetStateFeed(ABC):
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._last_version: bytes | str | None = None  # the last version
+        self._last_version: bytes | str | None = None  # version of the state that was applied last
 
     @abstractmethod
     async def apply_state(self) -> None:
@@ -75,14 +75,14 @@ class FleetStateFeed(ABC):
     async def sync(self) -> None:
         """Read Redis once, if the version changed. Raises RedisError."""
         version = await self._redis.get(self.version)
-        # None: nothing was ever set, or Redis lost its data. The state stays as it is. The counter
-        # starts again, so an earlier number must not count as seen.
+        # None: nothing was ever set, or Redis has lost its data. The state stays as it is. The
+        # counter starts again, so the last version must be forgotten.
         if version is None:
             self._last_version = None
             return
         if version == self._last_version:
             return
-        # The state is read after the version, so a newer change is read again next time.
+        # The state is read after the version. If it changes in between, it is read again next time.
         await self.apply_state()
         self._last_version = version
 
@@ -120,7 +120,7 @@ class AddedReplicaFeed(FleetStateFeed):
             try:
                 addition = decode_addition(data)
                 replicas_by_pool[addition.pool].append(_to_replica(addition))
-            # A newer format, or not written by Caret. The other entries are valid.
+            # The entry has a newer format, or was not written by Caret. Other entries are applied.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
         self._pool_members.add(replicas_by_pool)
@@ -154,7 +154,7 @@ class ExperimentFeed(FleetStateFeed):
                     change.name, tenants=change.tenants, variants=change.variants
                 )
                 self._check_variants(experiment.variants)
-            # A newer format, or not written by Caret. The other experiments are valid.
+            # The entry has a newer format, or was not written by Caret. Other entries are applied.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("experiment.invalid", error=str(error))
                 continue
@@ -165,7 +165,7 @@ class ExperimentFeed(FleetStateFeed):
 def _to_replica(addition: ReplicaChange) -> Replica:
     """Convert an entry to a replica.
 
-    ValueError means an unknown speculation method. Raises BadSetting, ValueError.
+    Raises BadSetting; ValueError for an unknown speculation method.
     """
     entry = ReplicaEntry(
         url=addition.url,

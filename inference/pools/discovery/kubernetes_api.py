@@ -30,7 +30,7 @@ _SLACK_S: Final = 10.0
 _MAX_LIST_BYTES: Final = 32 * 1024 * 1024
 # A slice has at most 1,000 endpoints of about 400 bytes; aiohttp reads lines of up to twice this.
 _LINE_BYTES: Final = 1024 * 1024
-_OF_SERVICE: Final = "kubernetes.io/service-name"
+_SERVICE_LABEL: Final = "kubernetes.io/service-name"
 _decode_listing = msgspec.json.Decoder(EndpointSliceList).decode
 _decode_change = msgspec.json.Decoder(WatchEvent).decode
 _decode_status = msgspec.json.Decoder(KubernetesStatus).decode
@@ -68,7 +68,7 @@ class ServiceAccount:
         service, _, domain = name.partition(".")
         namespace = domain.partition(".")[0] or (self.folder / "namespace").read_text().strip()
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-        return self.url + path, {"labelSelector": f"{_OF_SERVICE}={service}"}
+        return self.url + path, {"labelSelector": f"{_SERVICE_LABEL}={service}"}
 
 
 class KubernetesApi:
@@ -119,7 +119,7 @@ class KubernetesApi:
                 headers=self._account.make_headers(),
                 ssl=self._account.make_ssl_context(),
                 read_bufsize=_LINE_BYTES,
-                allow_redirects=False,  # the token goes nowhere else
+                allow_redirects=False,  # the token must not be sent to another server
                 timeout=aiohttp.ClientTimeout(
                     total=None, sock_connect=_CONNECT_S, sock_read=WATCH_S + _SLACK_S
                 ),

@@ -45,7 +45,7 @@ class _Service:
         self.name: Final = name
         self.slices: dict[str, EndpointSlice] | None = None  # by name; None: not listed yet
         self.version: str | None = None  # version of `slices`; None: list again
-        self.announced: frozenset[str] = frozenset()  # addresses at the last notification
+        self.notified_addresses: frozenset[str] = frozenset()  # addresses at the last notification
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -90,7 +90,7 @@ class KubernetesResolver:
                 listing = await self._api.list_slices(name)
             except (ApiUnavailable, ResourceVersionExpired) as error:
                 raise ResolutionFailed(f"the Kubernetes API: {error}") from error
-            if service.slices is None:  # otherwise a watch has started meanwhile and is newer
+            if service.slices is None:  # otherwise a watch has started, and its slices are newer
                 service.set_slices(listing)
         if not (addresses := service.addresses):
             raise ResolutionFailed("no ready endpoint")
@@ -116,7 +116,7 @@ class KubernetesResolver:
             await asyncio.sleep(pause_s)
 
     async def _watch_once(self, service: _Service) -> None:
-        """Watch once, after a list if no version is known."""
+        """Watch the service once. If no version is known, list its slices first."""
         if service.version is None:
             service.set_slices(await self._api.list_slices(service.name))
             self._notify_changed(service)
@@ -128,7 +128,7 @@ class KubernetesResolver:
                 self._notify_changed(service)
 
     def _notify_changed(self, service: _Service) -> None:
-        if service.addresses != service.announced:
-            service.announced = service.addresses
+        if service.addresses != service.notified_addresses:
+            service.notified_addresses = service.addresses
             for call in self.changed:
                 call()

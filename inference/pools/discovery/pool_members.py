@@ -1,17 +1,17 @@
-"""The members of each pool: replicas that may serve it.
+"""The members of each pool: the replicas that may serve its requests.
 
 They come from the configuration, from service names (resolved by DNS or the Kubernetes API), and
 from operators. Replicas whose identity contradicts the pool are rejected (`replica_identity`).
 
 Rules:
 1. A replica that was discovered, or added by an operator, gets requests after its identity check.
-2. A configured replica gets requests unless its identity contradicts: an engine that starts after
-   the gateway is checked in the next round.
-3. A name without addresses, or a resolver that does not answer, removes nothing.
-4. A replica that leaves gets no new requests. Those in flight there continue.
-5. Operators can add replicas only at addresses that the configuration allows; nothing is sent
-   elsewhere. An added replica must state that it serves the pool's model. It is ignored when the
-   pool's common identity is derived, as far as other replicas state theirs.
+2. A configured replica gets requests unless its identity contradicts the pool's. An engine that
+   starts after the gateway is checked in the next round.
+3. If a name has no addresses, or the resolver does not answer, the known replicas remain.
+4. A replica that leaves gets no new requests. Its requests in flight continue.
+5. Operators can add replicas only at addresses that the configuration allows; nothing is sent to
+   other addresses. An added replica must state that it serves the pool's model. Its statements
+   count for the pool's common identity only if no other replica makes them.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, Replica
 
 ROUND_S: Final = 5.0
-MIN_ROUND_S: Final = 0.2  # of rounds that a change triggers
-FULL_CHECK_ROUNDS: Final = 12  # rounds; the others skip healthy members
+MIN_ROUND_S: Final = 0.2  # if changes trigger rounds
+FULL_CHECK_ROUNDS: Final = 12  # one round of this many checks all members, others skip healthy ones
 MAX_ASK_S: Final = 3.0
 MAX_RESOLVE_S: Final = 3.0
 log = structlog.get_logger(__name__)
@@ -117,7 +117,7 @@ class _DiscoveredReplicas:
 
 
 class PoolMembers:
-    """The members of all pools. One event loop uses it."""
+    """The members of all pools. Used on one event loop only."""
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class PoolMembers:
         resolvers: Mapping[DiscoverySource, Resolver],
         token_ids: Mapping[str, tuple[int, ...]],
     ) -> None:
-        """`token_ids`: of PROBE_TEXT, by pool."""
+        """`token_ids`: the token IDs of PROBE_TEXT, by pool."""
         self.changed: list[Callable[[Pool], None]] = []  # called with the changed pool
         self._pools = pools
         self._replicas = replicas
         self._identities = identities
         self._resolvers = resolvers
-        self._news = asyncio.Event()
+        self._has_changed = asyncio.Event()
         self._reconciling = asyncio.Lock()
         self._token_ids = token_ids
         self._discovered = {name: _DiscoveredReplicas(pool) for name, pool in pools.by_name.items()}
@@ -151,13 +151,14 @@ class PoolMembers:
     def add(self, added: Mapping[str, Sequence[Replica]]) -> None:
         """Set all replicas that operators have added, by pool.
 
-        Removed replicas leave at once. New ones are checked in a round that begins now.
+        Replicas that are no longer in `added` leave at once. New ones are checked in a round that
+        begins now.
         """
         for name, candidates in self._discovered.items():
             patterns = self._pools.by_name[name].allowed_replica_hosts
             pool_additions = tuple(added.get(name, ()))
             candidates.added = tuple(
-                addition for addition in pool_additions if _is_within(addition, patterns)
+                addition for addition in pool_additions if _is_allowed(addition, patterns)
             )
             candidates.disallowed = tuple(
                 addition for addition in pool_additions if addition not in candidates.added
@@ -168,27 +169,27 @@ class PoolMembers:
             log.warning("added_replica.unknown_pool", pools=unknown_pools)
 
     def request_reconcile(self) -> None:
-        """Start the next round now, since something changed."""
-        self._news.set()
+        """Start the next round now, because something has changed."""
+        self._has_changed.set()
 
     async def run(self) -> None:
         """Run rounds until cancelled."""
         number = 0
         while True:
             await asyncio.sleep(MIN_ROUND_S)
-            if not await self._has_news():
+            if not await self._wait_for_change():
                 number += 1
             await self.reconcile(checks_all=number == FULL_CHECK_ROUNDS)
             number %= FULL_CHECK_ROUNDS
 
-    async def _has_news(self) -> bool:
+    async def _wait_for_change(self) -> bool:
         """Wait for a change or the end of the round's time. Return whether there was a change."""
         try:
             async with asyncio.timeout(ROUND_S - MIN_ROUND_S):
-                await self._news.wait()
+                await self._has_changed.wait()
         except TimeoutError:
             return False
-        self._news.clear()
+        self._has_changed.clear()
         return True
 
     async def reconcile(self, *, checks_all: bool = True) -> None:
@@ -244,7 +245,7 @@ class PoolMembers:
             candidates.failures.pop(replica.url, None)
 
     def _update_members(self, name: str) -> None:
-        """Decide which replicas are members, by what is known now."""
+        """Decide which replicas are members, from their current identities and failures."""
         candidates, pool = self._discovered[name], self._pools.by_name[name]
         urls = {replica.url for replica in candidates.all_replicas}
         for facts_by_url in (candidates.identities, candidates.failures):
@@ -318,8 +319,11 @@ class PoolMembers:
             call(current_pool)
 
 
-def _is_within(replica: Replica, patterns: Sequence[str]) -> bool:
-    """Return whether all addresses match. KV events hold prompts, and are trusted."""
+def _is_allowed(replica: Replica, patterns: Sequence[str]) -> bool:
+    """Return whether the patterns allow all addresses of the replica.
+
+    The addresses of KV events are included, because the gateway trusts these events.
+    """
     addresses = (replica.url, replica.kv_events, replica.kv_replay)
     hosts = (urlsplit(address).hostname or "" for address in addresses if address is not None)
     return all(matches(host, patterns) for host in hosts)

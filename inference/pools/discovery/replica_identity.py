@@ -1,7 +1,8 @@
-"""Checks whether a replica may serve a pool, by what it states about itself. Pure.
+"""Checks whether a replica may serve a pool, from its statements about itself. Pure.
 
-A missing statement is no contradiction: a server that does not know a request (such as a router) is
-accepted. If replicas contradict each other, the majority wins; in a tie, the previous identity.
+A missing statement is not a contradiction: a server that does not support a request (such as a
+router) is accepted. If replicas contradict each other, the majority wins; in a tie, the previous
+identity remains.
 """
 
 from collections import Counter
@@ -12,22 +13,21 @@ from typing import Final, TypeVar
 
 from inference.pools.pool_config import Pool
 
-# Encoded by the replica and by the gateway. Tokenizers differ in how they split these words,
-# indents, punctuation marks and letters.
+# The replica and the gateway both encode this text. Tokenizers differ in how they split these
+# words, indents, punctuation marks and letters.
 PROBE_TEXT: Final = "def größe(x1, y):\n        return [x1 + 2048, '漢字 -> %s']  # Ελλάδα\n"
 T = TypeVar("T")
 
 
 class MismatchReason(StrEnum):
-    HOST_NOT_ALLOWED = (
-        "place"  # added by an operator, at an address that the configuration does not allow
-    )
-    NAME_NOT_FOUND = "address"  # its name has no address
-    UNREACHABLE = "silent"  # discovered, but does not answer
-    NO_IDENTITY = "unsaid"  # added by an operator, but does not state its model
-    MODEL = "model"  # does not serve the pool's model
-    VERSION = "version"  # serves other weights under that name than the other replicas
-    CONTEXT_LENGTH = "context"  # takes fewer tokens than the pool's max_context_tokens
+    # An operator added the replica at an address that the configuration does not allow.
+    HOST_NOT_ALLOWED = "place"
+    NAME_NOT_FOUND = "address"  # the replica's name has no address
+    UNREACHABLE = "silent"  # the replica was discovered or added, but does not respond
+    NO_IDENTITY = "unsaid"  # an operator added the replica, but it does not state its model
+    MODEL = "model"  # the replica does not serve the pool's model
+    VERSION = "version"  # the other replicas serve other weights under the model's name
+    CONTEXT_LENGTH = "context"  # the replica accepts fewer tokens than max_context_tokens
     TOKENIZER = "tokenizer"
     BLOCK_SIZE = "block_size"
 
@@ -67,7 +67,10 @@ def derive_pool_identity(
     *,
     newcomers: Sequence[ReplicaIdentity] = (),
 ) -> PoolIdentity:
-    """Derive the common identity. `newcomers` count only where no other replica states anything."""
+    """Derive the common identity.
+
+    A statement of `newcomers` counts only if none of `identities` makes that statement.
+    """
 
     def find_majority(
         read_statement: Callable[[ReplicaIdentity], T | None], previous: T | None
@@ -90,9 +93,9 @@ def derive_pool_identity(
 def check_identity(
     pool: Pool, identity: ReplicaIdentity, standard: PoolIdentity, token_ids: tuple[int, ...]
 ) -> IdentityMismatch | None:
-    """Return the mismatch; None: the replica may serve.
+    """Return the mismatch; None if the replica may serve the pool.
 
-    `token_ids` are those of PROBE_TEXT by the pool's tokenizer.
+    `token_ids` are the token IDs of PROBE_TEXT by the pool's tokenizer.
     """
     if identity.roots is not None and pool.model not in identity.roots:
         return IdentityMismatch(MismatchReason.MODEL, ", ".join(sorted(identity.roots)), pool.model)

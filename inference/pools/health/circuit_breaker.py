@@ -15,9 +15,9 @@ class CircuitState(StrEnum):
 
 
 class CircuitEvent(StrEnum):
-    SUCCESS = "success"  # it generated tokens
-    FAILURE = "failure"  # it did not, but not too often yet
-    THRESHOLD_FAILURE = "last_failure"  # too many in a row, or the health check failed
+    SUCCESS = "success"  # the replica generated tokens
+    FAILURE = "failure"  # the replica failed, but not too often in a row
+    THRESHOLD_FAILURE = "last_failure"  # it failed too often in a row, or its health check failed
     COOLDOWN_OVER = "rest_over"
 
 

@@ -26,7 +26,7 @@ class HealthChecker:
         replicas: ReplicaStates,
         list_replicas: Callable[[], Iterable[Replica]],
     ) -> None:
-        """`list_replicas` returns the current replicas; called in each round."""
+        """`list_replicas` returns the current replicas. It is called in each round."""
         self._probe = probe
         self._replicas = replicas
         self._list_replicas = list_replicas
@@ -45,7 +45,7 @@ class HealthChecker:
     async def _check_replica(self, replica: Replica) -> None:
         try:
             async with asyncio.timeout(MAX_PROBE_S):
-                wellness = await self._probe.check(replica)
+                status = await self._probe.check(replica)
         except TimeoutError:
-            wellness = HealthStatus.TIMED_OUT
-        self._replicas.on_health_check(replica, wellness)
+            status = HealthStatus.TIMED_OUT
+        self._replicas.on_health_check(replica, status)

@@ -1,17 +1,17 @@
 """Outlier detection: finds replicas whose first tokens are late although they report to be healthy.
 
-No circuit opens for such a replica, since it generates. Requests go to other replicas, as long as
-one of them is not late, too: if the whole pool is late it is overloaded, which admission handles.
-After the ejection time, one request at a time tries the replica. A timely first token ends the
-ejection; a late one doubles the ejection time. Service meshes eject outliers in the same way, by
-errors instead of first tokens.
+The circuit of such a replica stays closed, because the replica generates tokens. Requests go to
+other replicas, as long as one of them is not late. If all replicas of a pool are late, the pool is
+overloaded, which admission handles. After the ejection time, one request at a time tries the
+replica. If its first token is in time, the ejection ends; if it is late, the ejection time doubles.
+Service meshes eject outliers in the same way, by errors instead of first tokens.
 """
 
 from typing import Final, Generic, TypeVar
 
-# In a row: a single one may be a long prompt or a pause of the machine.
+# A single late first token may be caused by a long prompt or a pause of the machine.
 MAX_CONSECUTIVE_LATE: Final = 3
-EJECTION_S: Final = 2.0  # the first
+EJECTION_S: Final = 2.0  # the first ejection time
 MAX_EJECTION_S: Final = 16.0
 Request = TypeVar("Request")
 
@@ -21,7 +21,7 @@ class LatencyOutlierDetector(Generic[Request]):
 
     def __init__(self) -> None:
         self._deadlines_s: dict[Request, float] = {}  # deadline of the first token
-        self._num_late = 0  # in a row, without requests that still wait
+        self._num_late = 0  # late first tokens in a row, without requests that still wait
         self._ejected_until_s: float | None = None  # None: not late
         self._ejection_s = EJECTION_S
 
@@ -30,7 +30,7 @@ class LatencyOutlierDetector(Generic[Request]):
         self._deadlines_s[request] = until_s
 
     def on_first_token(self, request: Request, now_s: float) -> None:
-        """Note the first token. Later tokens do not matter."""
+        """Note the first token. Calls for later tokens are ignored."""
         until_s = self._deadlines_s.pop(request, None)
         if until_s is None:
             return
@@ -51,9 +51,8 @@ class LatencyOutlierDetector(Generic[Request]):
             self._eject(now_s)
         if self._ejected_until_s is None:
             return False
-        return now_s < self._ejected_until_s or bool(
-            self._deadlines_s
-        )  # a trial request is in flight
+        is_trial_in_flight = bool(self._deadlines_s)
+        return now_s < self._ejected_until_s or is_trial_in_flight
 
     def find_overdue(self, now_s: float) -> list[Request]:
         """Return the requests that still wait for a late first token."""

@@ -19,7 +19,7 @@ from inference.pools.pool_config import Replica
 CHECK_INTERVAL_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
 
 
-# A killed engine takes longer to come back; other replicas are used meanwhile.
+# A killed engine takes longer to restart; requests go to other replicas until then.
 EJECTION_S: Final = 2.0
 # A single lost request may be the fault of the request or of a connection.
 MAX_FAILURES: Final = 3  # in a row
@@ -30,8 +30,8 @@ class HealthStatus(StrEnum):
     """The result of a health check."""
 
     HEALTHY = "well"
-    UNHEALTHY = "ill"  # it reports so, or no server is at its address
-    TIMED_OUT = "silent"  # no answer in time: dead, or only busy
+    UNHEALTHY = "ill"  # the replica reports this, or there is no server at its address
+    TIMED_OUT = "silent"  # no response in time: the replica is dead or busy
 
 
 @dataclass(slots=True)
@@ -39,8 +39,8 @@ class _ReplicaHealth:
     circuit: CircuitState = CircuitState.CLOSED
     num_failures: int = 0  # in a row
     cooldown_until_s: float = 0.0  # monotonic; while the circuit is open
-    has_trial: bool = False  # while the circuit is half open: a trial request is in flight
-    num_in_flight: int = 0  # without requests that give way
+    has_trial: bool = False  # a trial request is in flight, while the circuit is half open
+    num_in_flight: int = 0  # without preemptible requests
     num_rerouted: int = 0  # requests that moved to another replica because this one was late
     preemptible: set[asyncio.Task[Any]] = field(default_factory=set)
     lateness: "LatencyOutlierDetector[ReplicaAttempt]" = field(
@@ -75,12 +75,12 @@ class ReplicaAttempt:
     clock: Clock
     lateness: "LatencyOutlierDetector[ReplicaAttempt]"
     fallback: Replica | None = None  # used if this replica is late
-    task: asyncio.Task[Any] | None = None  # the task that awaits it, if there is an alternative
+    task: asyncio.Task[Any] | None = None  # the task of the attempt, if there is a fallback
     is_rerouted: bool = False
     has_succeeded: bool | None = None
 
     def mark_succeeded(self) -> None:
-        """Note that something was generated."""
+        """Note that the replica generated something."""
         if not self.has_succeeded:
             self.lateness.on_first_token(self, self.clock.monotonic_s())
         self.has_succeeded = True
@@ -101,7 +101,7 @@ class ReplicaAttempt:
 
 
 class ReplicaStates:
-    """The states of all replicas, by address. One event loop uses it, so it needs no lock.
+    """The states of all replicas, by address. Used on one event loop only, so it needs no lock.
 
     A state is kept until `retain` is called without its replica.
     """
@@ -128,7 +128,7 @@ class ReplicaStates:
         return replica.name in self._drained
 
     def cooldown_s(self, replica: Replica) -> float | None:
-        """Return the remaining ejection time in seconds; None: the circuit is not open."""
+        """Return the remaining ejection time in seconds; None if the circuit is not open."""
         health = self._get_health(replica)
         if health.circuit is not CircuitState.OPEN:
             return None
@@ -165,18 +165,18 @@ class ReplicaStates:
         first_token_timeout_s: float = math.inf,
         fallback: Replica | None = None,
     ) -> Iterator[ReplicaAttempt]:
-        """Count as in flight until the block ends. The result then advances the circuit.
+        """Count a request as in flight until the block ends. Its result then advances the circuit.
 
-        A request that gives way does not count, and is cancelled when another request arrives.
-        EngineError (`engine_timeout`) means that the first token is late and `fallback` is
-        preferable (`reroute_overdue`). Raises EngineError.
+        A preemptible request does not count, and is cancelled when another request is sent. Raises
+        EngineError (`engine_timeout`) if the first token is late and `reroute_overdue` prefers
+        `fallback`.
         """
         health = self._get_health(replica)
         task = None if fallback is None else _current_task()
         attempt = ReplicaAttempt(self._clock, health.lateness, fallback, task)
         is_trial = health.circuit is CircuitState.HALF_OPEN and not health.has_trial
         health.has_trial = health.has_trial or is_trial
-        if not is_preemptible:  # requests that give way wait for all others
+        if not is_preemptible:  # preemptible requests may be late, because they wait for all others
             until_s = self._clock.monotonic_s() + first_token_timeout_s
             health.lateness.on_request(attempt, until_s=until_s)
         try:
@@ -196,21 +196,21 @@ class ReplicaStates:
                 self._record_result(replica, has_succeeded=attempt.has_succeeded)
 
     def reroute_overdue(self) -> None:
-        """End attempts that wait at a late replica if another one is healthy and fast.
+        """End attempts that wait for a late replica if their fallback is healthy and not late.
 
-        Call this periodically, so that requests need no timers of their own.
+        Call this periodically, so that no attempt needs its own timer.
         """
         now_s = self._clock.monotonic_s()
         for url, health in tuple(self._health_by_url.items()):
             if not health.lateness.is_ejected(now_s):
                 continue
             overdue = health.lateness.find_overdue(now_s)
-            num_moved = sum(
+            num_rerouted = sum(
                 attempt.reroute() for attempt in overdue if self._has_better_fallback(attempt)
             )
-            health.num_rerouted += num_moved
-            if num_moved:
-                log.info("replica.ejected", url=url, num_moved=num_moved)
+            health.num_rerouted += num_rerouted
+            if num_rerouted:
+                log.info("replica.ejected", url=url, num_moved=num_rerouted)
 
     def _has_better_fallback(self, attempt: ReplicaAttempt) -> bool:
         fallback = attempt.fallback
@@ -221,8 +221,9 @@ class ReplicaStates:
     def on_health_check(self, replica: Replica, status: HealthStatus) -> None:
         """Apply the result of a health check.
 
-        A healthy result does not close the circuit: a replica that reports so may still not answer
-        (such as vLLM while it shuts down). Only generated tokens close it.
+        A healthy result does not close the circuit, because a replica that reports to be healthy
+        may not generate (such as vLLM while it shuts down). Only generated tokens close the
+        circuit.
         """
         if status is HealthStatus.UNHEALTHY:
             self._advance(replica, CircuitEvent.THRESHOLD_FAILURE)
@@ -264,7 +265,7 @@ def _current_task() -> asyncio.Task[Any]:
 
 
 async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = CHECK_INTERVAL_S) -> None:
-    """Move overdue requests until cancelled."""
+    """Move overdue requests to other replicas until cancelled."""
     while True:
         replicas.reroute_overdue()
         await asyncio.sleep(every_s)

@@ -1,7 +1,7 @@
 """Estimates the acceptance rate of speculative decoding, by language. Pure.
 
-An engine counts drafted and accepted tokens for all its requests together. Both counts are
-therefore regressed on the tokens that each kind of request generated. In each time window
+An engine counts drafted and accepted tokens for all its requests together. So both counts are
+regressed on the number of tokens that each kind of request generated. In each time window
 
     drafted  = sum over kinds of d * generated + noise
     accepted = sum over kinds of a * generated + noise
@@ -10,8 +10,8 @@ by least squares. Windows are weighted by 1 / generated, since the variance of c
 their size, and older windows count less. The acceptance rate of a kind is a / d. A rate is low if a
 - MIN_ACCEPTANCE * d is more than two standard errors below 0.
 
-The estimate cannot separate kinds that always come in the same mixture, or judge rare kinds. For
-these there is no estimate, and nothing changes.
+Kinds that always come in the same mixture cannot be separated, and rare kinds cannot be judged.
+These kinds get no estimate, so their requests are routed as before.
 
 A draft has several tokens. The engine also counts the accepted tokens at each position of a draft.
 These counts are regressed in the same way, and divided by the number of drafts.
@@ -40,7 +40,7 @@ class AcceptanceEstimate:
     acceptance: float | None  # 0 to 1; None: hardly anything is drafted
     is_low: bool  # significantly below MIN_ACCEPTANCE
     num_tokens: float  # generated tokens, after fading
-    # Of the drafts, the share whose token at this position is accepted, first position first.
+    # For each position of a draft, the share of drafts whose token at this position is accepted.
     by_position: tuple[float, ...] = ()
 
 
@@ -173,7 +173,7 @@ def _multiply(matrix: Matrix, vector: Sequence[float]) -> list[float]:
 
 
 def _invert_matrix(matrix: Matrix) -> Matrix | None:
-    """Invert by Gauss-Jordan elimination. None: some kinds cannot be separated."""
+    """Invert by Gauss-Jordan elimination; return None if some kinds cannot be separated."""
     size = len(matrix)
     rows = [[*row, *(float(n == m) for m in range(size))] for n, row in enumerate(matrix)]
     largest = max((abs(matrix[n][n]) for n in range(size)), default=0.0)

@@ -1,8 +1,8 @@
 """Decides for which languages a pool's speculating replicas are useful.
 
-It reads the engines' counters periodically, together with the tokens that this gateway's
-completions generated there, including completions in flight. `acceptance_rate` does the rest. A
-window says nothing if many of the engine's tokens are not from this gateway's known completions.
+It periodically reads the engines' counters, and counts the tokens that this gateway's completions
+generated there, including completions in flight. `acceptance_rate` computes the estimates. A window
+is ignored if many of the engine's tokens do not come from completions of this gateway.
 
 A language whose acceptance rate stays low for some minutes falls back to the replicas without
 speculation. Its estimate then fades, and the language is tried again.
@@ -24,9 +24,10 @@ from inference.pools.speculation.acceptance_rate import (
     Kind,
 )
 
-MAX_LOOK_S: Final = 2.0
+MAX_READ_S: Final = 2.0
 MIN_WINDOW_TOKENS: Final = 50  # a window with fewer tokens stays open
-MAX_FOREIGN: Final = 0.2  # share of the engine's generated tokens
+# Share of the engine's generated tokens that may come from other requests.
+MAX_FOREIGN_SHARE: Final = 0.2
 _GENERATED: Final = "vllm:generation_tokens_total"
 _DRAFTED: Final = "vllm:spec_decode_num_draft_tokens_total"
 _ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
@@ -63,21 +64,21 @@ class _WatchedReplica:
     replica: Replica
     acceptances: AcceptanceRates  # shared by the replicas of the same pools
     before: _Counters | None = None  # None: not read yet
-    generated: Counter[Kind] = field(default_factory=Counter)  # by this gateway, since then
+    generated: Counter[Kind] = field(default_factory=Counter)  # by this gateway, since `before`
 
 
 @dataclass(slots=True)
-class _WatchedEngine:
-    """A completion in flight."""
+class _TrackedCompletion:
+    """A completion in flight, and its tokens that were already counted."""
 
     trace: RequestTrace
-    num_counted_tokens: int = 0  # tokens that were already counted
+    num_counted_tokens: int = 0
 
 
 class SpeculationTracker:
-    """Follows speculating replicas in pools that also have other replicas.
+    """Follows speculating replicas of pools that also have replicas without speculation.
 
-    Elsewhere the estimates could change nothing.
+    In other pools, the estimates would have no effect.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class SpeculationTracker:
         self._pools = pools
         self._watched_replicas: dict[str, _WatchedReplica] = {}
         self._sync_replicas()
-        self._in_flight: dict[int, _WatchedEngine] = {}  # by the identity of the request trace
+        self._in_flight: dict[int, _TrackedCompletion] = {}  # by the identity of the request trace
         self._estimates: dict[Kind, AcceptanceEstimate] = {}
         self._low_since_s: dict[Kind, float] = {}  # monotonic seconds
 
@@ -107,7 +108,7 @@ class SpeculationTracker:
         return {_split_kind(kind): estimate for kind, estimate in self._estimates.items()}
 
     def is_profitable(self, pool: str, language: str) -> bool:
-        """Return whether speculating replicas may be used. True while nothing is known."""
+        """Return whether speculating replicas may be used. True while there is no estimate."""
         if not self._low_since_s:
             return True
         low_since_s = self._low_since_s.get(_to_kind(pool, language))
@@ -117,23 +118,23 @@ class SpeculationTracker:
 
     def on_started(self, trace: RequestTrace) -> None:
         if self._watched_replicas:
-            self._in_flight[id(trace)] = _WatchedEngine(trace)
+            self._in_flight[id(trace)] = _TrackedCompletion(trace)
 
     def on_completed(self, trace: RequestTrace) -> None:
-        watched_engine = self._in_flight.pop(id(trace), None)
-        if watched_engine is not None:
-            self._count_tokens(watched_engine)
+        completion = self._in_flight.pop(id(trace), None)
+        if completion is not None:
+            self._count_tokens(completion)
 
-    def _count_tokens(self, watched_engine: _WatchedEngine) -> None:
+    def _count_tokens(self, completion: _TrackedCompletion) -> None:
         """Count the tokens generated since the last call."""
-        trace = watched_engine.trace
+        trace = completion.trace
         watched_replica = self._watched_replicas.get(trace.replica)
-        num_new_tokens = trace.generated_tokens - watched_engine.num_counted_tokens
+        num_new_tokens = trace.generated_tokens - completion.num_counted_tokens
         if watched_replica is not None and trace.request is not None and num_new_tokens:
             watched_replica.generated[_to_kind(trace.pool, trace.request.language)] += (
                 num_new_tokens
             )
-            watched_engine.num_counted_tokens = trace.generated_tokens
+            completion.num_counted_tokens = trace.generated_tokens
 
     async def run(self, *, every_s: float) -> None:
         """Read the counters periodically until cancelled."""
@@ -172,21 +173,24 @@ class SpeculationTracker:
 
     async def _poll_replica(self, watched_replica: _WatchedReplica) -> None:
         try:
-            async with asyncio.timeout(MAX_LOOK_S):
+            async with asyncio.timeout(MAX_READ_S):
                 values = await self._reader.read(watched_replica.replica)
         except TimeoutError:
             return
         if values is not None and all(name in values for name in (_GENERATED, _DRAFTED, _ACCEPTED)):
             counters = _read_counters(values)
-            # Not at their end: a completion may be as long as a window. Its tokens would count in
-            # the wrong window, and make both windows useless.
-            for watched_engine in self._in_flight.values():
-                self._count_tokens(watched_engine)
+            # A completion may last as long as a window. If its tokens were counted only at its end,
+            # some of them would count in the wrong window, and both windows would be ignored.
+            for completion in self._in_flight.values():
+                self._count_tokens(completion)
             _close_window(watched_replica, counters)
 
 
 def _read_counters(values: Mapping[str, list[float]]) -> _Counters:
-    """Return the sums over the replica's engines, which list their positions one after another."""
+    """Return the sums over the replica's engines.
+
+    The counts by position are listed engine by engine.
+    """
     num_engines = len(values[_GENERATED])
     by_engine = values.get(_ACCEPTED_AT, [])
     num_positions = len(by_engine) // num_engines
@@ -211,7 +215,7 @@ def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
     if difference is None:  # the first read
         return
     # After a restart an engine's difference is negative, so the window is skipped.
-    if abs(difference.generated - generated.total()) <= MAX_FOREIGN * difference.generated:
+    if abs(difference.generated - generated.total()) <= MAX_FOREIGN_SHARE * difference.generated:
         watched_replica.acceptances.add(
             AcceptanceWindow(
                 generated,

@@ -1,8 +1,8 @@
 """The adapter to vLLM servers: their OpenAI interface with token IDs, streamed.
 
-Closing the response aborts the request: vLLM ends it at its next step. Only the fields below are
-sent. Nothing from a client's body or headers is passed on, since vLLM would obey priority headers,
-session IDs and transfer parameters.
+Closing the response aborts the request: vLLM ends it at its next step. Only the fields of
+`_build_body` are sent. A client's body and headers are not passed on, because vLLM would obey
+priority headers, session IDs and transfer parameters.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ _BUSY_STATUSES: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQ
 class _Choice(msgspec.Struct):
     text: str = ""
     finish_reason: str | None = None
-    # The stop string or token; None: the end of the text, or the engine does not tell.
+    # The stop string or token; None: the model ended the text, or the engine does not report it.
     stop_reason: str | int | None = None
 
 
@@ -66,7 +66,7 @@ class VllmEngine:
     async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[EngineChunk]]:
         with closing(await self._send_request(request)) as response:
             if response.status != HTTPStatus.OK:
-                raise _rejected_replicas(response.status)
+                raise _to_engine_error(response.status)
             yield _ChunkStream(response, request)
 
     async def _send_request(self, request: EngineRequest) -> HttpResponse:
@@ -107,12 +107,13 @@ def _sampling_fields(sampling: Sampling) -> dict[str, float | None]:
 class _ChunkStream:
     """The chunks of a stream. The last one has the stop and, if reported, the cached tokens.
 
-    All events that have arrived become one chunk: under load several tokens wait. This is no
-    generator: there is nothing to close, and event loops keep track of generators.
+    All events that have arrived become one chunk: under load, several tokens arrive together. This
+    is not a generator, because event loops keep track of generators to close them, and a chunk
+    stream needs no closing.
     """
 
     def __init__(self, response: HttpResponse, request: EngineRequest) -> None:
-        self._answer = response
+        self._response = response
         self._reader = _StreamReader(request)
 
     def __aiter__(self) -> Self:
@@ -121,25 +122,25 @@ class _ChunkStream:
     async def __anext__(self) -> EngineChunk:
         reader = self._reader
         while reader.failure is None and not reader.is_done:
-            if not (lines := await _split_lines(self._answer)):
+            if not (lines := await _read_lines(self._response)):
                 break
             if (chunk := reader.read(lines)) is not None:
                 return chunk
         if reader.failure is not None:
             raise reader.failure
         if reader.stop is None:
-            raise _make_lost_error()
-        self._answer.is_enough = True
+            raise _make_disconnected_error()
+        self._response.is_enough = True
         raise StopAsyncIteration
 
 
-async def _split_lines(response: HttpResponse) -> list[bytes]:
+async def _read_lines(response: HttpResponse) -> list[bytes]:
     try:
         return await response.read_lines()
     except MalformedResponse:
-        raise _make_garbled_error() from None
+        raise _make_invalid_response_error() from None
     except ConnectionFailed as error:
-        raise _make_lost_error() from error
+        raise _make_disconnected_error() from error
 
 
 class _StreamReader:
@@ -157,7 +158,7 @@ class _StreamReader:
     def read(self, lines: Sequence[bytes]) -> EngineChunk | None:
         """Combine the events into one chunk; None if there are none."""
         texts: list[str] = []
-        usage: _Usage | None = None  # the last one: each counts from the beginning
+        usage: _Usage | None = None  # the last one is enough: each counts from the beginning
         try:
             for line in lines:
                 if line == _DONE:
@@ -194,28 +195,28 @@ def _parse_event(line: bytes) -> _StreamEvent:
     try:
         event = _decode_event(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise _make_garbled_error() from None
+        raise _make_invalid_response_error() from None
     if event.error is not None:
-        raise _rejected_replicas(_status_in(event.error))
+        raise _to_engine_error(_find_status(event.error))
     return event
 
 
 def _to_engine_stop(reason: str, stop: str | int | None) -> EngineStop:
     """Convert the reason. Raises EngineError."""
     if reason == "abort":  # the engine is shutting down
-        raise _make_lost_error()
+        raise _make_disconnected_error()
     if reason == "length":
         return EngineStop.LENGTH
     return EngineStop.LINE if stop == "\n" else EngineStop.STOP
 
 
-def _status_in(error: object) -> int | None:
-    """Return the status in the error. Some errors arrive as an event of a 200 response."""
+def _find_status(error: object) -> int | None:
+    """Return the status of an error that arrives as an event of a response with status 200."""
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) else None
 
 
-def _rejected_replicas(status: int | None) -> EngineError:
+def _to_engine_error(status: int | None) -> EngineError:
     if status in _CONTENT_STATUSES:
         return PromptRefused()
     if status in _BUSY_STATUSES:
@@ -225,9 +226,9 @@ def _rejected_replicas(status: int | None) -> EngineError:
     return EngineError("engine_refused", "The engine rejected the request.")
 
 
-def _make_garbled_error() -> EngineError:
+def _make_invalid_response_error() -> EngineError:
     return EngineError("engine_invalid_response", "The engine's response is invalid.")
 
 
-def _make_lost_error() -> EngineError:
+def _make_disconnected_error() -> EngineError:
     return EngineError("engine_disconnected", "The engine ended in mid-stream.")

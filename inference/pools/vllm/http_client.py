@@ -1,8 +1,8 @@
 """An HTTP/1.1 client for engines: `POST`s of JSON over reused connections.
 
-It is our own because the hot path pays for it at every token (ADR 0039 has the figures). It
-supports no redirects, cookies, proxies, compression or HTTP/2. An engine that needs them must be
-behind a router.
+Caret has its own client, because the client's CPU time is spent for every token (ADR 0039 has the
+figures). It supports no redirects, cookies, proxies, compression or HTTP/2. An engine that needs
+them must be behind a router.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class HttpResponse:
         self._connection = connection
         self._keep = keep
         self.status = status
-        self.is_enough = False  # everything needed was read: the connection can be reused
+        self.is_enough = False  # True: no more lines are needed, so the connection can be reused
 
     async def read_lines(self) -> list[bytes]:
         """Return the next lines, like HttpConnection.read_lines."""
@@ -67,11 +67,10 @@ class HttpClient:
 
     def __init__(self, *, max_stall_s: float) -> None:
         self._max_stall_s = max_stall_s
-        self._idle_by_url: defaultdict[str, deque[_IdleConnection]] = defaultdict(
-            deque
-        )  # most recently used last
+        # The most recently used connection last.
+        self._idle_by_url: defaultdict[str, deque[_IdleConnection]] = defaultdict(deque)
         self._open: set[HttpConnection] = set()
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._sweep_timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -82,8 +81,8 @@ class HttpClient:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
         for connection in tuple(self._open):
             connection.abort()
         await asyncio.sleep(0)  # the event loop closes sockets in its next iteration
@@ -108,22 +107,22 @@ class HttpClient:
             except ConnectionLost:
                 if idle_connection.has_response_started:
                     raise
-                # The server closed it just as it was reused: try once more on a new one.
+                # The server closed the connection just as it was reused: try once with a new one.
         return await _send_on_connection(await self._connect(_parse_address(url)), request)
 
     async def _connect(self, address: _Address) -> HttpConnection:
         """Open a connection. The event loop sets TCP_NODELAY, so writes are sent at once."""
         make = partial(HttpConnection, max_stall_s=self._max_stall_s, on_closed=self._open.discard)
-        trusting = _make_ssl_context() if address.is_encrypted else None
+        ssl_context = _make_ssl_context() if address.is_encrypted else None
         async with asyncio.timeout(CONNECT_S):
             _, connection = await asyncio.get_running_loop().create_connection(
-                make, address.host, address.port, ssl=trusting
+                make, address.host, address.port, ssl=ssl_context
             )
         self._open.add(connection)
         return connection
 
     def _take_idle(self, url: str) -> HttpConnection | None:
-        """Return the most recently used connection, so that surplus ones expire."""
+        """Return the most recently used connection, so that surplus connections expire."""
         idle = self._idle_by_url[url]
         while idle:
             connection = idle.pop().connection
@@ -139,25 +138,25 @@ class HttpClient:
             return
         loop = asyncio.get_running_loop()
         idle.append(_IdleConnection(connection, loop.time()))
-        if self._sweeping is None:
-            self._sweeping = loop.call_later(_SWEEP_S, self._close_expired)
+        if self._sweep_timer is None:
+            self._sweep_timer = loop.call_later(_SWEEP_S, self._close_expired)
 
     def _close_expired(self) -> None:
-        """Close connections that were idle for too long. Scheduled while any are idle."""
+        """Close connections that were idle for too long. Repeat while any connection is idle."""
         loop = asyncio.get_running_loop()
         oldest_s = loop.time() - IDLE_TIMEOUT_S
         for idle in self._idle_by_url.values():
             while idle and idle[0].since_s <= oldest_s:
                 idle.popleft().connection.abort()
         has_idle = any(self._idle_by_url.values())
-        self._sweeping = loop.call_later(_SWEEP_S, self._close_expired) if has_idle else None
+        self._sweep_timer = loop.call_later(_SWEEP_S, self._close_expired) if has_idle else None
 
 
 async def _send_on_connection(connection: HttpConnection, request: bytes) -> HttpConnection:
     connection.send_request(request)
     try:
         await connection.read_status()
-    except BaseException:  # the caller has left, too
+    except BaseException:  # also if the task is cancelled
         connection.abort()
         raise
     return connection

@@ -2,10 +2,10 @@
 
 A request is written at once. The response is returned as the data lines of its server-sent events.
 llhttp parses it, in C. Three sizes are limited: the head of a response, a line, and the lines that
-were not read yet. Beyond the last limit the connection pauses, and the engine waits.
+were not read yet. At the last limit, the connection stops reading, and the engine waits.
 
-    idle --ask--> waiting --head--> answering --end--> idle, if the server keeps the connection
-      any --lost, garbled, stalled, dropped--> closed
+    idle --request--> waiting --head--> receiving --end--> idle, if the server keeps the connection
+      any --lost, malformed, stalled, aborted--> closed
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import httptools
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest lines have a few KB
 MAX_HELD_BYTES: Final = 256 * 1024
-# Between two reads of lines: half the time for which a screen shows a frame, since each read costs
+# Minimum time between two reads of lines: half the duration of a frame on a screen. Each read costs
 # as much as many lines. The first lines and the end of a response are returned at once.
 PACE_S: Final = 0.008
 _DATA: Final = b"data: "
@@ -37,12 +37,12 @@ class MalformedResponse(ConnectionFailed):
 
 
 class HttpConnection(asyncio.Protocol):
-    """A connection for one exchange at a time. One event loop uses it."""
+    """A connection for one exchange at a time. Used on one event loop only."""
 
     def __init__(
         self, *, max_stall_s: float, on_closed: Callable[["HttpConnection"], object]
     ) -> None:
-        """`max_stall_s`: the connection fails after this long without data."""
+        """`max_stall_s`: the connection fails if no data comes for this long."""
         self._loop = asyncio.get_running_loop()
         self._max_stall_s = max_stall_s
         self._on_closed = on_closed
@@ -52,7 +52,7 @@ class HttpConnection(asyncio.Protocol):
         self._failure: type[ConnectionFailed] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
-        self._heard_s = 0.0
+        self._last_data_s = 0.0
         self._next_read_s = 0.0  # time in the event loop's clock, which is never below 0
         self._pacing: asyncio.TimerHandle | None = None
         self._is_awaiting_response = False  # the response to a request has not ended
@@ -79,7 +79,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_awaiting_response, self._status = True, None
         self._num_head_bytes = self._num_partial_bytes = self._num_held_bytes = 0
         self._partial_line, self._lines = [], []
-        self._heard_s = self._loop.time()
+        self._last_data_s = self._loop.time()
         self._next_read_s = 0.0
         self._stall = self._loop.call_later(self._max_stall_s, self._on_stall)
         self._transport.write(request)
@@ -91,7 +91,7 @@ class HttpConnection(asyncio.Protocol):
         return self._status
 
     async def read_lines(self) -> list[bytes]:
-        """Return the contents of all data lines that have arrived; empty: the response has ended.
+        """Return the contents of the data lines that have arrived; [] if the response has ended.
 
         Waits until PACE_S has passed since the last call, unless the response ends before. A
         failure is raised after the lines before it. Raises ConnectionFailed.
@@ -110,7 +110,10 @@ class HttpConnection(asyncio.Protocol):
     def finish_response(
         self, *, within_s: float, on_end: Callable[["HttpConnection"], object]
     ) -> None:
-        """Call `on_end` when the rest of the response is here; close after `within_s` seconds."""
+        """Call `on_end` when the rest of the response has arrived.
+
+        Close the connection if that takes longer than `within_s` seconds.
+        """
         if not self._is_awaiting_response:
             on_end(self)
         elif self._failure is None:
@@ -132,12 +135,11 @@ class HttpConnection(asyncio.Protocol):
         self._on_closed(self)
 
     def data_received(self, data: bytes) -> None:
-        if (
-            not self._is_awaiting_response
-        ):  # data without a request: it may belong to another response
+        if not self._is_awaiting_response:
+            # Data without a request: it could be taken for a part of the next response.
             self._fail_stream(MalformedResponse)
             return
-        self._heard_s = self._loop.time()
+        self._last_data_s = self._loop.time()
         if self._status is None:
             self._num_head_bytes += len(data)
         try:
@@ -198,16 +200,16 @@ class HttpConnection(asyncio.Protocol):
             on_end, self._on_end = self._on_end, None
             on_end(self)
 
-    def _keep_partial_line(self, piece: bytes) -> None:
-        if not piece:
+    def _keep_partial_line(self, part: bytes) -> None:
+        if not part:
             return
-        self._partial_line.append(piece)
-        self._num_partial_bytes += len(piece)
+        self._partial_line.append(part)
+        self._num_partial_bytes += len(part)
         if self._num_partial_bytes > MAX_LINE_BYTES:
             self._fail_stream(MalformedResponse)
 
     def _is_early(self) -> bool:
-        """Return whether more data may come and lines were just read."""
+        """Return whether PACE_S has not passed since the last read and more data may come."""
         is_open = self._is_awaiting_response and self._failure is None
         return is_open and self._loop.time() < self._next_read_s
 
@@ -217,12 +219,12 @@ class HttpConnection(asyncio.Protocol):
         self._wake_reader()
 
     def _on_stall(self) -> None:
-        """Check for a stall. Each exchange has one timer, which restarts if data came meanwhile."""
+        """Check for a stall. Each exchange has one timer, which restarts if data has arrived."""
         if self._is_paused:  # the gateway itself does not read
-            self._heard_s = self._loop.time()
-        left_s = self._heard_s + self._max_stall_s - self._loop.time()
-        if left_s > 0:
-            self._stall = self._loop.call_later(left_s, self._on_stall)
+            self._last_data_s = self._loop.time()
+        remaining_s = self._last_data_s + self._max_stall_s - self._loop.time()
+        if remaining_s > 0:
+            self._stall = self._loop.call_later(remaining_s, self._on_stall)
         else:
             self._fail_stream(ConnectionLost)
 

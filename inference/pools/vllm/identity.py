@@ -40,9 +40,9 @@ class VllmIdentity:
         models = _decode_or_none(
             await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse
         )
-        question = {"model": model, "prompt": PROBE_TEXT, "add_special_tokens": False}
+        body = {"model": model, "prompt": PROBE_TEXT, "add_special_tokens": False}
         tokenized = _decode_or_none(
-            await self._fetch("POST", f"{replica.url}/tokenize", json=question), _TokenizeResponse
+            await self._fetch("POST", f"{replica.url}/tokenize", json=body), _TokenizeResponse
         )
         page = (await self._fetch("GET", f"{replica.url}/metrics")).decode("utf-8", "replace")
         block = _BLOCK_SIZE.search(page)
@@ -57,16 +57,17 @@ class VllmIdentity:
 
     async def _fetch(self, method: str, url: str, **options: Any) -> bytes:
         """Return the body; empty if the server does not know the path. Raises Unreachable."""
-        return await _on_first_token(self._send_request(method, url, **options))
+        return await _translate_errors(self._send_request(method, url, **options))
 
     async def _send_request(self, method: str, url: str, **options: Any) -> bytes:
-        # A redirect would lead to the identity of another server.
+        # Redirects are not followed: they would lead to the identity of another server.
         request = self._session.request(method, url, allow_redirects=False, **options)
         async with request as response:
             return await response.content.read(_MAX_BYTES) if response.status == 200 else b""
 
 
-async def _on_first_token(exchange: Awaitable[T]) -> T:
+async def _translate_errors(exchange: Awaitable[T]) -> T:
+    """Await the exchange. Raises Unreachable instead of aiohttp's errors."""
     try:
         return await exchange
     except aiohttp.ClientConnectorDNSError as error:

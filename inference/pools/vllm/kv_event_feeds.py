@@ -1,7 +1,7 @@
-"""Runs a KV event feed for each replica whose events are useful.
+"""Runs a KV event feed for each replica that publishes events, if its pool has other replicas.
 
-A pool with one replica has no choice, so its events are not needed. Feeds start and stop as
-replicas join and leave.
+If a pool has only one replica, routing has no choice, so the replica's events are not needed. Feeds
+start and stop when replicas join and leave pools.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.kv_event_feed import KvEventFeed, KvEventPublication
 
 CHECK_INTERVAL_S: Final = 1.0
-_AFTER_DEFECT_S: Final = 1.0
+_RESTART_DELAY_S: Final = 1.0  # after an unexpected error in a feed
 log = structlog.get_logger(__name__)
 
 
@@ -42,7 +42,7 @@ class KvEventFeeds:
                 await asyncio.sleep(CHECK_INTERVAL_S)
 
     async def _follow_replica(self, replica: Replica) -> None:
-        """Run one feed. A defect in it does not stop the others."""
+        """Run one feed, and restart it after an unexpected error. Other feeds are not affected."""
         assert replica.kv_events is not None
         publication = KvEventPublication(
             replica.name, events=replica.kv_events, replay=replica.kv_replay
@@ -53,4 +53,4 @@ class KvEventFeeds:
                 await feed.run()
             except Exception as defect:  # noqa: BLE001  # the edge of a background task
                 log.error("background.internal_error", task="kv_events", **describe(defect))
-                await asyncio.sleep(_AFTER_DEFECT_S)
+                await asyncio.sleep(_RESTART_DELAY_S)

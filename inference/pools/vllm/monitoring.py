@@ -19,7 +19,7 @@ class VllmMetrics:
         self._session = session
 
     async def read(self, replica: Replica) -> Values | None:
-        """Return the metrics; None: no answer. The caller sets the timeout."""
+        """Return the metrics; None if the replica does not respond. The caller sets the timeout."""
         try:
             url = f"{replica.url}/metrics"
             async with self._session.get(url, allow_redirects=False) as response:
@@ -59,6 +59,7 @@ class VllmHealth:
             return HealthStatus.UNHEALTHY
         except (aiohttp.ClientError, OSError):
             return HealthStatus.TIMED_OUT
-        # 503: its engine is dead. Other servers, such as routers, may not know the path.
-        is_ill = status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        return HealthStatus.UNHEALTHY if is_ill else HealthStatus.HEALTHY
+        # vLLM responds with 503 if its engine is dead. Other servers, such as routers, may respond
+        # with 404, which is healthy.
+        has_failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        return HealthStatus.UNHEALTHY if has_failed else HealthStatus.HEALTHY

@@ -67,13 +67,13 @@ class AdmissionMetrics:
             labels=["pool", "mode"],
         )
         for pool in self.load.pools:
-            pressures = {mode: self.load.get_stats(pool, mode) for mode in Mode}
-            any_mode = pressures[Mode.INLINE]
+            stats_by_mode = {mode: self.load.get_stats(pool, mode) for mode in Mode}
+            any_mode = stats_by_mode[Mode.INLINE]
             in_flight.add_metric([pool], any_mode.num_in_flight)
             limits.add_metric([pool], any_mode.limit)
-            for mode, pressure in pressures.items():
-                if pressure.first_token_p99_ms is not None:
-                    first_token_p99.add_metric([pool, mode], pressure.first_token_p99_ms / 1000)
+            for mode, stats in stats_by_mode.items():
+                if stats.first_token_p99_ms is not None:
+                    first_token_p99.add_metric([pool, mode], stats.first_token_p99_ms / 1000)
         yield from (in_flight, limits, first_token_p99)
 
     def _collect_shed(self) -> Metric:

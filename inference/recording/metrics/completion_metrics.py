@@ -1,7 +1,7 @@
 """Metrics of completions since this process started: counts and times.
 
-Labels have few values, all of them defined here: modes, pools, stages, finish reasons, error codes.
-None comes from a client. Tenants have labels only if the operator wants them, up to a limit.
+Labels have few values: modes, pools, stages, finish reasons, error codes. Clients cannot add
+values. Tenants have labels only if the operator wants them, up to a limit.
 """
 
 from collections import Counter
@@ -17,17 +17,18 @@ from inference.recording.metrics.fast_counters import FastCounters, FastHistogra
 from inference.recording.record import Journal
 from inference.recording.stage_timings import compute_stage_timings
 
-# Near the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
+# Buckets near the targets: 80 ms (shedding), 100 ms (inline), 150 ms (FIM), 500 ms (block), 2 s
+# (chat).
 _FIRST_TOKEN_S: Final = (
     *(0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5),
 )
-# Near the budgets of the stages: 0.5, 1, 2, 5, 60 ms.
+# Buckets near the budgets of the stages: 0.5, 1, 2, 5 and 60 ms.
 _STAGE_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
 )
-# The first token, the way to the client and back, and a line of text.
+# A display takes the first token, the network there and back, and a line of text.
 _DISPLAY_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5)
-# Near the target of 10 ms.
+# Buckets near the target of 10 ms.
 _CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
 NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was rejected as malformed
 WARM_UP: Final = "warm_up"
@@ -38,7 +39,7 @@ class CompletionMetrics:
     """A CompletionObserver. `metrics_server` reads its families."""
 
     def __init__(self, *, num_tenants: int = 0) -> None:
-        """`num_tenants` tenants get a label of their own; the others share one. 0: no labels."""
+        """`num_tenants` tenants get their own label; the others share one. 0: no tenant labels."""
         self._completions = FastCounters(
             "caret_completions",
             "Completions that have ended, including rejected ones.",
@@ -73,7 +74,7 @@ class CompletionMetrics:
             "From sending a request to text on the screen, as editors report it.",
             bounds=_DISPLAY_S,
         )
-        self._cuts = FastCounters(
+        self._filtered = FastCounters(
             "caret_filtered_completions",
             "Completions that the filter truncated or withheld.",
             ["reason"],
@@ -86,9 +87,9 @@ class CompletionMetrics:
         trigger = request.trigger if request else NOT_UNDERSTOOD
         self._completions.add(1, mode, trigger, finish_reason, trace.error_code)
         if trace.filter_reason:
-            self._cuts.add(1, trace.filter_reason)
+            self._filtered.add(1, trace.filter_reason)
         if trace.first_sent_s is not None:
-            # Without the upload: a client with a slow connection must not alert operators.
+            # Time for the upload does not count: slow connections must not alert operators.
             arrival = trace.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
             self._first_token.observe(trace.first_sent_s - began_s, mode, trace.pool)
@@ -96,7 +97,7 @@ class CompletionMetrics:
             if timing.is_whole:
                 self._stages.observe(timing.ended_s - timing.began_s, timing.stage)
         if trace.cancelled_s is not None and trace.engine_closed_s is not None:
-            # A completion that had ended by itself was closed before.
+            # If the completion had already ended, the engine was closed before the cancel.
             self._cancels.observe(max(0.0, trace.engine_closed_s - trace.cancelled_s))
         if trace.engine_called_s is not None:
             self._count_tokens(trace, mode)
@@ -117,7 +118,7 @@ class CompletionMetrics:
             yield counters.to_family()
         yield self._outcomes.to_family()
         yield self._displays.to_family()
-        yield self._cuts.to_family()
+        yield self._filtered.to_family()
         if self._tenants is not None:
             yield from self._tenants.collect()
 
@@ -156,8 +157,8 @@ class CountingJournal:
 class _TenantLabels:
     """The labels of tenants.
 
-    While there are free labels, the busiest tenants get one when metrics are read. They keep it, so
-    that no series ever decreases.
+    When metrics are read, the busiest tenants get the free labels. They keep their labels, so that
+    no series ever decreases.
     """
 
     def __init__(self, num_labels: int) -> None:
@@ -180,8 +181,8 @@ class _TenantLabels:
         self._tokens.add(trace.prompt_tokens + trace.generated_tokens, label)
 
     def collect(self) -> Iterator[Metric]:
-        room = self._num_labels - len(self._labelled)
-        for slug, _ in self._unlabelled.most_common(room):
+        num_free_labels = self._num_labels - len(self._labelled)
+        for slug, _ in self._unlabelled.most_common(num_free_labels):
             self._labelled.add(slug)
             del self._unlabelled[slug]
         yield self._completions.to_family()

@@ -1,4 +1,4 @@
-"""The load of each engine as it reports it, polled and exported as the gateway's metrics."""
+"""The load that each engine reports, polled and exported as metrics of the gateway."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ Values = dict[str, list[float]]
 
 class EngineMetricsReader(Protocol):
     async def read(self, replica: Replica) -> Values | None:
-        """Return the replica's values by the engine's own names; None: no answer."""
+        """Return the replica's values by the engine's own names; None if it does not respond."""
 
 
 # Our name, vLLM's name, and the function that combines the values of engines behind one address.
@@ -22,14 +22,19 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
     (
         "caret_engine_requests_running",
         "vllm:num_requests_running",
-        "Requests that it is running.",
+        "Requests that the engine is running.",
         sum,
     ),
-    ("caret_engine_requests_waiting", "vllm:num_requests_waiting", "Requests in its queue.", sum),
+    (
+        "caret_engine_requests_waiting",
+        "vllm:num_requests_waiting",
+        "Requests in the engine's queue.",
+        sum,
+    ),
     (
         "caret_engine_kv_cache_usage_ratio",
         "vllm:kv_cache_usage_perc",
-        "Share of its KV cache in use.",
+        "Share of the engine's KV cache in use.",
         max,
     ),
 )
@@ -38,7 +43,7 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_queries",
         "vllm:prefix_cache_queries_total",
-        "Prompt tokens looked up in its prefix cache.",
+        "Prompt tokens looked up in the engine's prefix cache.",
     ),
     (
         "caret_engine_prefix_cache_hits",
@@ -52,7 +57,7 @@ class EngineMetricsPoller:
     def __init__(
         self, reader: EngineMetricsReader, replicas: Callable[[], Iterable[Replica]]
     ) -> None:
-        """`replicas` returns the current ones; called in each round."""
+        """`replicas` returns the current replicas. It is called in each round."""
         self._reader = reader
         self._replicas = replicas
         self._values_by_replica: dict[str, Values | None] = {}  # by the replica's name
@@ -71,7 +76,9 @@ class EngineMetricsPoller:
                 group.create_task(self._poll_replica(replica))
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("caret_engine_up", "1 if it reports its metrics.", labels=_LABELS)
+        up = GaugeMetricFamily(
+            "caret_engine_up", "1 if the engine reports its metrics.", labels=_LABELS
+        )
         for name, values in self._values_by_replica.items():
             up.add_metric([name], float(values is not None))
         yield up

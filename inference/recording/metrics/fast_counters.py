@@ -1,8 +1,9 @@
 """Counters and histograms that cost a quarter of a microsecond, exported as Prometheus families.
 
-Those of prometheus_client take a lock and a microsecond or more, and a completion updates fifteen.
-One event loop uses these. A label must have a limited number of values: each combination is one
-line (in histograms one for each bound) for the life of the process.
+The metrics of prometheus_client take a lock and a microsecond or more, and a completion updates
+fifteen metrics. The metrics here are used on one event loop only. A label must have a limited
+number of values: each combination of values is one line of the page (in histograms, one line for
+each bound) as long as the process runs.
 """
 
 from bisect import bisect_left
@@ -37,7 +38,7 @@ class Histogram:
     __slots__ = ("_bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        """`bounds` ascend. A value counts for the first bound that is not less than it."""
+        """`bounds` ascend. A value counts for the first bound that is at least the value."""
         self._bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
@@ -54,7 +55,7 @@ class FastHistograms:
         self._name_and_documentation = (name, documentation)
         self._labels = labels
         self._bounds = bounds
-        self._texts: Final = [*(f"{upper_bound:g}" for upper_bound in bounds), "+Inf"]
+        self._bound_labels: Final = [*(f"{upper_bound:g}" for upper_bound in bounds), "+Inf"]
         self._histograms: dict[tuple[str, ...], Histogram] = {}
 
     def observe(self, value: float, *labels: str) -> None:
@@ -66,6 +67,6 @@ class FastHistograms:
     def to_family(self) -> HistogramMetricFamily:
         family = HistogramMetricFamily(*self._name_and_documentation, labels=self._labels)
         for labels, histogram in self._histograms.items():
-            buckets = list(zip(self._texts, accumulate(histogram.counts), strict=True))
+            buckets = list(zip(self._bound_labels, accumulate(histogram.counts), strict=True))
             family.add_metric(labels, buckets, histogram.total)
         return family

@@ -60,11 +60,11 @@ class GatewayMetrics:
     pools: PoolConfig
     replicas: ReplicaStates
     journal: JournalBacklog
-    rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = (
-        tuple  # pool, replica, why
-    )
+    # Returns pool, replica and reason of each rejected replica.
+    rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = tuple
     region: str = "local"
-    # Whether policies that need it are enforced: public_code_filter, retrieval, experiments.
+    # Returns whether the gateway has public_code_filter, retrieval and experiments, which some
+    # policies need.
     capabilities: Callable[[], Mapping[str, bool]] = dict
 
     def collect(self) -> Iterator[Metric]:
@@ -149,7 +149,7 @@ class GatewayMetrics:
 
     def _collect_drained(self) -> Metric:
         drained = GaugeMetricFamily(
-            "caret_replica_drained", "1: it gets no new requests.", labels=["replica"]
+            "caret_replica_drained", "1 if the replica gets no new requests.", labels=["replica"]
         )
         for replica in self.pools.list_replicas():
             drained.add_metric([replica.name], float(self.replicas.is_drained(replica)))
@@ -163,17 +163,17 @@ class GatewayMetrics:
         )
         circuits = GaugeMetricFamily(
             "caret_replica_circuit_state",
-            "1 for the current state of its circuit.",
+            "1 for the current state of the replica's circuit.",
             labels=["replica", "circuit"],
         )
         cooldowns = GaugeMetricFamily(
             "caret_replica_cooldown_seconds",
-            "Seconds until its open circuit allows a trial request.",
+            "Seconds until the replica's open circuit allows a trial request.",
             labels=["replica"],
         )
         ejections = GaugeMetricFamily(
             "caret_replica_ejected",
-            "1: its first tokens are late, so other replicas are preferred.",
+            "1 if other replicas are preferred because the replica's first tokens are late.",
             labels=["replica"],
         )
         reroutes = CounterMetricFamily(
@@ -185,8 +185,8 @@ class GatewayMetrics:
             reroutes.add_metric([replica.name], self.replicas.num_rerouted(replica))
             ejections.add_metric([replica.name], float(self.replicas.is_ejected(replica)))
             in_flight.add_metric([replica.name], self.replicas.num_in_flight(replica))
-            if (rests_s := self.replicas.cooldown_s(replica)) is not None:
-                cooldowns.add_metric([replica.name], rests_s)
+            if (cooldown_s := self.replicas.cooldown_s(replica)) is not None:
+                cooldowns.add_metric([replica.name], cooldown_s)
             current_circuit = self.replicas.get_circuit(replica)
             for circuit in CircuitState:
                 circuits.add_metric([replica.name, circuit], float(circuit is current_circuit))

@@ -1,6 +1,6 @@
 """Serves `GET /metrics` in Prometheus's text format on its own port.
 
-The port is for the operator's network only.
+Only the operator's network may reach this port.
 
 Further paths serve other data for operators, as bytes. Metrics are written family by family, and
 other tasks run in between, so that no completion waits for more than one family.
@@ -36,8 +36,8 @@ async def serve_metrics_page(
 ) -> AsyncIterator[None]:
     """Serve until the context is left. `extra_pages` maps further paths to their data.
 
-    If the port is in use, the gateway continues without metrics: each gateway on a machine needs
-    its own.
+    If the port is in use, the gateway continues without metrics. Each gateway on a machine needs
+    its own port.
     """
     application = web.Application()
     application.router.add_get("/metrics", _MetricsPage(tuple(sources)).respond)
@@ -67,14 +67,14 @@ class _MetricsPage:
         parts: list[bytes] = []
         for source in self._sources:
             for family in source():
-                parts.append(generate_latest(_SingleFlight(family)))
+                parts.append(generate_latest(_FamilyCollector(family)))
                 await asyncio.sleep(0)
         return web.Response(body=b"".join(parts), headers={"Content-Type": CONTENT_TYPE})
 
 
 @dataclass(frozen=True)
-class _SingleFlight(Collector):
-    """A collector of one family, as the writer requires."""
+class _FamilyCollector(Collector):
+    """A collector of one family: `generate_latest` requires a collector."""
 
     family: Metric
 

@@ -107,18 +107,18 @@ class Site:
 
     async def record_of(self, request_id: str) -> CompletionRecord:
         """Return the one record of this completion, once it is delivered."""
-        found: list[CompletionRecord] = []
+        records: list[CompletionRecord] = []
 
         async def is_there() -> bool:
-            found[:] = [
+            records[:] = [
                 record
                 for record in self.records()
                 if isinstance(record, CompletionRecord) and record.request_id == request_id
             ]
-            return bool(found)
+            return bool(records)
 
         assert await wait_until(is_there), "the record was not delivered"
-        (record,) = found
+        (record,) = records
         return record
 
     async def num_records(self) -> int:
@@ -133,9 +133,9 @@ class Site:
             return len(self.records()) >= before + count
 
         assert await wait_until(are_there), "not all records were delivered"
-        found = self.records()[before:]
-        assert len(found) == count
-        return [record for record in found if isinstance(record, CompletionRecord)]
+        new_records = self.records()[before:]
+        assert len(new_records) == count
+        return [record for record in new_records if isinstance(record, CompletionRecord)]
 
     def launch_gateway(self) -> None:
         self.gateway.launch()

@@ -75,10 +75,10 @@ async def test_a_cancelled_completion_frees_its_text_without_the_garbage_collect
             await editor.waits_for_end("1")
             editor.arrivals.clear()
 
-            held = [each for each in gc.get_objects() if type(each) is UnvalidatedRequest]
+            requests = [item for item in gc.get_objects() if type(item) is UnvalidatedRequest]
         finally:
             gc.enable()
-    assert not [draft for draft in held if draft.prefix == "planted for this test alone"]
+    assert not [draft for draft in requests if draft.prefix == "planted for this test alone"]
 
 
 @pytest.mark.parametrize("path", ["planted_for_this_test_alone.py", "planted" * 100_000])
@@ -87,16 +87,16 @@ async def test_an_ended_completion_keeps_no_path(path: str) -> None:
         await editor.says("complete", "1", path=path)
         await editor.waits_for_end("1")
 
-        kept = [each.path for each in gc.get_objects() if type(each) is SupersessionKey]
-    assert path not in kept
+        paths = [item.path for item in gc.get_objects() if type(item) is SupersessionKey]
+    assert path not in paths
 
 
 async def test_a_rejected_long_path_is_not_kept() -> None:
     async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="planted" * 100_000)
 
-        kept = [each.path for each in gc.get_objects() if type(each) is SupersessionKey]
-    assert max(map(len, kept)) <= MAX_NAME_CHARS
+        paths = [item.path for item in gc.get_objects() if type(item) is SupersessionKey]
+    assert max(map(len, paths)) <= MAX_NAME_CHARS
 
 
 async def test_only_the_first_files_are_parsed() -> None:
@@ -127,10 +127,10 @@ async def test_a_second_cancel_changes_nothing() -> None:
     assert editor.ends("1") == ["cancelled"]
 
 
-@pytest.mark.parametrize("when", ["never begun", "ended"])
-async def test_a_cancel_without_a_completion_is_ignored(when: str) -> None:
+@pytest.mark.parametrize("moment", ["never begun", "ended"])
+async def test_a_cancel_without_a_completion_is_ignored(moment: str) -> None:
     async with open_editor() as editor:
-        if when == "ended":
+        if moment == "ended":
             await editor.says("complete", "1")
             await editor.waits_for_end("1")
 
@@ -146,10 +146,10 @@ async def test_no_text_follows_a_cancel() -> None:
         await editor.says("complete", "1")
         await editor.waits(lambda: bool(editor.text("1")))
         await editor.says("cancel", "1")
-        shown = editor.text("1")
+        shown_text = editor.text("1")
         await editor.waits_for_end("1")
 
-    assert editor.text("1") == shown
+    assert editor.text("1") == shown_text
     assert isinstance(editor.of("1")[-1], DoneFrame)
 
 

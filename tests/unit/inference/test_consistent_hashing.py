@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from inference.pools.pool_config import Replica
 from inference.routing.consistent_hashing import (
-    ALWAYS_ROOM,
     CAPACITY,
+    MIN_CAPACITY,
     filter_with_capacity,
     rank_by_hash,
 )
@@ -49,12 +49,13 @@ def test_some_replica_always_has_room_and_none_exceeds_its_share(loads: list[int
     mean = (sum(loads) + 1) / len(loads)
     assert chosen_replicas
     assert all(
-        load_of[replica] + 1 <= max(ALWAYS_ROOM, CAPACITY * mean + 1) for replica in chosen_replicas
+        load_of[replica] + 1 <= max(MIN_CAPACITY, CAPACITY * mean + 1)
+        for replica in chosen_replicas
     )
 
 
 def test_under_light_load_all_replicas_have_room() -> None:
-    load_of = dict(zip(REPLICAS, (ALWAYS_ROOM - 1, 0, 0, 0), strict=True))
+    load_of = dict(zip(REPLICAS, (MIN_CAPACITY - 1, 0, 0, 0), strict=True))
 
     assert filter_with_capacity(REPLICAS, load_of.__getitem__) == REPLICAS
 

@@ -84,9 +84,9 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
 
 def test_a_pools_batch_is_that_of_its_replicas(tmp_path: Path) -> None:
     tables = (f'{{ url = "http://h:{size}", max_num_seqs = {size} }}' for size in (8, 16))
-    some = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
+    pool_with_sizes = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
 
-    pools = read_catalog(_write(tmp_path, some + QUALITY))
+    pools = read_catalog(_write(tmp_path, pool_with_sizes + QUALITY))
 
     assert len(pools.find_shared(Tier.FAST).replicas) == 4
     # The two replicas without a limit count like the smallest.
@@ -136,12 +136,12 @@ def test_a_dns_name_gives_a_replica_for_each_address(tmp_path: Path) -> None:
 
 def test_the_replicas_of_a_pool_may_change(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, DISCOVER + QUALITY))
-    found = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
+    replica = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
 
-    pools.set_replicas("quick", [found])
+    pools.set_replicas("quick", [replica])
 
-    assert pools.find_shared(Tier.FAST).replicas == (found,)
-    assert found in pools.list_replicas()
+    assert pools.find_shared(Tier.FAST).replicas == (replica,)
+    assert replica in pools.list_replicas()
 
 
 def _connector(name: str) -> str:
@@ -167,7 +167,7 @@ BAD_FILES = {
     ),
     "a connector that leaks": (_connector("LMCacheConnectorV1"), "#2880"),
     "another connector that leaks": (_connector("HF3FSKVConnector"), "tenants share them"),
-    "an unknown connector": (_connector("MultiConnector"), "nobody has shown"),
+    "an unknown connector": (_connector("MultiConnector"), "it is not known"),
     "events by HTTP": (
         _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
         "kv_events and kv_replay must be tcp:// addresses",
@@ -216,7 +216,7 @@ BAD_FILES = {
     "an unknown connector of replicas found by name": (
         DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')
         + QUALITY,
-        "nobody has shown",
+        "it is not known",
     ),
     "no address": (FAST.replace("http://10", "10") + QUALITY, "quick has a replica"),
     "another scheme": (FAST.replace("http://10", "ftp://10") + QUALITY, "quick has a replica"),

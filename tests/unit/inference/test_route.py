@@ -17,7 +17,7 @@ from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
 from inference.pools.health.replica_states import EJECTION_S, HealthStatus
 from inference.pools.pool_config import Replica
 from inference.prefix_cache.kv_events import BlockStored
-from inference.routing.consistent_hashing import ALWAYS_ROOM
+from inference.routing.consistent_hashing import MIN_CAPACITY
 from inference.routing.route import LATE_TARGETS, Router, route
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGETS_MS, make_pool, make_router
@@ -149,7 +149,7 @@ def test_under_light_load_a_file_stays_at_the_replica_with_its_prefix() -> None:
     first = _route(router, path="busy.py").replica
 
     with ExitStack() as stack:
-        for _ in range(ALWAYS_ROOM - 1):
+        for _ in range(MIN_CAPACITY - 1):
             stack.enter_context(router.replicas.attempt(first))
         second = _route(router, path="busy.py").replica
 
@@ -161,7 +161,7 @@ def test_the_requests_of_a_full_replica_go_to_its_fallback() -> None:
     request = _route(router, path="busy.py")
 
     with ExitStack() as stack:
-        for _ in range(ALWAYS_ROOM):
+        for _ in range(MIN_CAPACITY):
             stack.enter_context(router.replicas.attempt(request.replica))
         spilled = [_route(router, path="busy.py").replica for _ in range(3)]
 
@@ -226,7 +226,7 @@ def test_a_full_replica_is_not_chosen_for_its_cached_tokens() -> None:
     _cache(router, before.fallback_replicas[0], num_tokens=400, salt=before.salt)
 
     with ExitStack() as stack:
-        for _ in range(ALWAYS_ROOM):
+        for _ in range(MIN_CAPACITY):
             stack.enter_context(router.replicas.attempt(before.fallback_replicas[0]))
         during = route(router, admitted, prompt)
 
