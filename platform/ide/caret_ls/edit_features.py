@@ -50,8 +50,8 @@ def add_edit_features(server: LanguageServer, get_session: Callable[[], Session]
 def _to_edit_request(params: Any) -> EditRequest:
     """Convert the parameters, which pygls has made an object of unknown attributes."""
     diagnostics = tuple(
-        EditorDiagnostic(int(each.line), str(each.severity), str(each.message))
-        for each in getattr(params, "diagnostics", ())
+        EditorDiagnostic(int(item.line), str(item.severity), str(item.message))
+        for item in getattr(params, "diagnostics", ())
     )
     return EditRequest(
         str(params.uri),

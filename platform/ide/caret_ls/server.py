@@ -304,7 +304,7 @@ def _add_files(server: CaretServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
-        changes = [to_text_change(each) for each in params.content_changes]
+        changes = [to_text_change(change) for change in params.content_changes]
         file = params.text_document
         server.session.change(file.uri, changes, version=file.version)
 

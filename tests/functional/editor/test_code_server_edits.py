@@ -28,10 +28,10 @@ _BLOCK: Final = "    if not items:\n        return 0\n    return sum(items)\n"
 
 @pytest.fixture(scope="module")
 def scripted() -> Iterator[ScriptedGateway]:
-    with scripted_gateway() as made:
-        made.fake.modes = ["inline", "edit"]
-        made.fake.suggestion = ""
-        yield made
+    with scripted_gateway() as scripted:
+        scripted.fake.modes = ["inline", "edit"]
+        scripted.fake.suggestion = ""
+        yield scripted
 
 
 @pytest.fixture(scope="module")

@@ -34,11 +34,11 @@ _REASON: Final = (
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Gateway]:
-    async with gateway() as made:
-        made.suggestion = ""
-        made.modes = ["inline", "edit"]
-        made.edit = _EDIT
-        yield made
+    async with gateway() as fake_gateway:
+        fake_gateway.suggestion = ""
+        fake_gateway.modes = ["inline", "edit"]
+        fake_gateway.edit = _EDIT
+        yield fake_gateway
 
 
 @pytest.fixture
@@ -46,12 +46,12 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim in insert mode, after a function was renamed. Its call is the next edit."""
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
-    with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as made:
-        await becomes(made, "luaeval(\"#vim.lsp.get_clients({ name = 'caret' })\")", "1")
-        await eventually(lambda: lua(made, _REASON) == "nothing_to_suggest")
-        made.press(f":{_DIAGNOSTIC}<CR>gg0f(i_of")
-        await eventually(lambda: is_shown(made))
-        yield made
+    with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as editor:
+        await becomes(editor, "luaeval(\"#vim.lsp.get_clients({ name = 'caret' })\")", "1")
+        await eventually(lambda: lua(editor, _REASON) == "nothing_to_suggest")
+        editor.press(f":{_DIAGNOSTIC}<CR>gg0f(i_of")
+        await eventually(lambda: is_shown(editor))
+        yield editor
 
 
 def is_shown(neovim: Neovim) -> bool:
@@ -67,7 +67,7 @@ def marks(neovim: Neovim) -> list[tuple[int, int, dict[str, Any]]]:
 
 def hint(neovim: Neovim) -> tuple[int, str]:
     """Return the row and the text of the hint."""
-    ((row, _, details),) = [each for each in marks(neovim) if each[2].get("virt_text_pos") == "eol"]
+    ((row, _, details),) = [mark for mark in marks(neovim) if mark[2].get("virt_text_pos") == "eol"]
     return row, details["virt_text"][0][0].strip()
 
 
@@ -76,7 +76,7 @@ def row_of(neovim: Neovim) -> str:
 
 
 async def test_the_edit_is_drawn_with_a_hint_at_the_cursor(fake: Gateway, neovim: Neovim) -> None:
-    (added,) = [each for each in marks(neovim) if each[2].get("virt_text_pos") == "inline"]
+    (added,) = [mark for mark in marks(neovim) if mark[2].get("virt_text_pos") == "inline"]
 
     assert (added[0], added[1], added[2]["virt_text"]) == (4, 11, [["_of", "CaretEditAdded"]])
     assert hint(neovim) == (0, "Tab: go to the edit in line 5 ↓")
@@ -109,7 +109,7 @@ async def test_an_accepted_edit_is_followed_by_the_next(fake: Gateway, neovim: N
     await eventually(lambda: is_shown(neovim))
 
     assert len(fake.requests("edit")[-1]["recent_edits"]) == 2
-    (block,) = [each for each in marks(neovim) if each[2].get("virt_lines")]
+    (block,) = [mark for mark in marks(neovim) if mark[2].get("virt_lines")]
     assert (block[0], block[2]["virt_lines"]) == (0, [[["    # all", "CaretEditAdded"]]])
 
 

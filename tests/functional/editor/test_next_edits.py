@@ -31,18 +31,18 @@ _PATIENCE_S: Final = 30.0
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Gateway]:
-    async with gateway() as made:
-        made.modes = ["inline", "edit"]
-        made.edit = _EDIT
-        yield made
+    async with gateway() as fake_gateway:
+        fake_gateway.modes = ["inline", "edit"]
+        fake_gateway.edit = _EDIT
+        yield fake_gateway
 
 
 @pytest.fixture
 async def server(fake: Gateway, tmp_path: Path) -> AsyncIterator[LanguageServer]:
     environment = environment_of(tmp_path, CARET_API_KEY=_KEY, CARET_GATEWAY_URL=fake.url)
-    async with language_server(environment, folder=tmp_path) as made:
-        await made.reaches("ready")
-        yield made
+    async with language_server(environment, folder=tmp_path) as started_server:
+        await started_server.reaches("ready")
+        yield started_server
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_an_accepted_edit_is_counted_and_followed_by_the_next(
     assert len(fake.requests("edit")[1]["recent_edits"]) == 2
     request_id = f"request-{first['id']}"
     for event in ("shown", "accepted"):
-        assert [each["request_id"] for each in fake.outcomes(event)] == [request_id]
+        assert [outcome["request_id"] for outcome in fake.outcomes(event)] == [request_id]
     assert fake.outcomes("rejected") == []
 
 
@@ -161,8 +161,8 @@ def site() -> Iterator[Site]:
             "def total_of(items):\n    return sum(items)\n\n\nprint(total_of([1]), 'ü')\n"
         )
         unshed = replace(home, environment={**home.environment, **UNSHED})
-        with start_site(unshed, engine.url, edit_format="zeta") as made:
-            yield made
+        with start_site(unshed, engine.url, edit_format="zeta") as running_site:
+            yield running_site
 
 
 async def test_the_models_answer_becomes_an_edit_and_its_outcome_is_recorded(
@@ -180,5 +180,5 @@ async def test_the_models_answer_becomes_an_edit_and_its_outcome_is_recorded(
     span = {"start": {"line": 4, "character": 0}, "end": {"line": 5, "character": 0}}
     assert result["edit"] == {"range": span, "newText": "print(total_of([1]), 'ü')\r\n"}
     assert (completion.mode, completion.tier) == ("edit", "quality")
-    assert [each.event for each in outcomes] == ["shown", "accepted"]
-    assert {each.request_id for each in outcomes} == {completion.request_id}
+    assert [outcome.event for outcome in outcomes] == ["shown", "accepted"]
+    assert {outcome.request_id for outcome in outcomes} == {completion.request_id}

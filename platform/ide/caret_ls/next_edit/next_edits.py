@@ -207,9 +207,9 @@ class NextEdits:
             language=self._state.client.select_language(file.language),
             mode=CompletionMode.EDIT,
         )
-        sent = find_sent_lines(file.text, request.position, context)
+        lines = find_sent_lines(file.text, request.position, context)
         frame = self._build_frame(
-            file, context, recent, sent.select_diagnostics(request.diagnostics)
+            file, context, recent, lines.select_diagnostics(request.diagnostics)
         )
         version = file.version
         try:
@@ -219,7 +219,7 @@ class NextEdits:
             return SkipReason.OVERLOADED
         except RequestEnded as error:
             return self._on_ended(file, error.code, error.retry_after_s)
-        edit = _to_file_edit(sent, done.get("edit"))
+        edit = _to_file_edit(lines, done.get("edit"))
         if edit is None:
             return self._on_ended(file, str(done.get("finish_reason")), None)
         return NextEdit(frame["id"], _request_id_of(done), file.uri, version, edit)
@@ -265,14 +265,14 @@ class NextEdits:
         return REASONS.get(code, SkipReason.REFUSED)
 
 
-def _to_file_edit(sent: SentLines, edit: object) -> LineEdit | None:
+def _to_file_edit(lines: SentLines, edit: object) -> LineEdit | None:
     """Return the edit of a `done` frame as an edit of the file; None if it has none that fits."""
     if not isinstance(edit, dict):
         return None
     start_line, end_line, text = (edit.get(name) for name in ("start_line", "end_line", "text"))
     if type(start_line) is not int or type(end_line) is not int or not isinstance(text, str):
         return None
-    return sent.to_file_edit(start_line, end_line, text)
+    return lines.to_file_edit(start_line, end_line, text)
 
 
 def _request_id_of(done: Frame) -> str:

@@ -48,12 +48,16 @@ class SentLines:
     def select_diagnostics(self, diagnostics: Iterable[EditorDiagnostic]) -> list[EditorDiagnostic]:
         """Return those of lines that were sent, numbered like them, the nearest first."""
         near = sorted(
-            (each for each in diagnostics if self._is_sendable(each)),
-            key=lambda each: abs(each.line - self.cursor),
+            (diagnostic for diagnostic in diagnostics if self._is_sendable(diagnostic)),
+            key=lambda diagnostic: abs(diagnostic.line - self.cursor),
         )
         return [
-            replace(each, line=each.line - self.first, message=each.message[:MAX_MESSAGE_CHARS])
-            for each in near[:MAX_DIAGNOSTICS]
+            replace(
+                diagnostic,
+                line=diagnostic.line - self.first,
+                message=diagnostic.message[:MAX_MESSAGE_CHARS],
+            )
+            for diagnostic in near[:MAX_DIAGNOSTICS]
         ]
 
     def to_file_edit(self, start_line: int, end_line: int, text: str) -> LineEdit | None:

@@ -322,7 +322,7 @@ async def test_outcomes_carry_the_id_that_all_gateways_know() -> None:
     desk.next_edits.on_accepted("1")
     desk.change(Position(4, 0), "#")
 
-    assert [(each.event, each.request_id) for each in desk.edit_reports] == [
+    assert [(outcome.event, outcome.request_id) for outcome in desk.edit_reports] == [
         ("shown", "r1"),
         ("accepted", "r1"),
     ]

@@ -100,51 +100,51 @@ def test_an_edit_without_a_change_or_of_other_lines_is_none(
 def test_a_short_file_is_sent_whole(text: str, line: int) -> None:
     num_lines = text.count("\n") + 1
 
-    sent = sent_lines_of(text, cursor=line)
+    lines = sent_lines_of(text, cursor=line)
 
-    assert (sent.first, sent.count) == (0, num_lines)
-    assert sent.cursor == min(line, num_lines - 1)
+    assert (lines.first, lines.count) == (0, num_lines)
+    assert lines.cursor == min(line, num_lines - 1)
 
 
 def test_the_lines_that_a_long_file_leaves_out_cannot_be_replaced() -> None:
     text = ("x" * 1_023 + "\n") * 300
 
-    sent = sent_lines_of(text, cursor=200)
+    lines = sent_lines_of(text, cursor=200)
 
-    assert (sent.first, sent.cursor, sent.count) == (72, 200, 128 + 64)
-    assert sent.to_file_edit(191, 192, "y\n") is not None
-    assert sent.to_file_edit(191, 193, "y") is None
+    assert (lines.first, lines.cursor, lines.count) == (72, 200, 128 + 64)
+    assert lines.to_file_edit(191, 192, "y\n") is not None
+    assert lines.to_file_edit(191, 193, "y") is None
 
 
 def test_diagnostics_get_the_numbers_of_the_lines_that_were_sent() -> None:
-    sent = sent_lines_of("a\nb\nc", first=1, cursor=1)
+    lines = sent_lines_of("a\nb\nc", first=1, cursor=1)
     diagnostics = [EditorDiagnostic(line, "error", "wrong") for line in (3, 2, 1, 0)]
 
-    assert sent.select_diagnostics(diagnostics) == [
+    assert lines.select_diagnostics(diagnostics) == [
         EditorDiagnostic(0, "error", "wrong"),
         EditorDiagnostic(1, "error", "wrong"),
     ]
 
 
 def test_the_nearest_diagnostics_are_selected_and_come_first() -> None:
-    sent = sent_lines_of("x\n" * 100, cursor=50)
+    lines = sent_lines_of("x\n" * 100, cursor=50)
     diagnostics = [EditorDiagnostic(line, "hint", "unused") for line in range(100)]
 
-    selected = sent.select_diagnostics(diagnostics)
+    selected = lines.select_diagnostics(diagnostics)
 
-    assert [each.line for each in selected[:3]] == [50, 49, 51]
-    assert {each.line for each in selected} == set(range(42, 42 + MAX_DIAGNOSTICS))
+    assert [diagnostic.line for diagnostic in selected[:3]] == [50, 49, 51]
+    assert {diagnostic.line for diagnostic in selected} == set(range(42, 42 + MAX_DIAGNOSTICS))
 
 
 def test_diagnostics_are_cut_and_must_have_a_message_and_a_severity_of_the_protocol() -> None:
-    sent = sent_lines_of(TEXT)
+    lines = sent_lines_of(TEXT)
     diagnostics = [
         EditorDiagnostic(0, "error", "x" * 1_000),
         EditorDiagnostic(0, "fatal", "x"),
         EditorDiagnostic(0, "error", " "),
     ]
 
-    (selected,) = sent.select_diagnostics(diagnostics)
+    (selected,) = lines.select_diagnostics(diagnostics)
 
     assert len(selected.message) == MAX_MESSAGE_CHARS
     assert set(sent_lines.SEVERITIES) == {"error", "warning", "information", "hint"}
