@@ -44,7 +44,7 @@ _TICKET_S: Final = 60
 # An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.
 _MAX_STORED_BYTES: Final = 4096
 _REPLAY_PROTECTION_S: Final = (
-    3600  # longer than a request is open, so that its response is accepted once
+    3600  # longer than a request stays valid, so that its response is accepted once
 )
 # Verification costs milliseconds of CPU, and anybody can request it.
 _VERIFYING: Final = Bulkhead(max_each=4, max_all=16)

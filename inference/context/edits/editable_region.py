@@ -36,7 +36,7 @@ class _Window:
     """Whole lines around the cursor, without their line breaks."""
 
     lines: list[str]
-    start_line: int  # of the file
+    start_line: int  # of the first line, from the first line of the prefix
     cursor_line: int  # index in `lines`
     cursor_column: int
     has_last_line: bool
@@ -96,16 +96,16 @@ def _select_lines(window: _Window, limits: RegionLimits, kind: FileType) -> _Sel
 def _to_context(
     edit_format: EditFormat, path: str, window: _Window, selection: _Selection
 ) -> EditContext:
-    region, shown = selection.region, selection.shown
+    region, visible_lines = selection.region, selection.shown
     start, end = region.start - selection.first, region.stop - selection.first
-    shown_region = shown[start:end]
+    shown_region = visible_lines[start:end]
     excerpt = EditExcerpt(
         path=path,
         is_file_start=window.start_line + selection.first == 0,
-        above="".join(f"{line}\n" for line in shown[:start]),
+        above="".join(f"{line}\n" for line in visible_lines[:start]),
         region="\n".join(shown_region),
         cursor=_find_cursor(window, region, shown_region),
-        below="\n".join(shown[end:]),
+        below="\n".join(visible_lines[end:]),
     )
     editable = EditableRegion(
         edit_format=edit_format,
@@ -118,7 +118,7 @@ def _to_context(
     return EditContext(
         region=editable,
         start_line=window.start_line + selection.first,
-        shown_lines=tuple(shown),
+        shown_lines=tuple(visible_lines),
         excerpt=excerpt,
     )
 
@@ -128,7 +128,7 @@ def _unify_line_breaks(text: str) -> str:
 
 
 def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
-    """Return whole lines with at most `max_chars` on each side; None: the cursor's is longer."""
+    """Return whole lines with at most `max_chars` on each side; None: the cursor's line is longer."""
     start, end = 0, len(suffix)
     if len(prefix) > max_chars:
         start = prefix.find("\n", len(prefix) - max_chars) + 1
@@ -183,4 +183,4 @@ def _find_cursor(window: _Window, region: range, shown_lines: Sequence[str]) -> 
     line = shown_lines[index]
     is_redacted = line != window.lines[window.cursor_line]
     column = len(line) if is_redacted else window.cursor_column
-    return sum(len(each) + 1 for each in shown_lines[:index]) + column
+    return sum(len(line) + 1 for line in shown_lines[:index]) + column

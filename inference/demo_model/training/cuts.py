@@ -65,7 +65,10 @@ class Cutter:
         self._is_break = [text.startswith("\n") for text in texts]
 
     def cut(self, file: TokenFile, kind: CutKind) -> TokenSpans:
-        """Cut the file, as lines if a few draws find no lines that allow this kind."""
+        """Cut the file with a cut of this kind.
+
+        If several random regions allow none, cut at whole lines instead.
+        """
         for _ in range(NUM_DRAWS):
             region = self._pick_region(file)
             span = self._pick_span(region, kind)

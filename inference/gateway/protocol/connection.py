@@ -163,7 +163,9 @@ class Connection:
 
     async def drain(self) -> None:
         """Wait until nothing is in flight. New requests are still served meanwhile."""
-        while tasks := [each.task for each in self._in_flight.values() if each.task]:
+        while tasks := [
+            completion.task for completion in self._in_flight.values() if completion.task
+        ]:
             await asyncio.wait(tasks)
 
     async def _dispatch_frame(self, frame: ClientFrame) -> None:
@@ -225,12 +227,18 @@ class Connection:
 
     def _find_superseded(self, key: SupersessionKey) -> list[StreamedCompletion]:
         """Return the completions that a new request for the same file supersedes."""
-        return [each for each in self._list_running() if key.is_superseding(each.supersession_key)]
+        return [
+            completion
+            for completion in self._list_running()
+            if key.is_superseding(completion.supersession_key)
+        ]
 
     def _list_running(self) -> list[StreamedCompletion]:
-        every = self._in_flight.values()
+        completions = self._in_flight.values()
         return [
-            completion for completion in every if completion.state is not CompletionState.CANCELLING
+            completion
+            for completion in completions
+            if completion.state is not CompletionState.CANCELLING
         ]
 
     def _require_room(self, *, num_leaving: int) -> None:

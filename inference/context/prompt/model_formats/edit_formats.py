@@ -65,7 +65,10 @@ def _render_zeta_edit(edit: RecentEdit) -> str:
 
 def _render_zeta_diagnostics(diagnostics: Sequence[tuple[str, Diagnostic]]) -> str:
     """List the diagnostics in words. The training data has none."""
-    reports = [f"{each.severity} at `{line}`: {each.message}" for line, each in diagnostics]
+    reports = [
+        f"{diagnostic.severity} at `{line}`: {diagnostic.message}"
+        for line, diagnostic in diagnostics
+    ]
     listing = "\n".join(" ".join(report.split()) for report in reports)
     return f"Diagnostics:\n```\n{listing}\n```\n\n"
 
@@ -116,5 +119,5 @@ def get_edit_format(name: str) -> EditFormat:
     for edit_format in EDIT_FORMATS:
         if edit_format.name == name:
             return edit_format
-    names = ", ".join(each.name for each in EDIT_FORMATS)
+    names = ", ".join(edit_format.name for edit_format in EDIT_FORMATS)
     raise BadSetting(f"Unknown edit format {name}; the formats are {names}.")
