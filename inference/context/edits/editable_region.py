@@ -128,7 +128,7 @@ def _unify_line_breaks(text: str) -> str:
 
 
 def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
-    """Return whole lines with at most `max_chars` on each side; None: the cursor's line is longer."""
+    """Return whole lines with at most `max_chars` on each side; None: the cursor's is longer."""
     start, end = 0, len(suffix)
     if len(prefix) > max_chars:
         start = prefix.find("\n", len(prefix) - max_chars) + 1
