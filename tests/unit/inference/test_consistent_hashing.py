@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from inference.pools.pool_config import Replica
 from inference.routing.consistent_hashing import (
-    MIN_CAPACITY,
     CAPACITY,
+    MIN_CAPACITY,
     filter_with_capacity,
     rank_by_hash,
 )
