@@ -114,7 +114,7 @@ _IF_MATCH: Final = {
 }
 
 
-_SAFE_TO_REPEAT_KEY: Final = "x-done-anew"
+_SAFE_TO_REPEAT_KEY: Final = "x-no-idempotency-key"
 # For `openapi_extra` of a POST that changes nothing, returns a file or waits for another system. It
 # takes no Idempotency-Key: running it twice does no harm.
 SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_KEY: True}

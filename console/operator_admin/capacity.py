@@ -133,7 +133,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "title": gettext("Capacity"),
         "fields": [_build_field(name, request, measured, errors) for name in _FIELDS],
         "pools": [(name, name == pool) for name in pools],
-        "queues": [(each.value, each.value == request.GET.get("queue")) for each in Queue],
+        "queues": [(queue.value, queue.value == request.GET.get("queue")) for queue in Queue],
         "has_measured": bool(measured),
         "message": errors.get(""),
         # By the model, the replicas cannot take the load that they do take.
@@ -151,7 +151,9 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 def _first_tokens_of(installation: InstallationStatus, pool: str) -> list[FirstToken]:
     """Return the first tokens of the pool; of the installation if the name is no pool's."""
-    pool_first_tokens = [each.first_tokens for each in installation.pools if each.name == pool]
+    pool_first_tokens = [
+        pool_status.first_tokens for pool_status in installation.pools if pool_status.name == pool
+    ]
     return (
         pool_first_tokens[0]
         if pool_first_tokens

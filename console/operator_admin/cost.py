@@ -113,7 +113,7 @@ def _period_url(num_days: int, price: float) -> str:
 
 
 def _parse_num_days(text: str) -> int:
-    return int(text) if text in {str(each) for each in PERIODS} else _DEFAULT_DAYS
+    return int(text) if text in {str(period) for period in PERIODS} else _DEFAULT_DAYS
 
 
 def _read_price(text: str) -> tuple[float, str]:

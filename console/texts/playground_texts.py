@@ -35,6 +35,10 @@ _CUTS: Final = {
     "syntax": _("The rest would have introduced syntax errors."),
     "secret": _("The completion contained text that looks like a secret."),
     "public_code": _("The completion matches public code, which your policy does not allow."),
+    "no_change": _("The model changed nothing."),
+    "unfinished": _("The model did not finish the edit."),
+    "markers": _("The edit contained markers of the model's format."),
+    "undoes_typing": _("The edit would have undone what you just typed."),
     "engine_disconnected": _(
         "The connection to the engine was lost, and no other engine could take over."
     ),
@@ -77,6 +81,7 @@ ERRORS: Final = {
     "insufficient_scope": _("The playground's key does not allow this mode."),
     "path_excluded": _("Your policy excludes files at this path."),
     "path_required": _("Your policy requires a file path with each request."),
+    "mode_unavailable": _("No model supports this mode. Ask the operator of Caret."),
     "model_not_found": _("This installation has no model with this name."),
     "no_pool": _("No pool serves this mode for your tenant. Ask the operator of Caret."),
     "model_not_allowed": _("Your policy does not allow the model for this mode."),
@@ -114,6 +119,8 @@ SEGMENTS: Final = {
     "path": _("File path"),
     "suffix": _("After the cursor"),
     "prefix": _("Before the cursor"),
+    "edits": _("Recent edits"),
+    "excerpt": _("Lines around the cursor"),
     "messages": _("Messages"),
     "raw": _("Whole prompt"),
 }

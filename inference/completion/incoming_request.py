@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from caret.foundation.ids import RequestId, new_request_id
+from inference.completion.edit import Diagnostic, RecentEdit
 from inference.completion.generation_options import (
     GREEDY,
     NO_TIME_LIMITS,
@@ -52,6 +53,8 @@ class UnvalidatedRequest:
     alternative: int = 0  # 0: the best text; others are sampled, each number another one
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
+    recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
+    diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
 
 
 @dataclass(frozen=True, slots=True)

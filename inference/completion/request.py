@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import Isolation, Mode, Tier, Trigger
 from caret.contracts.snapshot import TenantSnapshot
+from inference.completion.edit import Diagnostic, RecentEdit
 from inference.completion.generation_options import (
     GREEDY,
     NO_TIME_LIMITS,
@@ -40,6 +41,8 @@ class CompletionRequest:
     imports: tuple[str, ...] = ()  # the file's framework, if known, and the modules it imports
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
+    recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
+    diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
 
     @property
     def tier(self) -> Tier:

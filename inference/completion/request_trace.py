@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
+from inference.completion.edit import ProposedEdit
 from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.segment import Segment
@@ -70,6 +71,7 @@ class RequestTrace:
     texts: list[str] | None = None  # the sent text, if it may be stored; None: it may not
     num_sent_newlines: int = 0  # line breaks among them
     is_syntax_checked: bool = False  # the filter used a parser
+    edit: ProposedEdit | None = None  # None: another mode, or there is nothing to propose
 
     def mark_received(self, request: CompletionRequest) -> None:
         self.request = request
@@ -128,6 +130,15 @@ class RequestTrace:
         if self.texts is not None:
             self.texts.append(text)
         self.num_sent_newlines += text.count("\n")
+
+    def record_edit(self, edit: ProposedEdit) -> None:
+        """Note the edit that the end of the completion will carry. It counts as sent now."""
+        self.edit = edit
+        self.first_sent_s = self.clock.monotonic_s()
+        self.num_sent_chars = edit.num_changed_chars
+        self.num_sent_newlines = max(0, len(edit.text.splitlines()) - 1)
+        if self.texts is not None:
+            self.texts.append(edit.text)
 
     def finish(self, ending: FinishReason) -> None:
         """Note how the completion ended. Only the first call counts."""

@@ -66,6 +66,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             warm_up=self._plane.warmup_queue.on_file_opened,
             on_edited=partial(self._on_edited, key_text),
             find_principal=partial(self._find_principal, key_text),
+            find_modes=self._plane.pool_selector.find_modes,
             record_late_outcome=self._plane.late_outcomes.record,
             clock=self._plane.clock,
         )

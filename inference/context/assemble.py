@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
+from caret.contracts.policy import Mode
 from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.segment import Segment, SegmentKind
 from inference.completion.snippet import Snippet
+from inference.context.edits.edit_prompt import build_edit_prompt
 from inference.context.prompt.chat_prompt import build_chat_prompt
 from inference.context.prompt.fim_prompt import build_fim_prompt
 from inference.context.prompt.prompt import Prompt
@@ -23,9 +25,12 @@ def assemble(
     """Return the prompt of a request.
 
     The codes of BadRequest are `invalid_field` (an empty raw prompt), `prompt_too_long` (a raw
-    prompt above the budget), and those of `build_chat_prompt`. Raises BadRequest.
+    prompt above the budget), and those of `build_chat_prompt`. CompletionDropped (filtered) means
+    that the text around the cursor cannot be edited. Raises BadRequest, CompletionDropped.
     """
     request = admitted.request
+    if request.mode is Mode.EDIT:
+        return build_edit_prompt(writer, request)
     if request.messages:
         return _build_chat_prompt(writer, request)
     total = min(

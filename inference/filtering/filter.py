@@ -19,6 +19,7 @@ from inference.context.prompt.cursor_text import line_before
 from inference.context.prompt.prompt import Prompt
 from inference.context.redaction.redact import file_type
 from inference.filtering.docstring_end import end_docstring
+from inference.filtering.edits.propose_edit import propose_edit
 from inference.filtering.filter_reason import FilterReason
 from inference.filtering.line_gate import LineChecks, LineGate
 from inference.filtering.public_code_index import PublicCodeIndex, PublicCodeMatcher
@@ -78,13 +79,17 @@ def filter(
 ) -> aclosing[AsyncGenerator[str, None]]:
     """Return the texts to show, none of them empty. Leaving the context stops them.
 
-    Raw prompts and chats are not truncated; only what the policy withholds is removed.
+    Raw prompts and chats are not truncated; only what the policy withholds is removed. An edit has
+    no texts: the request trace gets it.
 
     The request trace gets the finish reason: `stop` or `length` from the engine (`length` if the
     engine was lost), `stop` if the filter truncated, and `filtered` if the engine generated text
     but nothing is useful to show, even if some was sent. It also gets the filter reason.
     """
     request = admitted.request
+    if prompt.region is not None:
+        checks = _make_line_checks(admitted, None, public_code)
+        return aclosing(propose_edit(chunks, admitted, prompt.region, checks, trace))
     if request.is_raw or request.messages:
         checks = _make_line_checks(admitted, None, public_code)
         return aclosing(_forward_verbatim(chunks, checks, request, trace))

@@ -15,4 +15,8 @@ class FilterReason(StrEnum):
     SYNTAX = "syntax"  # the following text would have made the file more invalid
     SECRET = "secret"  # noqa: S105  # a reason, not a password
     PUBLIC_CODE = "public_code"
+    NO_CHANGE = "no_change"  # an edit that changes nothing
+    UNFINISHED = "unfinished"  # an edit without its end
+    MARKERS = "markers"  # an edit with markers of the model's format in its text
+    UNDOES_TYPING = "undoes_typing"  # an edit that takes back what the user has just done
     ENGINE_DISCONNECTED = "engine_disconnected"  # broke off, and no other replica could continue

@@ -206,6 +206,29 @@ def _num_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
+def is_syntax_broken(grammar: Grammar, excerpt: Excerpt, removed: str, added: str) -> bool:
+    """Return whether the excerpt has more errors with `added` than with `removed`.
+
+    False in doubt.
+    """
+    parse_bytes = make_parser(grammar)
+    has_tag = grammar is Grammar.PHP and _PHP_TAG not in excerpt.before
+    opening = f"{_PHP_TAG}\n" if has_tag else ""
+    try:
+        before, after = (
+            parse_bytes(
+                f"{opening}{excerpt.before}{text}{excerpt.after}".encode("utf-8", "replace")
+            )
+            for text in (removed, added)
+        )
+    except ParseAbandoned:
+        return False
+    looks_everywhere = grammar is Grammar.HTML
+    return count_syntax_errors(after, looks_everywhere=looks_everywhere) > count_syntax_errors(
+        before, looks_everywhere=looks_everywhere
+    )
+
+
 def count_syntax_errors(tree: Tree, *, looks_everywhere: bool = False) -> int:
     """Count the places at which the parser skipped or added text.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from caret.contracts.content_exclusion import is_excluded
-from caret.contracts.policy import TenantPolicy, Tier
+from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.request_trace import RequestTrace
@@ -24,7 +24,15 @@ from inference.gateway.supersession.registry import SupersessionRegistry
 
 
 class SelectPool(Protocol):
-    def __call__(self, snapshot: TenantSnapshot, tier: Tier, *, language: str, model: str) -> str:
+    def __call__(
+        self,
+        snapshot: TenantSnapshot,
+        tier: Tier,
+        *,
+        language: str,
+        model: str,
+        is_edit: bool = False,
+    ) -> str:
         """Return the name of the pool. Raises CompletionError."""
 
 
@@ -50,7 +58,7 @@ async def admit(
 ) -> AsyncIterator[AdmittedRequest]:
     """Check the request, then hold its concurrency slot until the block ends.
 
-    Files that the policy excludes are removed here; no later stage sees them.
+    Files and recent edits that the policy excludes are removed here; no later stage sees them.
 
     The codes of ForbiddenRequest are `insufficient_scope`, `feature_disabled`, `path_required`,
     `path_excluded` and `region_not_allowed`. CompletionDropped means superseded, shed or over
@@ -62,7 +70,11 @@ async def admit(
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
     _check_region(admission, policy)
     pool = admission.select_pool(
-        principal.snapshot, request.tier, language=request.language, model=request.model
+        principal.snapshot,
+        request.tier,
+        language=request.language,
+        model=request.model,
+        is_edit=request.mode is Mode.EDIT,
     )
     with admission.supersession.claim(principal, allowed, trace):
         async with admission.quotas.charge(principal, allowed, trace):
@@ -98,9 +110,9 @@ def _check_region(admission: AdmissionController, policy: TenantPolicy) -> None:
 
 
 def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
-    """Return the request without the files that must not reach a prompt.
+    """Return the request without the files and recent edits that must not reach a prompt.
 
-    The policy excludes some files. If it requires paths, files without one are removed too. Raises
+    The policy excludes some paths. If it requires paths, those without one are removed too. Raises
     ForbiddenRequest.
     """
     if request.mode not in policy.features:
@@ -114,10 +126,14 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
         )
     if is_excluded(policy, repository=request.repository, path=request.path):
         raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")
-    files = tuple(
-        file
-        for file in request.files
-        if (file.path or not policy.requires_path)
-        and not is_excluded(policy, repository=request.repository, path=file.path)
-    )
-    return request if len(files) == len(request.files) else replace(request, files=files)
+
+    def is_allowed(path: str) -> bool:
+        if policy.requires_path and not path:
+            return False
+        return not is_excluded(policy, repository=request.repository, path=path)
+
+    files = tuple(file for file in request.files if is_allowed(file.path))
+    edits = tuple(edit for edit in request.recent_edits if is_allowed(edit.path))
+    if len(files) == len(request.files) and len(edits) == len(request.recent_edits):
+        return request
+    return replace(request, files=files, recent_edits=edits)

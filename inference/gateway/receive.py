@@ -5,6 +5,7 @@ from typing import Final
 from caret.contracts.language_ids import LANGUAGES, language_of_path
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.pricing import MAX_CHAT_TOKENS, MAX_GENERATED_TOKENS
+from inference.completion.edit import Diagnostic, RecentEdit
 from inference.completion.generation_options import Sampling
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import CompletionRequest
@@ -18,6 +19,11 @@ MAX_FILES: Final = 32
 MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
 MAX_NAME_CHARS: Final = 512  # paths, repository names
 MAX_IMPORTS: Final = 40  # further ones are ignored
+MAX_RECENT_EDITS: Final = 16
+MAX_RECENT_EDITS_CHARS: Final = 8 * 1024  # all together, paths included
+MAX_DIAGNOSTICS: Final = 16
+MAX_DIAGNOSTIC_CHARS: Final = 500
+MAX_LINE: Final = 2**31 - 1  # as in the Language Server Protocol
 MAX_STOPS: Final = 4  # limit of the engine
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
@@ -34,6 +40,7 @@ DEFAULT_MAX_TOKENS: Final = {
     Mode.BLOCK: 256,
     Mode.DOCSTRING: 256,
     Mode.CHAT: 512,
+    Mode.EDIT: 512,  # the answer repeats the lines that it does not change
 }
 
 
@@ -57,6 +64,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
     if (mode is Mode.CHAT) != bool(draft.messages):
         raise BadRequest("invalid_field", "The mode chat requires messages; other modes have none.")
     _check_sizes(draft)
+    _check_edit_fields(draft, mode)
     _check_sampling(draft.sampling)
     max_tokens = 1 if draft.is_warm_up else _max_tokens(draft.max_tokens, mode)
     return CompletionRequest(
@@ -77,6 +85,8 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         imports=tuple(name[:MAX_NAME_CHARS] for name in draft.imports[:MAX_IMPORTS]),
         sampling=_sampling(draft),
         time_limits=draft.time_limits,
+        recent_edits=draft.recent_edits,
+        diagnostics=draft.diagnostics,
     )
 
 
@@ -156,6 +166,49 @@ def _check_sizes(draft: UnvalidatedRequest) -> None:
             f"stop must have at most {MAX_STOPS} strings of 1 to {MAX_STOP_CHARS} characters.",
             param="stop",
         )
+
+
+def _check_edit_fields(draft: UnvalidatedRequest, mode: Mode) -> None:
+    """Check the fields that only the mode edit has."""
+    fields = {"recent_edits": draft.recent_edits, "diagnostics": draft.diagnostics}
+    for name, entries in fields.items():
+        if entries and mode is not Mode.EDIT:
+            raise _bad_value(name, "is only allowed in the mode edit")
+    _check_recent_edits(draft.recent_edits)
+    _check_diagnostics(draft.diagnostics)
+
+
+def _check_recent_edits(edits: tuple[RecentEdit, ...]) -> None:
+    if len(edits) > MAX_RECENT_EDITS:
+        raise _too_large(f"recent_edits must have at most {MAX_RECENT_EDITS} entries.")
+    if sum(len(edit.path) + len(edit.removed) + len(edit.added) for edit in edits) > (
+        MAX_RECENT_EDITS_CHARS
+    ):
+        raise _too_large(
+            f"recent_edits must have at most {MAX_RECENT_EDITS_CHARS} characters together."
+        )
+    for index, edit in enumerate(edits):
+        if len(edit.path) > MAX_NAME_CHARS:
+            raise _too_large(
+                f"recent_edits[{index}].path must have at most {MAX_NAME_CHARS} characters."
+            )
+        _check_line(f"recent_edits[{index}].start_line", edit.start_line)
+
+
+def _check_diagnostics(diagnostics: tuple[Diagnostic, ...]) -> None:
+    if len(diagnostics) > MAX_DIAGNOSTICS:
+        raise _too_large(f"diagnostics must have at most {MAX_DIAGNOSTICS} entries.")
+    for index, diagnostic in enumerate(diagnostics):
+        if len(diagnostic.message) > MAX_DIAGNOSTIC_CHARS:
+            raise _too_large(
+                f"diagnostics[{index}].message must have at most {MAX_DIAGNOSTIC_CHARS} characters."
+            )
+        _check_line(f"diagnostics[{index}].line", diagnostic.line)
+
+
+def _check_line(name: str, line: int) -> None:
+    if not 0 <= line <= MAX_LINE:
+        raise _bad_value(name, f"must be from 0 to {MAX_LINE}")
 
 
 def _too_large(message: str) -> BadRequest:

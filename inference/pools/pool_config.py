@@ -10,6 +10,8 @@
     # order of the prompt: see inference/context/prompt/model_formats/layout.py; default: stable
     layout = "stable"
     family = "mellum"              # model family; default: detected by the tokenizer's markers
+    edit_format = "zeta"           # prompt format of the mode edit (edit_formats.py); default: the
+                                   # family's, and for most families none
     heals_words = false            # the model can continue a partial word; default: true
                                    # (model_families.py)
 
@@ -74,6 +76,8 @@ from caret.contracts.pricing import MAX_GENERATED_TOKENS
 from caret.foundation.egress.host_patterns import require_pattern
 from caret.foundation.environment import BadSetting
 from caret.foundation.toml_file import read_toml
+from inference.context.prompt.model_formats.edit_formats import get_edit_format
+from inference.context.prompt.model_formats.model_families import get_family
 from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
 from inference.context.prompt.token_budget import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
@@ -110,6 +114,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block_size: int | None = None
     layout: str | None = None
     family: str | None = None
+    edit_format: str | None = None
     heals_words: bool = True
     prompt_tokens: int | None = None
     tenants: tuple[str, ...] = ()
@@ -162,13 +167,18 @@ class Pool:
     allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
 
     @property
+    def edit_format(self) -> str | None:
+        """The prompt format of edits; None: the model proposes none."""
+        return self.prompt_options.edit_format
+
+    @property
     def max_num_seqs(self) -> int | None:
         """The requests that its replicas run at once; None: unknown.
 
         A replica without a known limit counts like the smallest of the others.
         """
         known_limits = [
-            each.max_num_seqs for each in self.replicas if each.max_num_seqs is not None
+            replica.max_num_seqs for replica in self.replicas if replica.max_num_seqs is not None
         ]
         if not known_limits:
             return None
@@ -283,7 +293,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
         model=entry.model,
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
-        replicas=tuple(replica_of(each, pool=entry.name) for each in entry.replicas),
+        replicas=tuple(replica_of(replica, pool=entry.name) for replica in entry.replicas),
         discover=None if entry.discover is None else replica_of(entry.discover, pool=entry.name),
         source=entry.source,
         block_tokens=entry.block_size,
@@ -292,6 +302,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
             family=entry.family,
             has_token_healing=entry.heals_words,
             budget_tokens=entry.prompt_tokens,
+            edit_format=_find_edit_format(entry, path),
         ),
         tenants=frozenset(entry.tenants),
         allowed_replica_hosts=entry.additions_from,
@@ -308,6 +319,16 @@ def _check_prompt_tokens(entry: PoolEntry, path: Path) -> None:
             f"{entry.prompt_tokens}; write {MIN_BUDGET_TOKENS} to {highest} (a prompt and a "
             f"completion of {MAX_GENERATED_TOKENS} tokens must fit in max_context_tokens)."
         )
+
+
+def _find_edit_format(entry: PoolEntry, path: Path) -> str | None:
+    """Return the name of the pool's format of edits, or that of its model family."""
+    try:
+        if entry.edit_format is not None:
+            return get_edit_format(entry.edit_format).name
+        return None if entry.family is None else get_family(entry.family).edit_format
+    except BadSetting as error:
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: the pool {entry.name}: {error}") from error
 
 
 def _check_patterns(entry: PoolEntry, path: Path) -> None:

@@ -23,6 +23,7 @@ from typing import Final
 
 import structlog
 
+from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId, new_request_id
@@ -100,7 +101,8 @@ class WarmupQueue:
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
         """Queue a warm-up after the first completion of its namespace and repository."""
         repository = admitted.request.repository
-        if not repository or admitted.request.is_raw:
+        # Prompts of edits have no other files.
+        if not repository or admitted.request.is_raw or admitted.request.mode is Mode.EDIT:
             return
         if self._is_new((admitted.principal.namespace, repository)):
             draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)

@@ -8,18 +8,21 @@ look-ups. Rules:
    model, and with a name that means the default, the name has no effect.
 2. Otherwise the policy's default model for the language is used, then the pool that operators have
    assigned, then the first model of the catalogue that the policy allows.
-3. A pool that is dedicated to another tenant is never used, whatever else says so, and nothing
+3. Edits use the first of these pools whose model has a prompt format for edits.
+4. A pool that is dedicated to another tenant is never used, whatever else says so, and nothing
    shows that it exists.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Final, TypeVar
 
 from caret.contracts.api_key import parse_key
-from caret.contracts.policy import ANY_LANGUAGE, Tier
+from caret.contracts.policy import ANY_LANGUAGE, Mode, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.ids import TenantId
+from inference.completion.request import Principal, tier_of
 from inference.completion.request_trace import DEFAULT_MODEL_NAME
 from inference.errors import CompletionError, EngineError, ForbiddenRequest, UnknownModel
 from inference.pools.pool_config import Pool, PoolConfig
@@ -38,18 +41,66 @@ class PoolSelector:
         self._pools = pools
         self._may_use_pool = may_use_pool
 
-    def select(self, snapshot: TenantSnapshot, tier: Tier, *, language: str, model: str) -> str:
+    def select(
+        self,
+        snapshot: TenantSnapshot,
+        tier: Tier,
+        *,
+        language: str,
+        model: str,
+        is_edit: bool = False,
+    ) -> str:
         """Return the name of the pool.
 
-        The codes are `model_not_found`, `model_not_allowed` (ForbiddenRequest) and `no_pool`
-        (EngineError). Raises UnknownModel, ForbiddenRequest, EngineError.
+        The codes are `model_not_found`, `model_not_allowed` and `mode_unavailable`
+        (ForbiddenRequest) and `no_pool` (EngineError). Raises UnknownModel, ForbiddenRequest,
+        EngineError.
         """
         if model not in DEFAULT_MODEL_NAMES and tier in snapshot.models:
-            return self._select_named(snapshot, tier, language, model)
+            pool = self._select_named(snapshot, tier, language, model)
+            if is_edit and pool.edit_format is None:
+                raise _mode_unavailable_error()
+            return pool.name
+        if is_edit:
+            return self._select_for_edit(snapshot, tier, language)
         for pool in self._find_candidates(snapshot, tier, language):
             if _is_allowed(snapshot, pool.model):
                 return pool.name
         raise self._no_pool_error(snapshot, tier)
+
+    def find_modes(self, principal: Principal) -> frozenset[Mode]:
+        """Return the modes that the principal can request.
+
+        Key and policy must allow them, and edits also need a model that can propose them.
+        """
+        snapshot, tier = principal.snapshot, tier_of(Mode.EDIT)
+        pools = chain(
+            self._find_edit_pools(snapshot, tier, ANY_LANGUAGE),
+            self._list_assigned(snapshot, tier),
+        )
+        if any(pool.edit_format and _is_allowed(snapshot, pool.model) for pool in pools):
+            return principal.modes
+        return principal.modes - {Mode.EDIT}
+
+    def _select_for_edit(self, snapshot: TenantSnapshot, tier: Tier, language: str) -> str:
+        for pool in self._find_edit_pools(snapshot, tier, language):
+            if pool.edit_format and _is_allowed(snapshot, pool.model):
+                return pool.name
+        raise _mode_unavailable_error()
+
+    def _find_edit_pools(
+        self, snapshot: TenantSnapshot, tier: Tier, language: str
+    ) -> Iterator[Pool]:
+        """Return the pools for an edit that names no model, best first.
+
+        Without a published model, all usable pools of the tier are among them: the first shared one
+        serves blocks and chats, and another may be there for edits.
+        """
+        yield from self._find_candidates(snapshot, tier, language)
+        if tier not in snapshot.models:
+            for name in self._pools.by_name:
+                if (pool := self._find_usable(snapshot, tier, name)) is not None:
+                    yield pool
 
     def find_default_model(self, snapshot: TenantSnapshot, tier: Tier) -> str | None:
         """Return the model of requests that name none; None: the policy allows none."""
@@ -62,7 +113,9 @@ class PoolSelector:
         models += [pool.model for pool in self._list_assigned(snapshot, tier)]
         return [name for name in dict.fromkeys(models) if _is_allowed(snapshot, name)]
 
-    def _select_named(self, snapshot: TenantSnapshot, tier: Tier, language: str, model: str) -> str:
+    def _select_named(
+        self, snapshot: TenantSnapshot, tier: Tier, language: str, model: str
+    ) -> Pool:
         pool = self._find_pool_of_model(snapshot, tier, language, model)
         if pool is None:
             raise self._unknown_model_error(snapshot, tier, model)
@@ -72,15 +125,15 @@ class PoolSelector:
                 f"The policy does not allow the model{_show_name(model)}.",
                 param="model",
             )
-        return pool.name
+        return pool
 
     def _find_candidates(
         self, snapshot: TenantSnapshot, tier: Tier, language: str
     ) -> Iterator[Pool]:
         """Return the pools for a request that names no model, best first."""
-        chosen = _find_for_language(snapshot.policy.default_models.get(tier), language)
-        if chosen is not None:
-            pool = self._find_pool_of_model(snapshot, tier, language, chosen)
+        default_model = _find_for_language(snapshot.policy.default_models.get(tier), language)
+        if default_model is not None:
+            pool = self._find_pool_of_model(snapshot, tier, language, default_model)
             if pool is not None:
                 yield pool
         if (assigned := self._find_assigned(snapshot, tier, language)) is not None:
@@ -141,8 +194,8 @@ class PoolSelector:
         self, snapshot: TenantSnapshot, tier: Tier, model: str
     ) -> CompletionError:
         named = f"The model{_show_name(model)}"
-        others = (other for other in Tier if other is not tier)
-        if any(model in self.list_models(snapshot, other) for other in others):
+        other_tiers = (other for other in Tier if other is not tier)
+        if any(model in self.list_models(snapshot, other) for other in other_tiers):
             return ForbiddenRequest(
                 "model_not_allowed",
                 f"{named} does not serve requests of the tier {tier}.",
@@ -161,6 +214,10 @@ class PoolSelector:
         return EngineError(
             "no_pool", f"No model serves the tier {tier} for this tenant.", http_status=503
         )
+
+
+def _mode_unavailable_error() -> ForbiddenRequest:
+    return ForbiddenRequest("mode_unavailable", "No model of this tenant can propose edits.")
 
 
 def _is_allowed(snapshot: TenantSnapshot, model: str) -> bool:

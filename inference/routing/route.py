@@ -28,6 +28,7 @@ _PRIORITIES: Final = {
     Mode.BLOCK: 2,
     Mode.DOCSTRING: 2,
     Mode.CHAT: 3,
+    Mode.EDIT: 3,  # nobody asked for it
 }
 _LAST: Final = 4  # for warm-ups
 # Two of the largest default block sizes of engines; a few lines of code.

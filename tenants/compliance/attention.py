@@ -52,7 +52,7 @@ def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
     """Return the alerts that the actor may see, most urgent first. One query."""
     with tenant_scope(actor.tenant_id):
         facts = _read_facts(actor, now)
-    return [each for each in _to_alerts(facts, now) if actor.has_permission(_NEEDS[each.kind])]
+    return [alert for alert in _to_alerts(facts, now) if actor.has_permission(_NEEDS[alert.kind])]
 
 
 def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def list_source_folders() -> list[str]:
     folder = repositories_folder(settings.PUBLIC_CODE_FOLDER)
     if not folder.is_dir():
         return []
-    return sorted(each.name for each in folder.iterdir() if each.is_dir())
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
 
 
 def read_public_code_state(connection: redis.Redis) -> PublicCodeState:
@@ -148,7 +148,7 @@ def set_running(
     current = state.records[name].index
     if current.is_running is is_running or current.status is not IndexStatus.READY:
         raise Conflict("The index is not in the expected state. Reload the page.")
-    running = [each.index.name for each in state.records.values() if each.index.is_running]
+    running = [record.index.name for record in state.records.values() if record.index.is_running]
     if is_running and running:
         raise Conflict("Stop {name} first. One index is in use at a time.", name=running[0])
     change = msgspec.structs.replace(
@@ -167,9 +167,9 @@ def build_requested_index(connection: redis.Redis) -> None:
     Raises Conflict, RedisUnavailable.
     """
     requested = [
-        each.index
-        for each in read_public_code_state(connection).records.values()
-        if each.index.status is IndexStatus.BUILDING
+        record.index
+        for record in read_public_code_state(connection).records.values()
+        if record.index.status is IndexStatus.BUILDING
     ]
     if not requested:
         return

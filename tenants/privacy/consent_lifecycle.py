@@ -123,15 +123,15 @@ def record_consent_by_policy(change: PolicyChange) -> None:
 def _erase_content_of_ended_consents(
     actor: Actor, drafts: list[ReceiptDraft], now: datetime
 ) -> None:
-    ended_consents = [each for each in drafts if each.user_id is not None and not each.is_given]
+    ended_consents = [draft for draft in drafts if draft.user_id is not None and not draft.is_given]
     exclude_from_training(
         tenant_id=actor.tenant_id,
-        user_ids=[each.user_id for each in ended_consents if each.user_id],
+        user_ids=[draft.user_id for draft in ended_consents if draft.user_id],
     )
-    for each in ended_consents:
-        if each.kind is ConsentKind.CONTENT_CAPTURE and each.user_id is not None:
+    for draft in ended_consents:
+        if draft.kind is ConsentKind.CONTENT_CAPTURE and draft.user_id is not None:
             request_content_erasure(
-                actor=actor, user_id=each.user_id, reason=ContentErasureReason.WITHDRAWN, now=now
+                actor=actor, user_id=draft.user_id, reason=ContentErasureReason.WITHDRAWN, now=now
             )
 
 

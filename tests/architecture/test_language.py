@@ -43,6 +43,19 @@ def test_no_class_has_a_vague_name() -> None:
     assert vague_names == []
 
 
+def test_no_variable_has_a_vague_name() -> None:
+    names = _read_list("variable_names")
+    unfinished = set(names["unfinished"])
+    vague_names: defaultdict[str, set[str]] = defaultdict(set)
+    for path, tree in (*_parse_modules(), *_parse_tests()):
+        for name in _bound_names(tree):
+            if name.lstrip("_") in names["banned"]:
+                vague_names[path].add(name)
+
+    assert {path: words for path, words in vague_names.items() if path not in unfinished} == {}
+    assert unfinished <= vague_names.keys(), "remove finished files from the list"
+
+
 def test_no_replaced_term_is_used() -> None:
     terms = _read_list("replaced_terms")
     words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
@@ -125,6 +138,34 @@ def _parse_modules() -> tuple[tuple[str, ast.Module], ...]:
         for path in sorted((REPOSITORY / root).rglob("*.py"))
         if "migrations" not in path.parts and "vendor" not in path.parts
     )
+
+
+@cache
+def _parse_tests() -> tuple[tuple[str, ast.Module], ...]:
+    return tuple(
+        (str(path.relative_to(REPOSITORY)), ast.parse(path.read_text()))
+        for path in sorted((REPOSITORY / "tests").rglob("*.py"))
+    )
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of variables, parameters and functions, without fields of classes."""
+    fields = {
+        id(target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        for target in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store) and id(node) not in fields:
+                yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ExceptHandler)):
+            yield node.name or ""
 
 
 @cache

@@ -97,12 +97,12 @@ def typed(before: str, after: str, rng: random.Random) -> Iterator[Change]:
 
 
 def _from_commit(commit: str, path: str, rng: random.Random) -> Session:
-    before, after = (_git("show", f"{each}:{path}") for each in (f"{commit}^", commit))
+    before, after = (_git("show", f"{revision}:{path}") for revision in (f"{commit}^", commit))
     folder = path.rpartition("/")[0]
     names = _git("ls-tree", "--name-only", commit, f"{folder}/" if folder else ".").splitlines()
-    others = [name for name in names if name.endswith(".py") and name != path]
-    chosen = rng.sample(others, min(_NUM_FILES, len(others)))
-    files = tuple(ContextFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen)
+    other_names = [name for name in names if name.endswith(".py") and name != path]
+    chosen_names = rng.sample(other_names, min(_NUM_FILES, len(other_names)))
+    files = tuple(ContextFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen_names)
     return Session(path, before, files, "caret/caret", tuple(typed(before, after, rng)))
 
 
@@ -111,12 +111,14 @@ def _from_library(rng: random.Random) -> Session:
     folder = Path(sysconfig.get_path("stdlib"))
     paths = sorted(folder.glob("*.py"))
     paths = [path for path in paths if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
-    path, *others = rng.sample(paths, _NUM_FILES + 1)
+    path, *other_paths = rng.sample(paths, _NUM_FILES + 1)
     after = path.read_text(errors="replace")
     lines = after.splitlines(keepends=True)
     for start in sorted(rng.sample(range(5, len(lines) - 12), 4), reverse=True):
         del lines[start : start + rng.randint(2, 10)]
-    files = tuple(ContextFile(each.name, each.read_text(errors="replace"), 0.0) for each in others)
+    files = tuple(
+        ContextFile(path.name, path.read_text(errors="replace"), 0.0) for path in other_paths
+    )
     before = "".join(lines)
     changes = tuple(typed(before, after, rng))
     return Session(path.name, before, files, "python/cpython", changes)

@@ -33,7 +33,7 @@ class Stalls(msgspec.Struct):
 class ProbedApplication:
     def __init__(self) -> None:
         self._application = gateway_application()
-        self._seen = Stalls()
+        self._stalls = Stalls()
         self._due_s = self._busy_s = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
@@ -51,14 +51,14 @@ class ProbedApplication:
     def _look(self) -> None:
         late_ms = (time.monotonic() - self._due_s) * 1000
         busy_ms = (time.thread_time() - self._busy_s) * 1000
-        statistics = self._seen
-        statistics.max_ms = max(statistics.max_ms, late_ms)
-        statistics.max_busy_ms = max(statistics.max_busy_ms, busy_ms)
-        statistics.num_over_20_ms += late_ms > 20
+        stalls = self._stalls
+        stalls.max_ms = max(stalls.max_ms, late_ms)
+        stalls.max_busy_ms = max(stalls.max_busy_ms, busy_ms)
+        stalls.num_over_20_ms += late_ms > 20
         self._expect()
 
     async def _tell(self, send: SendMessage) -> None:
-        body, self._seen = msgspec.json.encode(self._seen), Stalls()
+        body, self._stalls = msgspec.json.encode(self._stalls), Stalls()
         headers = [(b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})

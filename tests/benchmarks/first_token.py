@@ -121,9 +121,9 @@ def _tell(report: Report, size: int, names: Sequence[str], samples: Samples) -> 
         _tell_ratio(report, f"{name}.warm_to_cold.{size}", size, (samples, name))
 
 
-def _tell_added(report: Report, figure: str, what: str, of: tuple[Samples, str]) -> None:
+def _tell_added(report: Report, figure: str, quantity: str, of: tuple[Samples, str]) -> None:
     samples, name = of
-    state = what.partition(".")[0]
+    state = quantity.partition(".")[0]
     through = samples.times[name, state]
     for straight, kind in (("direct", ""), ("direct_text", "_to_text")):
         pairs = list(zip(through, samples.times[straight, state], strict=True))
@@ -131,11 +131,11 @@ def _tell_added(report: Report, figure: str, what: str, of: tuple[Samples, str])
         ratio = round(median([own / direct for own, direct in pairs]), 3)
         more = spread(added) | {"interval95": interval(added), "ratio": ratio}
         if state == "warm" and straight == "direct":
-            report.target(f"{figure}.{what}", median(added), "ms", at_most=MAX_ADDED_MS, **more)
+            report.target(f"{figure}.{quantity}", median(added), "ms", at_most=MAX_ADDED_MS, **more)
         else:
             # Cold: two prefills differ by more than the difference that is measured; the interval
             # shows it.
-            report.figure(f"{figure}{kind}.{what}", median(added), "ms", **more)
+            report.figure(f"{figure}{kind}.{quantity}", median(added), "ms", **more)
 
 
 def _tell_ratio(report: Report, figure: str, size: int, of: tuple[Samples, str]) -> None:

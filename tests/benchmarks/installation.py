@@ -152,23 +152,25 @@ def gateway_part(
     replicas: Sequence[ReplicaEntry],
     metrics_port: int = 0,
     additions_from: Sequence[str] = (),
+    edit_format: str = "",
 ) -> CommandService:
     """Write the catalogue of pools and return the gateway's service, not yet launched.
 
-    With metrics port 0 it serves no metrics.
+    With metrics port 0 it serves no metrics. `edit_format` is that of the quality pool's model, the
+    last one; "": it has none.
     """
     model = engine_from_environment(0).model
-    write_pools(
-        home.paths.pools,
-        render_pools(
-            model=model.served_name,
-            tokenizer=model.path,
-            max_context_tokens=MAX_CONTEXT_TOKENS,
-            replicas=replicas,
-            heals_words=model.has_token_healing,
-            additions_from=additions_from,
-        ),
+    pools = render_pools(
+        model=model.served_name,
+        tokenizer=model.path,
+        max_context_tokens=MAX_CONTEXT_TOKENS,
+        replicas=replicas,
+        heals_words=model.has_token_healing,
+        additions_from=additions_from,
     )
+    if edit_format:
+        pools += f'edit_format = "{edit_format}"\n'
+    write_pools(home.paths.pools, pools)
     environment = (
         UNSHED
         | _PATIENT

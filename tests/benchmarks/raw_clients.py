@@ -108,26 +108,26 @@ class HttpLine(Line):
 
     def _begin(self, target_and_headers: str) -> None:
         self._head = f"POST {target_and_headers}content-type: application/json\r\n".encode()
-        self._said = bytearray()
+        self._received = bytearray()
         self._opened.set_result(None)
 
     def _write(self, payload: bytes) -> None:
-        self._said.clear()
+        self._received.clear()
         length = b"content-length: %d\r\n\r\n" % len(payload)
         self._transport.write(self._head + length + payload)
 
     def data_received(self, data: bytes) -> None:
-        self._said += data
-        if self._first_ms is None and _FIRST_TEXT in self._said:
+        self._received += data
+        if self._first_ms is None and _FIRST_TEXT in self._received:
             self._note_text()
-        if self._said.endswith(b"\r\n0\r\n\r\n"):
-            is_whole = self._said.startswith(b"HTTP/1.1 200") and b"[DONE]" in self._said
+        if self._received.endswith(b"\r\n0\r\n\r\n"):
+            is_whole = self._received.startswith(b"HTTP/1.1 200") and b"[DONE]" in self._received
             self._end("stop" if is_whole else self._status())
-        elif b"content-length:" in self._said[:1024].lower():  # an error response, in one piece
+        elif b"content-length:" in self._received[:1024].lower():  # an error response, in one piece
             self._end(self._status())
 
     def _status(self) -> str:
-        return self._said[9:12].decode("latin-1")
+        return self._received[9:12].decode("latin-1")
 
 
 class WebSocketLine(Line):
@@ -139,7 +139,7 @@ class WebSocketLine(Line):
             "upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
             f"sec-websocket-key: {key}\r\nsec-websocket-protocol: caret.v1\r\n\r\n"
         )
-        self._held = b""
+        self._buffer = b""
         self._transport.write(f"GET {target_and_headers}{upgrade}".encode())
 
     def _write(self, payload: bytes) -> None:
@@ -153,7 +153,7 @@ class WebSocketLine(Line):
         self._transport.write(head + _NO_MASK + payload)
 
     def data_received(self, data: bytes) -> None:
-        self._held += data
+        self._buffer += data
         if not self._opened.done():
             self._await_upgrade()
             return
@@ -161,9 +161,9 @@ class WebSocketLine(Line):
             self._on_frame(*frame)
 
     def _await_upgrade(self) -> None:
-        head, end, self._held = self._held.partition(b"\r\n\r\n")
+        head, end, self._buffer = self._buffer.partition(b"\r\n\r\n")
         if not end:
-            self._held = head
+            self._buffer = head
         elif b" 101 " in head[:16]:
             self._opened.set_result(None)
         else:
@@ -172,15 +172,15 @@ class WebSocketLine(Line):
     def _take_frame(self) -> tuple[int, bytes] | None:
         """Return the opcode and the payload; a gateway's frames are whole, unmasked and below 64
         KB."""
-        if len(self._held) < 4:
+        if len(self._buffer) < 4:
             return None
-        length, start = self._held[1], 2
+        length, start = self._buffer[1], 2
         if length == 126:
-            length, start = int.from_bytes(self._held[2:4], "big"), 4
-        if len(self._held) < start + length:
+            length, start = int.from_bytes(self._buffer[2:4], "big"), 4
+        if len(self._buffer) < start + length:
             return None
-        kind, payload = self._held[0] & 0xF, self._held[start : start + length]
-        self._held = self._held[start + length :]
+        kind, payload = self._buffer[0] & 0xF, self._buffer[start : start + length]
+        self._buffer = self._buffer[start + length :]
         return kind, payload
 
     def _on_frame(self, kind: int, payload: bytes) -> None:

@@ -65,8 +65,8 @@ def windows(values: Sequence[float]) -> list[float]:
 def interval(samples: Sequence[float]) -> list[float]:
     """Return the 95% confidence interval of the median, by the bootstrap (Efron 1979)."""
     values = np.asarray(samples)
-    drawn = np.random.default_rng(0).choice(values, size=(_NUM_RESAMPLES, len(values)))
-    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    resamples = np.random.default_rng(0).choice(values, size=(_NUM_RESAMPLES, len(values)))
+    low, high = np.percentile(np.median(resamples, axis=1), [2.5, 97.5])
     return [rounded(low), rounded(high)]
 
 

@@ -141,10 +141,10 @@ def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> N
 
     answer = client.get(page.path_in(scene))
 
-    texts = _Texts()
-    texts.feed(answer.content.decode())
+    parser = _Texts()
+    parser.feed(answer.content.decode())
     assert answer.headers["Content-Language"] == "de"
-    assert texts.found & _english() <= _AS_IT_IS
+    assert parser.texts & _english() <= _AS_IT_IS
 
 
 class _Texts(HTMLParser):
@@ -152,7 +152,7 @@ class _Texts(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: set[str] = set()
+        self.texts: set[str] = set()
         self._english: list[str] = []  # the tag of the outermost, once for each nested one
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -165,7 +165,7 @@ class _Texts(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self._english:
-            self.found.add(data.strip())
+            self.texts.add(data.strip())
 
 
 @cache

@@ -40,7 +40,7 @@ class KubernetesServer:
     bookmarks_every_s: float | None = None
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
     events: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # version, event
-    asked: list[str] = field(default_factory=list)  # "list" and "watch VERSION", in order
+    requests: list[str] = field(default_factory=list)  # "list" and "watch VERSION", in order
     watches: set[web.StreamResponse] = field(default_factory=set)
 
     def set_slice(
@@ -91,7 +91,7 @@ class KubernetesServer:
         namespace = request.match_info["namespace"]
         if "watch" in request.query:
             return await self._watch(request, namespace, service)
-        self.asked.append("list")
+        self.requests.append("list")
         items = [slice_ for slice_ in self.objects.values() if _is_of(slice_, namespace, service)]
         metadata = {"resourceVersion": str(self.version)}
         listing = {"kind": "EndpointSliceList", "metadata": metadata, "items": items}
@@ -103,7 +103,7 @@ class KubernetesServer:
         self, request: web.Request, namespace: str, service: str
     ) -> web.StreamResponse:
         since = int(request.query["resourceVersion"])
-        self.asked.append(f"watch {since}")
+        self.requests.append(f"watch {since}")
         assert request.query["allowWatchBookmarks"] == "true"
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)

@@ -34,25 +34,25 @@ def identity(
 class FakeNetwork:
     """Both ports: the addresses of names, and the identity of replicas."""
 
-    said: dict[str, ReplicaIdentity] = field(default_factory=dict)  # by the replica's name
+    identities: dict[str, ReplicaIdentity] = field(default_factory=dict)  # by the replica's name
     failing: dict[str, Exception] = field(default_factory=dict)
     names: dict[str, frozenset[str]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-    held: dict[str, asyncio.Event] = field(default_factory=dict)
+    requested_names: list[str] = field(default_factory=list)
+    release_events: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
-        self.asked.append(replica.name)
-        if replica.name in self.held:
-            await self.held[replica.name].wait()
+        self.requested_names.append(replica.name)
+        if replica.name in self.release_events:
+            await self.release_events[replica.name].wait()
         if replica.name in self.failing:
             raise self.failing[replica.name]
-        if replica.name not in self.said:
+        if replica.name not in self.identities:
             raise Unreachable
-        return self.said[replica.name]
+        return self.identities[replica.name]
 
     def holds(self, name: str) -> asyncio.Event:
         """Make the replica's response wait for the returned event."""
-        return self.held.setdefault(name, asyncio.Event())
+        return self.release_events.setdefault(name, asyncio.Event())
 
     async def resolve(self, name: str) -> frozenset[str]:
         if not self.names.get(name):

@@ -1,7 +1,4 @@
-"""An engine that answers each completion at once and reports the metrics that a test sets.
-
-Tests of the operators' pages use it.
-"""
+"""An engine that answers each completion with one text and reports the metrics that a test sets."""
 
 import asyncio
 import json
@@ -26,15 +23,21 @@ class ScriptedEngine:
     port: int = 0  # 0: any
     block_size: int | None = None  # None: it does not report one
     root: str = ""  # of the model that it serves; "": it does not support that request
-    num_completions: int = 0
+    text: str = "x"  # of each completion
+    finish_reason: str = "length"
+    requests: list[dict[str, Any]] = field(default_factory=list)  # bodies of completions
+
+    @property
+    def num_completions(self) -> int:
+        return len(self.requests)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.num_completions += 1
+        self.requests.append(body)
         await asyncio.sleep(self.wait_s)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        choice = {"index": 0, "text": "x", "finish_reason": "length"}
+        choice = {"index": 0, "text": self.text, "finish_reason": self.finish_reason}
         details = {"cached_tokens": min(self.cached_tokens, len(body["prompt"]))}
         usage = {"completion_tokens": 1, "prompt_tokens_details": details}
         for event in ({"choices": [choice], "usage": usage}, {"choices": [], "usage": usage}):

@@ -52,6 +52,7 @@ class Editor:
             warm_up=lambda _tenant_id, arrival: self.opened.append(arrival),
             on_edited=self.edits.append,
             find_principal=lambda: self.present(),
+            find_modes=lambda principal: principal.modes,
             record_late_outcome=LateOutcomeRecorder(
                 clock=self.clock, append_record=self.journal.append
             ).record,

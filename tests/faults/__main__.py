@@ -182,8 +182,8 @@ def _print_report(faults: Sequence[Fault], results: Results, suite: str) -> None
     date = datetime.datetime.now(datetime.UTC).date()
     times = [result.seconds for fault in faults if (result := results.find(FAULT, fault.id))]
     print("# Results of the planted faults\n")
-    print("A planted fault is a small change that breaks the code on purpose, one at a time. It is")
-    print("caught if a test fails.\n")
+    print("A planted fault is a small change that breaks the code on purpose. Faults are planted")
+    print("one at a time, and a fault is caught if a test fails.\n")
     print(f"{date}, commit {commit}, suite `{suite}`: {sum(times) / 60:.0f} minutes on one core.\n")
     print(summary(faults, results))
 

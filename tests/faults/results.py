@@ -28,7 +28,7 @@ class Results:
 
     def __init__(self, path: Path | None, *, resume: bool) -> None:
         self._path = path
-        self._found: dict[tuple[str, str], Result] = {}
+        self._results: dict[tuple[str, str], Result] = {}
         self._lock = Lock()
         if path is not None and resume and path.exists():
             for line in path.read_text().splitlines():
@@ -37,7 +37,7 @@ class Results:
             path.write_text("")
 
     def find(self, kind: str, name: str) -> Result | None:
-        return self._found.get((kind, name))
+        return self._results.get((kind, name))
 
     def add_fault(self, fault: Fault, verdict: Verdict) -> Result:
         return self._add(Result(FAULT, fault.id, verdict.caught_by, round(verdict.seconds, 1)))
@@ -78,7 +78,7 @@ class Results:
         return result
 
     def _keep(self, result: Result) -> None:
-        self._found[result.kind, result.name] = result
+        self._results[result.kind, result.name] = result
 
 
 def summary(faults: Sequence[Fault], results: Results) -> str:

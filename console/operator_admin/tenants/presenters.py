@@ -25,9 +25,9 @@ class PoolChoice:
     pools: list[tuple[str, bool]]  # name, and whether it is chosen
 
 
-def pool_choices(chosen: Iterable[str]) -> list[PoolChoice]:
+def pool_choices(names_in_use: Iterable[str]) -> list[PoolChoice]:
     """Return the pools of each tier that can be assigned; empty if no gateway responds."""
-    names = frozenset(chosen)
+    names = frozenset(names_in_use)
     assignable_pools = [
         pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED
     ]
@@ -152,7 +152,8 @@ def build_versions_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Version"), gettext("Active since (UTC)")],
         "rows": [
-            [each.version, _format_moment(each.created_at)] for each in details.policy_versions
+            [version.version, _format_moment(version.created_at)]
+            for version in details.policy_versions
         ],
     }
 

@@ -271,7 +271,7 @@ def name_target(entry: AuditEntryView, names: Mapping[str, str]) -> str:
     if kind == "user":
         return names.get(entry.target) or gettext("Erased user")
     if kind == "retention":
-        titles = {each.value: terms.title for each, terms in DATA_CLASSES.items()}
+        titles = {data_class.value: terms.title for data_class, terms in DATA_CLASSES.items()}
         return gettext(titles[key]) if key in titles else key
     if kind == "export":
         return _name_export(names.get(entry.target, key))

@@ -60,7 +60,7 @@ _INVOICES: Final = ListPage(
         actor=list_query.actor, limit=list_query.limit, cursor=list_query.cursor
     ),
     page_rows=50,
-    context=lambda _asked, _page: {"tabs": tabs("billing-invoices")},
+    context=lambda _request, _page: {"tabs": tabs("billing-invoices")},
 )
 
 
@@ -161,7 +161,7 @@ def present_document(invoice: InvoiceView) -> InvoicePage:
         due_on=date.fromisoformat(head.due_on),
         first=date.fromisoformat(document.period_from),
         last=date.fromisoformat(document.period_until) - ONE_DAY,
-        lines=tuple(_line(each) for each in document.lines),
+        lines=tuple(_line(line) for line in document.lines),
         subtotal_micros=document.subtotal_cents * MICROS_PER_CENT,
         credit_micros=document.credit_cents * MICROS_PER_CENT,
         tax_micros=document.tax_cents * MICROS_PER_CENT,

@@ -83,24 +83,24 @@ class DenialPage(Page[DenialRow]):
 
 
 def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialRow]:
-    user_ids = {each.user_id for each in reports if each.user_id is not None}
+    user_ids = {report.user_id for report in reports if report.user_id is not None}
     emails = {}
     if member.actor.has_permission(Permission.READ_MEMBERS):
         emails = find_emails(actor=member.actor, user_ids=user_ids)
     own = member.actor.user_id
     return [
         DenialRow(
-            reason=str(REASONS[each.reason]),
-            mode=str(MODES.get(each.mode, each.mode)),
+            reason=str(REASONS[report.reason]),
+            mode=str(MODES.get(report.mode, report.mode)),
             who=gettext("Service keys")
-            if each.user_id is None
+            if report.user_id is None
             else gettext("You")
-            if each.user_id == own
-            else emails.get(each.user_id, each.user_id),
-            num=each.num,
-            last_at=each.last_at,
+            if report.user_id == own
+            else emails.get(report.user_id, report.user_id),
+            num=report.num,
+            last_at=report.last_at,
         )
-        for each in reports
+        for report in reports
     ]
 
 
@@ -120,7 +120,7 @@ def _find_denials(query: ListQuery) -> Page[DenialRow]:
     reports = count_denials(actor=query.actor, num_days=days, now=query.now)
     rows = _sort_rows(_to_rows(query.member, reports), query.sorting)
     page = slice_page(rows, limit=query.limit, cursor=query.cursor)
-    return DenialPage(page.rows, page.next_cursor, num_requests=sum(each.num for each in rows))
+    return DenialPage(page.rows, page.next_cursor, num_requests=sum(row.num for row in rows))
 
 
 def _context(query: ListQuery, page: DenialPage) -> dict[str, Any]:

@@ -31,6 +31,7 @@ MODE_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.BLOCK: _("Blocks"),
     KeyScope.DOCSTRING: _("Docstrings"),
     KeyScope.CHAT: _("Chat"),
+    KeyScope.EDIT: _("Next edits"),
 }
 
 
@@ -52,7 +53,7 @@ PRESET_NAMES: Final[dict[KeyPreset, Promise]] = {
     KeyPreset.ADVANCED: _("Advanced"),
 }
 PRESET_SCOPES: Final = {
-    KeyPreset.CODE: frozenset({KeyScope.INLINE, KeyScope.FIM}),
+    KeyPreset.CODE: frozenset({KeyScope.INLINE, KeyScope.FIM, KeyScope.EDIT}),
     KeyPreset.CHAT: frozenset({KeyScope.CHAT}),
     KeyPreset.ALL: frozenset({KeyScope.INFERENCE}),
     KeyPreset.NOTHING: frozenset[KeyScope](),

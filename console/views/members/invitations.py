@@ -223,7 +223,7 @@ def _show_results(
 ) -> HttpResponse:
     """Show the result for each address, and keep those in the form that were not invited."""
     failed = [result for result in results if result.error is not None]
-    limits = [each.error for each in failed if isinstance(each.error, LimitReached)]
+    limits = [result.error for result in failed if isinstance(result.error, LimitReached)]
     form_data = {name: form.data.get(name, "") for name in form.fields}
     form_data["emails"] = "\n".join(result.email for result in failed)
     new_form = InviteForm(form_data, actor=member.actor)
@@ -240,7 +240,9 @@ def _show_results(
 
 
 def _report_invitations(request: HttpRequest, results: list[InvitationResult]) -> None:
-    unsent = [each.email for each in results if each.invited and each.invited.mailed_at is None]
+    unsent = [
+        result.email for result in results if result.invited and result.invited.mailed_at is None
+    ]
     if unsent:
         text = gettext(
             "Invitations created, but we could not send the e-mail to %(emails)s. Resend it later."

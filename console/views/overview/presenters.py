@@ -44,6 +44,7 @@ MODES: Final[dict[Mode, str | Promise]] = {
     Mode.BLOCK: _("Block"),
     Mode.DOCSTRING: _("Docstring"),
     Mode.CHAT: _("Chat"),
+    Mode.EDIT: _("Next edit"),
 }
 SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
     CounterOrigin.SERVER: _("Measured by the server"),
@@ -254,8 +255,8 @@ def _compare(
     better: str,
 ) -> _ComparedShare:
     """Compare a share with its value before. `num` returns the number of its observations."""
-    now, before = (None if each is None else metric(each) for each in counts)
-    noise = share_noise(now, before, [0 if each is None else num(each) for each in counts])
+    now, before = (None if figures is None else metric(figures) for figures in counts)
+    noise = share_noise(now, before, [0 if figures is None else num(figures) for figures in counts])
     changed = describe_change(now, before, is_share=True, better=better, noise=noise)
     return _ComparedShare(now, changed)
 

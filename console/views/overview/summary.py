@@ -74,7 +74,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "tabs": overview_tabs(request, actor),
         "figures": _list_figures(actor, usage_filters, summary, cost),
-        "alerts": [_to_alert_line(each, now) for each in list_alerts(actor=actor, now=now)],
+        "alerts": [_to_alert_line(alert, now) for alert in list_alerts(actor=actor, now=now)],
         "gateway_url": settings.GATEWAY_URL,
         **_build_charts(usage_filters, summary),
         **_setup_context(request, actor),

@@ -71,16 +71,20 @@ def model_choices(
         (name, f"{titles[name]} ({name})" if tier else _label(titles[name], name, tiers[name]))
         for name in tiers
     ]
-    gone = gettext("%(name)s (no longer offered)")
-    return listed + [(name, gone % {"name": name}) for name in sorted(set(current) - set(tiers))]
+    gone_label = gettext("%(name)s (no longer offered)")
+    return listed + [
+        (name, gone_label % {"name": name}) for name in sorted(set(current) - set(tiers))
+    ]
 
 
 def region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
     """Return the regions that have a gateway, then other `current` regions."""
     regions = choices.capabilities.regions
-    gone = gettext("%(name)s (no gateway)") if regions else "%(name)s"
-    others = sorted(set(current) - set(regions))
-    return [(name, name) for name in regions] + [(name, gone % {"name": name}) for name in others]
+    gone_label = gettext("%(name)s (no gateway)") if regions else "%(name)s"
+    other_names = sorted(set(current) - set(regions))
+    return [(name, name) for name in regions] + [
+        (name, gone_label % {"name": name}) for name in other_names
+    ]
 
 
 def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
@@ -92,9 +96,9 @@ def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str
     offered_names = {offer.name for offer in choices.offers}
     defaults = {name for of_tier in policy.default_models.values() for name in of_tier.values()}
     for field, names in (("models", policy.models or ()), ("default_models", defaults)):
-        if choices.offers and (gone := sorted(set(names) - offered_names)):
+        if choices.offers and (removed_names := sorted(set(names) - offered_names)):
             note = gettext("No longer offered: %(names)s")
-            notes[field] = [note % {"names": ", ".join(gone)}]
+            notes[field] = [note % {"names": ", ".join(removed_names)}]
     return notes
 
 

@@ -123,8 +123,10 @@ def _read_row(field: str, language: str, model: str) -> dict[str, str]:
 
 def _num_rows(form: forms.Form, tier: Tier, current: Mapping[str, str]) -> int:
     if form.is_bound:
-        sent = (number for number in range(_MAX_ROWS) if _row_names(tier, number)[0] in form.data)
-        return max(sent, default=-1) + 1
+        row_numbers = (
+            number for number in range(_MAX_ROWS) if _row_names(tier, number)[0] in form.data
+        )
+        return max(row_numbers, default=-1) + 1
     return min(len(_list_languages(current)) + _EMPTY_ROWS, _MAX_ROWS)
 
 

@@ -31,6 +31,7 @@ MODES: Final[dict[str, Promise]] = {
     "block": _("Blocks"),
     "docstring": _("Docstrings"),
     "chat": _("Chat"),
+    "edit": _("Next edits"),
 }
 FEATURES: Final[dict[str, Promise]] = MODES | {
     "retrieval": _("Retrieval"),

@@ -141,7 +141,7 @@ def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
 @permission_required(Permission.WRITE_TEAMS)
 def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
     """Rename the team back. `from` is its current name, `to` the name before."""
-    names = {each: request.GET.get(each, "") for each in ("from", "to")}
+    names = {name: request.GET.get(name, "") for name in ("from", "to")}
     try:
         rename_team(
             actor=member.actor,
@@ -218,8 +218,10 @@ def _render_page(
     if reads_members:
         context |= _list_members(team.id).page_context(request, member)
     if reads_members and can_change:
-        others = MemberFilter(not_in_team_id=team.id)
-        page = search_members(actor=actor, member_filter=others, limit=MAX_PAGE, cursor=None)
+        candidate_filter = MemberFilter(not_in_team_id=team.id)
+        page = search_members(
+            actor=actor, member_filter=candidate_filter, limit=MAX_PAGE, cursor=None
+        )
         context["others"] = [row.email for row in page.rows]
     return render_page(request, member, _PAGE, context, status=status)
 

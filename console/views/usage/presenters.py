@@ -110,6 +110,6 @@ def cells(row: ReportRow, columns: Sequence[ReportColumn]) -> list[tuple[str | P
         return []
     columns_and_values = ((column, column.compute(row.counts)) for column in columns)
     return [
-        (each.title, "–" if value is None else each.write(value))
-        for each, value in columns_and_values
+        (column.title, "–" if value is None else column.write(value))
+        for column, value in columns_and_values
     ]

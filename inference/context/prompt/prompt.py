@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from inference.completion.segment import Segment
+from inference.context.edits.editable_region import EditableRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,4 +19,5 @@ class Prompt:
     # (see inference.filtering.filter).
     healed_prefix: str = ""
     segments: tuple[Segment, ...] = ()  # in order, of all tokens
-    max_tokens: int | None = None  # room in the model's context for the completion; None: enough
+    max_tokens: int | None = None  # limit of the completion, unless less is requested; None: none
+    region: EditableRegion | None = None  # the completion rewrites it; None: it is not an edit

@@ -14,6 +14,7 @@ class PromptOptions:
     # continue a partial word, whatever its tokens are.
     has_token_healing: bool = True
     budget_tokens: int | None = None  # of a prompt; None: the tier's default
+    edit_format: str | None = None  # None: the model proposes no edits
 
 
 DEFAULT_PROMPT_OPTIONS: Final = PromptOptions()

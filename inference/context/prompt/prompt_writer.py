@@ -8,6 +8,7 @@ from caret.contracts.policy import Tier
 from caret.foundation.clock import Clock
 from inference.completion.variant import Variant
 from inference.context.prompt.model_formats.chat_template import ChatTemplate
+from inference.context.prompt.model_formats.edit_formats import get_edit_format
 from inference.context.prompt.model_formats.layout import (
     DEFAULT_LAYOUT,
     PromptLayout,
@@ -106,6 +107,7 @@ class PromptWriter:
         self.headers = FileHeaders(self.family, tokenizer)
         self.stop_token_ids = stop_token_ids(self.family, tokenizer)
         self.chat_template = chat_template
+        self.edit_format = None if style.edit_format is None else get_edit_format(style.edit_format)
         self.max_context_tokens = max_context_tokens
         self.chars_per_token = len(_SAMPLE) / len(tokenizer.encode(_SAMPLE))
         self._budget_tokens = style.budget_tokens

@@ -36,7 +36,8 @@ CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
     CutKind.BLOCK: 10,
     CutKind.DOCSTRING: 5,
 }
-# Weights in the loss; tokens of prompts have 1 (0 in echoes). An answer is a middle and its end token.
+# Weights in the loss, against 1 for tokens of prompts (0 in echoes). An answer is a middle and its
+# end token.
 ANSWER_WEIGHT = 4.0
 FIRST_WEIGHT = 10.0  # of an answer's first token: in PSM it is the hardest to find
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from caret.contracts.policy import Mode, Trigger
+from caret.contracts.policy import Trigger
 from caret.contracts.usage import (
     FinishReason,
     OutcomeEvent,
@@ -17,11 +17,12 @@ from caret.contracts.usage import (
     TypingRecord,
 )
 from caret.foundation.ids import new_request_id
-from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.errors import CompletionError, TooManyRequests
 from inference.gateway.protocol.connection_backend import ConnectionBackend, StreamCaller
+from inference.gateway.protocol.drafts import to_draft, to_warmup_draft
 from inference.gateway.protocol.frames import (
     NAMELESS,
     CancelFrame,
@@ -30,16 +31,17 @@ from inference.gateway.protocol.frames import (
     DeltaFrame,
     DoneFrame,
     ErrorFrame,
-    FileFrame,
     FileOpenedFrame,
     InvalidFrame,
     OutcomeFrame,
+    PolicyFrame,
     PolicyQueryFrame,
     ServerFrame,
     TypingFrame,
     build_meta,
     build_policy_frame,
     decode_frame,
+    to_edit_frame,
 )
 from inference.gateway.protocol.outcome_reports import (
     OutcomeReport,
@@ -48,8 +50,8 @@ from inference.gateway.protocol.outcome_reports import (
 )
 from inference.gateway.protocol.state_machine import CompletionEvent, CompletionState, advance
 from inference.gateway.protocol.typing_reports import TypingReportLimiter
-from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
-from inference.gateway.supersession.registry import can_supersede
+from inference.gateway.receive import MAX_NAME_CHARS
+from inference.gateway.supersession.registry import can_supersede, supersession_group
 
 MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
 MAX_UNFINISHED: Final = 64  # including cancelled ones that have not ended yet
@@ -65,18 +67,18 @@ class SupersessionKey:
     """The properties that decide which completion supersedes another (see `supersession`)."""
 
     path: str
-    is_chat: bool
+    group: str  # of the mode (see `supersession_group`)
     is_prefetch: bool
 
     def is_superseding(self, older: "SupersessionKey") -> bool:
-        is_same = self.path != "" and self.path == older.path and self.is_chat == older.is_chat
+        is_same = self.path != "" and self.path == older.path and self.group == older.group
         return is_same and can_supersede(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
         )
 
 
 _ACCEPTED: Final = (OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED)
-_NO_SUPERSESSION_KEY: Final = SupersessionKey(path="", is_chat=False, is_prefetch=False)
+_NO_SUPERSESSION_KEY: Final = SupersessionKey(path="", group="", is_prefetch=False)
 
 
 @dataclass(slots=True)
@@ -114,7 +116,11 @@ class StreamedCompletion:
         trace.cancelled_s = self.cancelled_s
         finish_reason = trace.finish_reason or FinishReason.STOP
         meta = build_meta(trace, include_prompt_segments=self.include_prompt_segments)
-        await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta))
+        if trace.edit is not None:
+            self.suggestion.num_chars = trace.num_sent_chars
+            self.suggestion.num_lines = trace.num_sent_lines
+        edit = to_edit_frame(trace.edit)
+        await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta, edit=edit))
 
     async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
@@ -174,9 +180,12 @@ class Connection:
             case TypingFrame():
                 self._on_typing(frame)
             case PolicyQueryFrame():
-                await self._send(
-                    build_policy_frame(self._backend.find_principal(), frame.repository)
-                )
+                await self._send(self._build_policy_frame(frame.repository))
+
+    def _build_policy_frame(self, repository: str) -> PolicyFrame:
+        """Raises CompletionError."""
+        principal = self._backend.find_principal()
+        return build_policy_frame(principal, self._backend.find_modes(principal), repository)
 
     async def _send_error(self, identifier: str, error: CompletionError) -> None:
         await self._send(_error_frame(identifier, error))
@@ -192,7 +201,7 @@ class Connection:
         self._require_room(num_leaving=len(superseded))
         for completion in superseded:
             completion.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
-        arrival = self._make_incoming_request(_to_draft(frame), trace_parent=frame.traceparent)
+        arrival = self._make_incoming_request(to_draft(frame), trace_parent=frame.traceparent)
         suggestion = SuggestionRecord(arrival.request_id)
         completion = StreamedCompletion(
             frame.id,
@@ -266,7 +275,7 @@ class Connection:
     def _on_file_opened(self, frame: FileOpenedFrame) -> None:
         """Warm up the file if there is room. The client is not told about success or errors."""
         tenant_id = self._caller.principal.snapshot.tenant_id
-        self._backend.warm_up(tenant_id, self._make_incoming_request(_to_warmup_draft(frame)))
+        self._backend.warm_up(tenant_id, self._make_incoming_request(to_warmup_draft(frame)))
 
     def _on_cancel(self, frame: CancelFrame) -> None:
         completion = self._in_flight.get(frame.id)
@@ -343,7 +352,7 @@ def _supersession_key(frame: CompleteFrame) -> SupersessionKey:
     return SupersessionKey(
         # `receive` rejects a longer path, so it is not worth keeping until then.
         path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
-        is_chat=frame.mode == Mode.CHAT,
+        group=supersession_group(frame.mode),
         is_prefetch=frame.trigger == Trigger.PREFETCH,
     )
 
@@ -354,46 +363,4 @@ def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
         code=error.code,
         message=error.message,
         retry_after_s=error.retry_after_s,
-    )
-
-
-def _to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
-    return UnvalidatedRequest(
-        mode=frame.mode,
-        prefix=frame.prefix,
-        suffix=frame.suffix,
-        path=frame.path,
-        language=frame.language,
-        files=_to_files(frame.files),
-        repository=frame.repository.name,
-        imports=tuple(filter(None, (frame.repository.framework, *frame.repository.imports))),
-        max_tokens=frame.max_tokens,
-        trigger=frame.trigger,
-        alternative=frame.alternative,
-        model=frame.model,
-    )
-
-
-def _to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
-    """Put the cursor in the middle: the prompt's beginning hardly depends on its position."""
-    middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
-    return UnvalidatedRequest(
-        mode="inline",
-        prefix=frame.text[:middle],
-        suffix=frame.text[middle:],
-        path=frame.path,
-        language=frame.language,
-        files=_to_files(frame.files),
-        repository=frame.repository.name,
-        trigger="prefetch",
-        is_warm_up=True,
-    )
-
-
-def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
-    """Convert one file more than the limit allows, so that `receive` rejects too many files."""
-    converted = frames[: MAX_FILES + 1]
-    return tuple(
-        ContextFile(file.path, file.text, file.edited_at, is_pinned=file.pinned)
-        for file in converted
     )

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from caret.contracts.policy import Mode
 from caret.contracts.usage import (
     UsageRecord,
 )
@@ -27,6 +28,7 @@ class ConnectionBackend:
     warm_up: Callable[[TenantId, IncomingRequest], None]
     on_edited: Callable[[SuggestionEdit], None]  # stored only with consent, which is checked there
     find_principal: Callable[[], Principal]  # the current principal; raises UnauthenticatedRequest
+    find_modes: Callable[[Principal], frozenset[Mode]]  # modes that it can request
     # Record the outcome of a request that this connection does not know:
     record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
     clock: Clock

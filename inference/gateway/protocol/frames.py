@@ -10,6 +10,7 @@ import msgspec
 from caret.contracts.content_exclusion import exclusion_names
 from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason, OutcomeEvent
+from inference.completion.edit import DiagnosticSeverity, ProposedEdit
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.segment import Segment, SegmentKind
@@ -36,6 +37,19 @@ class RepositoryFrame(msgspec.Struct, frozen=True):
     imports: list[str] = []
 
 
+class RecentEditFrame(msgspec.Struct, frozen=True):
+    path: str
+    start_line: int
+    removed: str
+    added: str
+
+
+class DiagnosticFrame(msgspec.Struct, frozen=True):
+    line: int
+    severity: DiagnosticSeverity
+    message: str
+
+
 class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     id: str
     prefix: str
@@ -52,6 +66,8 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     include_prompt_segments: bool = False  # whether `meta` includes the composition of the prompt
     model: str = ""  # "": the default
     alternative: int = 0  # 0: the best text; others are sampled, each number another one
+    recent_edits: list[RecentEditFrame] = []  # only in the mode edit, oldest first
+    diagnostics: list[DiagnosticFrame] = []  # only in the mode edit
 
 
 class FileOpenedFrame(msgspec.Struct, frozen=True, tag="file_opened"):
@@ -144,10 +160,19 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     )  # left out: the client did not request it
 
 
+class EditFrame(msgspec.Struct, frozen=True):
+    """Replaces the lines [start_line, end_line), counted from the first line of the prefix."""
+
+    start_line: int
+    end_line: int
+    text: str
+
+
 class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
     id: str
     finish_reason: FinishReason
     meta: CompletionMeta
+    edit: EditFrame | msgspec.UnsetType = msgspec.UNSET  # left out: there is nothing to propose
 
 
 class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
@@ -251,6 +276,10 @@ def build_meta(trace: RequestTrace, *, include_prompt_segments: bool) -> Complet
     )
 
 
+def to_edit_frame(edit: ProposedEdit | None) -> EditFrame | msgspec.UnsetType:
+    return msgspec.UNSET if edit is None else EditFrame(edit.start_line, edit.end_line, edit.text)
+
+
 def _build_prompt_segments(trace: RequestTrace) -> PromptSegments:
     num_sent = 0 if trace.request is None else len(trace.request.files)
     num_allowed = num_sent if trace.admitted is None else len(trace.admitted.request.files)
@@ -276,8 +305,12 @@ def _to_segment_frames(
     return frames
 
 
-def build_policy_frame(principal: Principal, repository: str) -> PolicyFrame:
+def build_policy_frame(
+    principal: Principal, modes: frozenset[Mode], repository: str
+) -> PolicyFrame:
     """Return the user's policy for one repository. Globs of other repositories are left out.
+
+    `modes` are those that the user can request.
 
     The code of InvalidFrame is `too_large`. Raises InvalidFrame.
     """
@@ -292,5 +325,5 @@ def build_policy_frame(principal: Principal, repository: str) -> PolicyFrame:
     return PolicyFrame(
         repository=repository,
         excluded=list(dict.fromkeys(globs)),
-        modes=[mode for mode in Mode if mode in principal.modes],
+        modes=[mode for mode in Mode if mode in modes],
     )

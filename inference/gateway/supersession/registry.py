@@ -6,7 +6,8 @@ user's connections, protocols and gateways. Rules:
 1. The later request wins. On one gateway the monotonic clock decides, between gateways the wall
    clock. At equal times the larger request ID wins.
 2. A prefetch supersedes only prefetches, since users wait for all other requests. Chats supersede
-   only chats, and nothing else supersedes them. Warm-ups neither supersede nor are superseded.
+   only chats, edits only edits, and nothing else supersedes them. Warm-ups neither supersede nor
+   are superseded.
 3. Without a path, or with a service key (many people may share it), nothing is superseded.
 4. Gateways exchange a keyed digest, never a path. It is published in the background: no request
    waits for it.
@@ -30,12 +31,13 @@ from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionDropped
 
 _DIGEST_BYTES: Final = 16
+_SEPARATE_MODES: Final = frozenset({Mode.CHAT, Mode.EDIT})
 
 
 class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
     """A message to the other gateways: a request has started, and supersedes older ones."""
 
-    subject: bytes  # digest of tenant, user, repository, path and whether it is a chat
+    subject: bytes  # digest of tenant, user, repository, path and the group of the mode
     occurred_at_ms: int
     request_id: str
     is_prefetch: bool
@@ -71,6 +73,11 @@ class _RunningRequest:
     @property
     def _order(self) -> tuple[float, str]:
         return self.received_s, self.claim.request_id
+
+
+def supersession_group(mode: str) -> str:
+    """Return the group of a mode. A request supersedes only requests of its group."""
+    return mode if mode in _SEPARATE_MODES else ""
 
 
 def can_supersede(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
@@ -140,9 +147,8 @@ class SupersessionRegistry:
         user_id = principal.credential.user_id
         if user_id is None or not request.path or request.is_warm_up:
             return None
-        is_chat = request.mode is Mode.CHAT
         names = (principal.snapshot.tenant_id, user_id, request.repository, request.path)
-        subject = "\0".join((*names, "chat" if is_chat else ""))
+        subject = "\0".join((*names, supersession_group(request.mode)))
         digest = hashlib.blake2b(
             subject.encode("utf-8", "replace"), key=self._key, digest_size=_DIGEST_BYTES
         )

@@ -92,6 +92,8 @@ def _first_token_targets_ms() -> dict[Mode, float]:
         Mode.BLOCK: block,
         Mode.DOCSTRING: block,
         Mode.CHAT: chat,
+        # The first token of the engine. Users see nothing before the last one.
+        Mode.EDIT: block,
     }
 
 

@@ -16,6 +16,7 @@ class Mode(StrEnum):
     BLOCK = "block"  # a whole block or function body
     DOCSTRING = "docstring"
     CHAT = "chat"
+    EDIT = "edit"  # a replacement of lines near the cursor, after recent edits
 
 
 class Trigger(StrEnum):
@@ -34,6 +35,7 @@ class Feature(StrEnum):
     BLOCK = "block"
     DOCSTRING = "docstring"
     CHAT = "chat"
+    EDIT = "edit"
     RETRIEVAL = "retrieval"
     EXPERIMENTS = "experiments"
 

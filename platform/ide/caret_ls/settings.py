@@ -59,13 +59,13 @@ def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Se
     from_file, problems = _from_file(file)
     values: dict[str, Any] = {}
     for source in (_from_installation(), from_file, _from_environment(environment), from_editor):
-        for each in fields(Settings):
-            if source.get(each.name) is None:
+        for field in fields(Settings):
+            if source.get(field.name) is None:
                 continue
             try:
-                values[each.name] = _READERS[each.name](source[each.name])
+                values[field.name] = _READERS[field.name](source[field.name])
             except (ValueError, TypeError):
-                problems.append(each.name)
+                problems.append(field.name)
     return Settings(**values), problems
 
 
@@ -87,7 +87,7 @@ def _from_file(file: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    names = {each.name: _PREFIX + each.name.upper() for each in fields(Settings)} | _ADDRESSES
+    names = {field.name: _PREFIX + field.name.upper() for field in fields(Settings)} | _ADDRESSES
     return {name: environment[text] for name, text in names.items() if text in environment}
 
 
@@ -111,7 +111,7 @@ def _read_texts(value: object) -> tuple[str, ...]:
     """Return a list of strings, which are separated by commas in the environment."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
-    if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, Sequence) or not all(isinstance(item, str) for item in value):
         raise ValueError
     return tuple(value)
 

@@ -53,11 +53,11 @@ class TextDocument:
         head = self._lines[line][:column] if line < len(self._lines) else ""
         parts = [head[-max_chars:]]
         room = max_chars - len(head)
-        for each in reversed(self._lines[:line]):
-            room -= len(each)
+        for line_text in reversed(self._lines[:line]):
+            room -= len(line_text)
             if room < 0:
                 break
-            parts.append(each)
+            parts.append(line_text)
         return "".join(reversed(parts))
 
     def text_after(self, position: Position, *, max_chars: int) -> str:
@@ -66,11 +66,11 @@ class TextDocument:
         tail = self._lines[line][column:] if line < len(self._lines) else ""
         parts = [tail[:max_chars]]
         room = max_chars - len(tail)
-        for each in self._lines[line + 1 :]:
-            room -= len(each)
+        for line_text in self._lines[line + 1 :]:
+            room -= len(line_text)
             if room < 0:
                 break
-            parts.append(each)
+            parts.append(line_text)
         return "".join(parts)
 
     def replace(self, start: Position, end: Position, text: str) -> TextEdit:

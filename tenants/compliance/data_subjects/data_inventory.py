@@ -62,7 +62,7 @@ class InventoryEntry:
 
     name: str
     model: type[Model]
-    whose: Callable[[DataSubject], Q]
+    make_filter: Callable[[DataSubject], Q]
     hidden_columns: frozenset[str] = frozenset()
     # False: a table of the installation, without a tenant.
     is_tenants: bool = True
@@ -77,7 +77,7 @@ class InventoryEntry:
 
     def select_rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
         """Return the user's rows, inside the tenant's scope."""
-        rows = self.model._default_manager.filter(self.whose(subject))
+        rows = self.model._default_manager.filter(self.make_filter(subject))
         rows_in_scope = rows.filter(tenant_id=subject.tenant_id) if self.is_tenants else rows
         return rows_in_scope.order_by("pk").values(*self.columns)
 

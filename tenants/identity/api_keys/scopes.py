@@ -21,6 +21,7 @@ class KeyScope(StrEnum):
     BLOCK = "inference:block"
     DOCSTRING = "inference:docstring"
     CHAT = "inference:chat"
+    EDIT = "inference:edit"
     USAGE_READ = "usage:read"
     KEYS_READ = "keys:read"
     KEYS_WRITE = "keys:write"
@@ -51,6 +52,7 @@ MODES: Final = MappingProxyType(
         KeyScope.BLOCK: frozenset({Mode.BLOCK}),
         KeyScope.DOCSTRING: frozenset({Mode.DOCSTRING}),
         KeyScope.CHAT: frozenset({Mode.CHAT}),
+        KeyScope.EDIT: frozenset({Mode.EDIT}),
     }
 )
 PERMISSIONS_OF: Final = MappingProxyType(

@@ -36,6 +36,7 @@ _SCOPES: Final = MappingProxyType(
         Mode.BLOCK: KeyScope.BLOCK,
         Mode.DOCSTRING: KeyScope.DOCSTRING,
         Mode.CHAT: KeyScope.CHAT,
+        Mode.EDIT: KeyScope.EDIT,
     }
 )
 

@@ -45,7 +45,7 @@ from tenants.models import ScimGroup, ScimGroupMember, ScimUser, Team
 from tenants.security.authorization.actor import Actor
 
 _MEMBERS: Final = "members"
-_Found = TypeVar("_Found", bound=Resource[Any])
+_Resource = TypeVar("_Resource", bound=Resource[Any])
 
 
 def list_users(
@@ -55,7 +55,7 @@ def list_users(
     builders = ResourceBuilders(
         row_id=lambda row: row.id,
         outline=build_user_resources if _needs_version(search) else _build_users_without_version,
-        whole=build_user_resources,
+        complete=build_user_resources,
     )
     with tenant_scope(actor.tenant_id):
         rows = ScimUser.objects.filter(tenant_id=actor.tenant_id).order_by("created_at", "id")
@@ -70,7 +70,7 @@ def list_groups(
     builders = ResourceBuilders(
         row_id=lambda row: row.team_id,
         outline=partial(build_group_resources, with_members=_MEMBERS in searched_text),
-        whole=partial(build_group_resources, with_members=_includes_members(search)),
+        complete=partial(build_group_resources, with_members=_includes_members(search)),
     )
     with tenant_scope(actor.tenant_id):
         rows = ScimGroup.objects.filter(tenant_id=actor.tenant_id)
@@ -262,7 +262,9 @@ def _to_group_resource(row: ScimGroup, name: str) -> ScimGroupResource:
     return _add_meta(group, "Group", _build_location("Groups", row.team_id), row)
 
 
-def _add_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimGroup) -> _Found:
+def _add_meta(
+    resource: _Resource, kind: str, location: str, row: ScimUser | ScimGroup
+) -> _Resource:
     resource.meta = Meta(
         resource_type=kind,
         created=row.created_at,
@@ -272,7 +274,7 @@ def _add_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimGr
     return resource
 
 
-def _add_version(resource: _Found, document: object) -> _Found:
+def _add_version(resource: _Resource, document: object) -> _Resource:
     assert resource.meta is not None, "each resource is built with its meta"
     resource.meta.version = compute_etag(json.dumps(document, sort_keys=True))
     return resource

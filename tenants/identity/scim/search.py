@@ -28,7 +28,7 @@ MAX_RESULTS: Final = 200
 MAX_SEARCHED: Final = 5_000
 _BATCH: Final = 500  # rows in memory at once
 _MAX_START: Final = 10**9  # Postgres accepts offsets of up to 64 bits
-_Found = TypeVar("_Found", bound=Resource[Any])
+_Resource = TypeVar("_Resource", bound=Resource[Any])
 _Row = TypeVar("_Row", bound=Model)
 # Maps an attribute in lower case to a query that keeps all rows with a value. The query is None if
 # the attribute cannot be narrowed for that value.
@@ -36,35 +36,35 @@ FilterColumns = Mapping[str, Callable[[str], Q | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult(Generic[_Found]):
-    resources: list[_Found]
+class SearchResult(Generic[_Resource]):
+    resources: list[_Resource]
     total: int
     start: int  # from 1
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceBuilders(Generic[_Row, _Found]):
+class ResourceBuilders(Generic[_Row, _Resource]):
     row_id: Callable[[_Row], uuid.UUID]
     # With all attributes that filters and sorting need.
-    outline: Callable[[Sequence[_Row]], list[_Found]]
-    whole: Callable[[Sequence[_Row]], list[_Found]]
+    outline: Callable[[Sequence[_Row]], list[_Resource]]
+    complete: Callable[[Sequence[_Row]], list[_Resource]]
 
 
 def search_rows(
     rows: QuerySet[_Row],
     search: "SearchRequest[Any]",
     columns: FilterColumns,
-    builders: ResourceBuilders[_Row, _Found],
-) -> SearchResult[_Found]:
+    builders: ResourceBuilders[_Row, _Resource],
+) -> SearchResult[_Resource]:
     """Return the resources that match a search. Raises TooManyException."""
     start = min(search.start_index_0 or 0, _MAX_START)
     count = MAX_RESULTS if search.count is None else min(search.count, MAX_RESULTS)
     if search.filter is None and search.sort_by is None:
         page = list(rows[start : start + count])
-        return SearchResult(builders.whole(page), rows.count(), start + 1)
+        return SearchResult(builders.complete(page), rows.count(), start + 1)
     narrowing = None if search.filter is None else _translate_filter(search.filter.ast, columns)
     candidates = rows if narrowing is None else rows.filter(narrowing)
-    matches: dict[str, tuple[_Row, _Found]] = {}
+    matches: dict[str, tuple[_Row, _Resource]] = {}
     for batch in _iterate_batches(candidates):
         for row, resource in zip(batch, builders.outline(batch), strict=True):
             if search.filter is None or search.filter.match(resource):
@@ -74,7 +74,7 @@ def search_rows(
         sorted_resources = search.sort([resource for _, resource in matches.values()])
         ids = [resource.id for resource in sorted_resources]
     page = [matches[row_id][0] for row_id in ids[start : start + count]]
-    return SearchResult(builders.whole(page), len(ids), start + 1)
+    return SearchResult(builders.complete(page), len(ids), start + 1)
 
 
 def make_id_filter(column: str) -> Callable[[str], Q]:

@@ -66,7 +66,7 @@ class PolicyOverrides:
         return [self.all[subject] for subject in subjects if subject in self.all]
 
     def apply(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
-        return apply_overrides(policy, (each.override for each in self.for_user(user_id)))
+        return apply_overrides(policy, (override.override for override in self.for_user(user_id)))
 
 
 def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[OverrideInForce]:
@@ -75,11 +75,13 @@ def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
     after = decode_cursor(cursor)
     overrides = read_overrides(tenant_id=actor.tenant_id).all.values()
     positions = sorted(
-        ((_to_position(each), each) for each in overrides), key=_get_sort_key, reverse=True
+        ((_to_position(override), override) for override in overrides),
+        key=_get_sort_key,
+        reverse=True,
     )
     remaining = [
-        each
-        for position, each in positions
+        override
+        for position, override in positions
         if after is None or _from_position(position) < _from_position(after)
     ]
     return build_page(remaining[: limit + 1], limit=limit, get_position=_to_position)

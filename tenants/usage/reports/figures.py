@@ -57,7 +57,7 @@ def read_figures(
         choices, teams = read_options(actor, query, is_own=is_own), read_team_names(actor)
     return UsageFigures(
         is_own=is_own,
-        total=build_row("", breakdown.every, suppressed.whole),
+        total=build_row("", breakdown.every, suppressed.total),
         by={
             dimension: build_rows(
                 breakdown.by.get(dimension, {}), suppressed.groups.get(dimension, {})

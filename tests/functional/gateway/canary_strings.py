@@ -115,18 +115,18 @@ class Haystack:
 
     def __init__(self, services: Services) -> None:
         self._home = services.paths.home
-        self._kept: defaultdict[str, bytearray] = defaultdict(bytearray)
+        self._contents: defaultdict[str, bytearray] = defaultdict(bytearray)
         for file in self._home.rglob("*"):
             # These are the installation's own secrets and demonstration keys, not a customer's.
             if file.is_file() and (folder := self._folder(file)) != "secrets":
                 # The file's name is searched too.
-                self._kept[folder] += bytes(file.relative_to(self._home)) + file.read_bytes()
+                self._contents[folder] += bytes(file.relative_to(self._home)) + file.read_bytes()
         with redis.Redis.from_url(services.redis_url) as connection:
             for name in connection.scan_iter():
-                self._kept["Redis"] += name + (connection.dump(name) or b"")
+                self._contents["Redis"] += name + (connection.dump(name) or b"")
 
     def holders(self, text: str) -> set[str]:
-        return {place for place, content in self._kept.items() if text.encode() in content}
+        return {place for place, content in self._contents.items() if text.encode() in content}
 
     def _folder(self, file: Path) -> str:
         return file.relative_to(self._home).parts[0]

@@ -107,18 +107,18 @@ class Site:
 
     async def record_of(self, request_id: str) -> CompletionRecord:
         """Return the one record of this completion, once it is delivered."""
-        found: list[CompletionRecord] = []
+        records: list[CompletionRecord] = []
 
         async def is_there() -> bool:
-            found[:] = [
+            records[:] = [
                 record
                 for record in self.records()
                 if isinstance(record, CompletionRecord) and record.request_id == request_id
             ]
-            return bool(found)
+            return bool(records)
 
         assert await wait_until(is_there), "the record was not delivered"
-        (record,) = found
+        (record,) = records
         return record
 
     async def num_records(self) -> int:
@@ -133,9 +133,9 @@ class Site:
             return len(self.records()) >= before + count
 
         assert await wait_until(are_there), "not all records were delivered"
-        found = self.records()[before:]
-        assert len(found) == count
-        return [record for record in found if isinstance(record, CompletionRecord)]
+        new_records = self.records()[before:]
+        assert len(new_records) == count
+        return [record for record in new_records if isinstance(record, CompletionRecord)]
 
     def launch_gateway(self) -> None:
         self.gateway.launch()
@@ -149,8 +149,12 @@ def start_site(
     *,
     replicas: Sequence[ReplicaEntry] = (),
     additions_from: Sequence[str] = (),
+    edit_format: str = "",
 ) -> Iterator[Site]:
-    """Run a gateway whose pools have these replicas; without any, the engine is the only one."""
+    """Run a gateway whose pools have these replicas; without any, the engine is the only one.
+
+    `edit_format` is that of the quality pool's model; "": it has none.
+    """
     port, metrics_port = free_ports(2)
     with EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)) as valkey:
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
@@ -166,6 +170,7 @@ def start_site(
                 replicas=replicas or [engine_url],
                 metrics_port=metrics_port,
                 additions_from=additions_from,
+                edit_format=edit_format,
             ),
             acme_key=acme_key,
             globex_key=globex_key,

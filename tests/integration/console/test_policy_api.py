@@ -16,7 +16,9 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_c
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 
-NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring", "experiments"]}
+NO_CHAT: dict[str, Any] = {
+    "features": ["inline", "fim", "block", "docstring", "edit", "experiments"]
+}
 
 
 @pytest.fixture
@@ -175,7 +177,7 @@ def test_a_preview_lists_changes_and_affected_members(
     send(administrator, "PUT", override_path(company), {"override": NO_CHAT, "reason": "r"})
     make_key(company, company.developer)
     policy = a_policy(
-        features=["inline", "fim", "block", "docstring"],
+        features=["inline", "fim", "block", "docstring", "edit"],
         content_exclusion={"*": ["**/.env", "vault/*"]},
         max_key_lifetime_days=30,
         revoke_idle_keys_after_days=90,

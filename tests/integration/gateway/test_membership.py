@@ -30,8 +30,8 @@ PATIENCE_S = 15.0  # a round comes every five seconds
 class Environment:
     site: Site
     dns: DnsServer
-    one: ScriptedEngine
-    two: ScriptedEngine
+    first_engine: ScriptedEngine
+    second_engine: ScriptedEngine
 
     async def read_members(self) -> set[str]:
         samples = parse_metrics(await self.site.metrics())
@@ -94,7 +94,7 @@ def _with_dns_name(url: str) -> str:
 
 @pytest.fixture(autouse=True)
 async def _only_one_member(environment: Environment) -> None:
-    environment.dns.is_broken, environment.two.block_size = False, 32
+    environment.dns.is_broken, environment.second_engine.block_size = False, 32
     environment.dns.addresses[NAME] = [ONE]
     assert await environment.wait_for_members({ONE})
 
@@ -118,7 +118,7 @@ async def test_a_replica_gets_requests_only_while_its_address_is_listed(
 
 
 async def test_a_running_completion_finishes_on_a_removed_replica(environment: Environment) -> None:
-    environment.one.wait_s = 8.0  # longer than a round
+    environment.first_engine.wait_s = 8.0  # longer than a round
     async with environment.site.open_websocket() as socket:
         stream = CompletionStream(socket)
         frame = {
@@ -127,16 +127,16 @@ async def test_a_running_completion_finishes_on_a_removed_replica(environment: E
             "mode": "fim",
             "prefix": "a = ",
         }
-        num_before = environment.one.num_completions
+        num_before = environment.first_engine.num_completions
         completion = asyncio.create_task(
             request_completion(stream, frame | {"suffix": "\n", "max_tokens": 1})
         )
 
         async def is_under_way() -> bool:
-            return environment.one.num_completions > num_before
+            return environment.first_engine.num_completions > num_before
 
         assert await wait_until(is_under_way)
-        environment.one.wait_s = 0.0
+        environment.first_engine.wait_s = 0.0
         environment.dns.addresses[NAME] = [TWO]
         assert await environment.wait_for_members({TWO})
         was_finished = completion.done()
@@ -150,7 +150,7 @@ async def test_a_running_completion_finishes_on_a_removed_replica(environment: E
 async def test_a_replica_with_another_block_size_is_rejected_with_the_reason(
     environment: Environment,
 ) -> None:
-    environment.two.block_size = 16
+    environment.second_engine.block_size = 16
     environment.dns.addresses[NAME] = [ONE, TWO]
 
     async def is_rejected() -> bool:

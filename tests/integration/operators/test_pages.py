@@ -161,8 +161,8 @@ def test_slow_requests_are_filtered_by_mode_and_pool(gateway: Gateway) -> None:
     finally:
         gateway.engine.wait_s = 0.0
 
-    chosen = {"mode": "fim", "pool": "demo-fast", "sort": "time"}
-    assert "× the target" in _text("slow-requests", chosen)
+    filters = {"mode": "fim", "pool": "demo-fast", "sort": "time"}
+    assert "× the target" in _text("slow-requests", filters)
     assert "No slow requests match your filters." in _text("slow-requests", {"mode": "chat"})
 
 
@@ -278,10 +278,10 @@ def test_the_plot_is_in_the_readers_language(gateway: Gateway) -> None:
 
 
 def test_search_finds_pages_and_tenants_for_operators_only(cast: Cast) -> None:
-    found = _page("find", query={"q": cast.acme.slug}).content.decode()
+    page = _page("find", query={"q": cast.acme.slug}).content.decode()
     pages = _page("find", query={"q": "slow"}).content.decode()
 
-    assert f'href="/operators/tenants/{cast.acme.tenant_id}"' in found
+    assert f'href="/operators/tenants/{cast.acme.tenant_id}"' in page
     assert '<a class="found-link" href="/operators/slow-requests">' in pages
     assert Client().get("/operators/find", {"q": cast.acme.slug}).status_code == 302
 

@@ -158,9 +158,9 @@ def test_a_refused_response_is_audited_with_its_reason(
 
 
 def test_an_unknown_tenant_is_not_found() -> None:
-    nobody = "00000000-0000-0000-0000-000000000000"
+    unknown_tenant_id = "00000000-0000-0000-0000-000000000000"
 
-    assert Client().get(f"/sign-in/saml/{nobody}/done?ticket=x").status_code == 404
+    assert Client().get(f"/sign-in/saml/{unknown_tenant_id}/done?ticket=x").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -221,15 +221,15 @@ def wrap_signatures(xml: str, email: str, evil: str) -> list[str]:
     assert name is not None
     forged = signed.replace(signature, "").replace(email, evil)
     other = forged.replace(name[1], "_evil")
-    kept = f"<samlp:Extensions>{signed}</samlp:Extensions>"
+    extensions = f"<samlp:Extensions>{signed}</samlp:Extensions>"
     inside = signature.replace("</ds:Signature>", f"<ds:Object>{signed}</ds:Object></ds:Signature>")
     return [
         xml.replace(email, evil),
         xml.replace(signed, other + signed),
         xml.replace(signed, signed + other),
         xml.replace(signed, forged + signed),
-        xml.replace(signed, other).replace("<samlp:Status>", f"{kept}<samlp:Status>"),
-        xml.replace(signed, forged).replace("<samlp:Status>", f"{kept}<samlp:Status>"),
+        xml.replace(signed, other).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
+        xml.replace(signed, forged).replace("<samlp:Status>", f"{extensions}<samlp:Status>"),
         xml.replace(signed, other.replace("<saml:Subject>", f"{signature}<saml:Subject>")),
         xml.replace(signed, other.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
         xml.replace(signed, forged.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
@@ -367,7 +367,7 @@ def test_malformed_responses_are_refused(company: Company, answer: str) -> None:
 
 
 def test_a_tenant_without_a_saml_provider_is_not_found(cast: Cast, idp: SamlProvider) -> None:
-    nobody = "00000000-0000-0000-0000-000000000000"
-    for tenant_id in (cast.globex.tenant_id, nobody):
+    unknown_tenant_id = "00000000-0000-0000-0000-000000000000"
+    for tenant_id in (cast.globex.tenant_id, unknown_tenant_id):
         response = Client().post(f"/sign-in/saml/{tenant_id}", {"SAMLResponse": "x"})
         assert response.status_code == 404

@@ -57,9 +57,9 @@ def test_the_new_owner_replaces_the_old_one_and_both_are_mailed(
     roles = {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
     assert roles[company.administrator.email] is Role.OWNER
     assert roles[olga.email] is Role.ADMINISTRATOR
-    (told,) = mail.outbox
-    assert set(told.to) == {olga.email, company.administrator.email}
-    assert "I am leaving" in told.body
+    (message,) = mail.outbox
+    assert set(message.to) == {olga.email, company.administrator.email}
+    assert "I am leaving" in message.body
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(action="member.role_changed").order_by("sequence")
         assert [(entry.target, entry.reason) for entry in entries] == [

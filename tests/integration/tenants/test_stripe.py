@@ -71,16 +71,16 @@ def spend(company: Company, at: datetime = TODAY) -> None:
 
 
 def sums(server: StripeServer) -> dict[str, int]:
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for event in server.events:
-        found[event.event_name] = found.get(event.event_name, 0) + event.value
-    return found
+        totals[event.event_name] = totals.get(event.event_name, 0) + event.value
+    return totals
 
 
 def find_differences(stripe: HttpStripe, company: Company) -> list[MeterComparison]:
-    found = reconcile_month(stripe, company.tenant_id, month=OCTOBER)
-    assert len(found) == len(METERS)
-    return [each for each in found if not each.is_equal]
+    comparisons = reconcile_month(stripe, company.tenant_id, month=OCTOBER)
+    assert len(comparisons) == len(METERS)
+    return [comparison for comparison in comparisons if not comparison.is_equal]
 
 
 ALL_SUMS = {
@@ -133,9 +133,9 @@ def test_usage_is_counted_once_despite_failures(
 def test_an_unreachable_server_is_retried_until_it_responds(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    nobody = HttpStripe("http://127.0.0.1:9", SECRET)
+    unreachable = HttpStripe("http://127.0.0.1:9", SECRET)
     for hours in range(0, 48, 2):
-        assert send_due_events(nobody, company.tenant_id, now=NOW + hours * HOUR) == 0
+        assert send_due_events(unreachable, company.tenant_id, now=NOW + hours * HOUR) == 0
 
     server.now = NOW + 50 * HOUR
     assert send_due_events(stripe, company.tenant_id, now=server.now) == 3
@@ -152,7 +152,7 @@ def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
     send_due_events(stripe, company.tenant_id, now=server.now)
 
     assert sums(server) == ALL_SUMS  # sent again it would count twice: the 24 hours are over
-    assert {each.stuck for each in find_differences(stripe, company)} == {1}
+    assert {comparison.stuck for comparison in find_differences(stripe, company)} == {1}
 
 
 def test_usage_missing_at_stripe_is_reported(
@@ -161,9 +161,12 @@ def test_usage_missing_at_stripe_is_reported(
     send_due_events(stripe, company.tenant_id, now=NOW)
     lost = server.events.pop()
 
-    (found,) = find_differences(stripe, company)
+    (difference,) = find_differences(stripe, company)
 
-    assert (found.event_name, found.booked - found.stripe_quantity) == (lost.event_name, lost.value)
+    assert (difference.event_name, difference.booked - difference.stripe_quantity) == (
+        lost.event_name,
+        lost.value,
+    )
 
 
 def test_duplicate_usage_at_stripe_is_reported(
@@ -172,9 +175,9 @@ def test_duplicate_usage_at_stripe_is_reported(
     send_due_events(stripe, company.tenant_id, now=NOW)
     server.events.append(server.events[0])
 
-    (found,) = find_differences(stripe, company)
+    (difference,) = find_differences(stripe, company)
 
-    assert found.stripe_quantity == 2 * found.booked
+    assert difference.stripe_quantity == 2 * difference.booked
 
 
 def test_a_rejected_event_is_shown_and_not_retried(
@@ -288,8 +291,8 @@ def test_each_tenants_usage_is_reported_separately(
     make_customer(other_company)
     ensure_customer(stripe, other_company.tenant_id, now=NOW)
     spend(other_company)
-    for each in (company, other_company):
-        send_due_events(stripe, each.tenant_id, now=NOW)
+    for tenant in (company, other_company):
+        send_due_events(stripe, tenant.tenant_id, now=NOW)
 
     assert find_differences(stripe, company) == find_differences(stripe, other_company) == []
     with tenant_scope(cast.globex.tenant_id):
@@ -301,9 +304,9 @@ def test_one_tenants_failure_does_not_affect_another(
     server: StripeServer, stripe: HttpStripe
 ) -> None:
     companies = [make_company("stripe", ACME) for _ in range(2)]
-    for each in companies:
-        make_customer(each)
-        spend(each)
+    for tenant in companies:
+        make_customer(tenant)
+        spend(tenant)
     with tenant_scope(companies[0].tenant_id):
         StripeCustomer.objects.create(
             tenant_id=companies[0].tenant_id, customer_id="cus_unknown", created_at=NOW
@@ -331,9 +334,9 @@ def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(
     server: StripeServer, stripe: HttpStripe
 ) -> None:
     first, second = [make_company("stripe", ACME) for _ in range(2)]
-    for each in (first, second):
-        make_customer(each)
-        spend(each)
+    for tenant in (first, second):
+        make_customer(tenant)
+        spend(tenant)
 
     with structlog.testing.capture_logs() as logs:
         report_all_tenants(_FaultyFor(server, first.tenant_id), now=NOW)

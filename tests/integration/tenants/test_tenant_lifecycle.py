@@ -67,9 +67,9 @@ def run(*arguments: str) -> str:
 
 
 def token_in(text: str) -> str:
-    found = re.search(r"civ_[\w=-]+", text)
-    assert found is not None
-    return found[0]
+    match = re.search(r"civ_[\w=-]+", text)
+    assert match is not None
+    return match[0]
 
 
 def actions(tenant_id: TenantId) -> list[str]:
@@ -78,15 +78,15 @@ def actions(tenant_id: TenantId) -> list[str]:
 
 
 def test_a_new_tenant_has_a_key_a_plan_and_an_invited_owner(slug: str, plan: str) -> None:
-    made = onboard(slug, plan=plan, region="eu-north")
+    onboarded = onboard(slug, plan=plan, region="eu-north")
 
     row = Tenant.objects.get(slug=slug)
     assert (row.name, row.region, row.status) == ("Initech", "eu-north", TenantStatus.ACTIVE)
-    with tenant_scope(made.tenant_id):
+    with tenant_scope(onboarded.tenant_id):
         assert TenantKey.objects.get().retired_at is None
         assert Subscription.objects.select_related("plan").get().plan.slug == plan
         assert Invitation.objects.get().role == Role.OWNER
-    assert actions(made.tenant_id) == [
+    assert actions(onboarded.tenant_id) == [
         "tenant.created",
         "billing.subscribed",
         "invitation.created",
@@ -94,20 +94,20 @@ def test_a_new_tenant_has_a_key_a_plan_and_an_invited_owner(slug: str, plan: str
 
 
 def test_the_link_is_shown_and_mailed_and_makes_an_owner(slug: str) -> None:
-    made = onboard(slug)
+    onboarded = onboard(slug)
     owner = make_stranger(owner_of(slug))
 
     accept_invitation(
         guest=InvitationBearer(owner.user_id, address=None, request_id=""),
-        text=token_in(made.owner_invitation.url),
+        text=token_in(onboarded.owner_invitation.url),
         now=timezone.now(),
     )
 
     (message,) = mail.outbox
     assert message.to == [owner_of(slug)]
-    assert made.owner_invitation.url in message.body
-    assert made.owner_invitation.is_mailed
-    (member,) = list_members(tenant_id=made.tenant_id)
+    assert onboarded.owner_invitation.url in message.body
+    assert onboarded.owner_invitation.is_mailed
+    (member,) = list_members(tenant_id=onboarded.tenant_id)
     assert (member.email, member.role) == (owner_of(slug), Role.OWNER)
 
 
@@ -119,10 +119,10 @@ def test_a_mail_server_that_is_down_does_not_lose_the_tenant(
 
     monkeypatch.setattr("tenants.identity.invitations.email.send_mail", refuse)
 
-    made = onboard(slug)
+    onboarded = onboard(slug)
 
-    assert not made.owner_invitation.is_mailed
-    find_open_invitation(text=token_in(made.owner_invitation.url), now=timezone.now())
+    assert not onboarded.owner_invitation.is_mailed
+    find_open_invitation(text=token_in(onboarded.owner_invitation.url), now=timezone.now())
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_a_mail_server_that_is_down_does_not_lose_the_tenant(
     ],
 )
 def test_an_invalid_value_creates_nothing(slug: str, field: str, value: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         onboard(slug, **{field: value})
 
-    assert caught.value.field == field
+    assert exc_info.value.field == field
     assert find_tenant(slug=slug) is None
     assert mail.outbox == []
 
@@ -182,12 +182,12 @@ def test_an_operator_who_may_only_read_creates_nothing(slug: str) -> None:
 
 
 def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
-    made = onboard(slug, owner_email=f"typo@{slug}.example")
+    onboarded = onboard(slug, owner_email=f"typo@{slug}.example")
 
-    invite_owner(actor=system_actor(made.tenant_id), email=owner_of(slug), now=timezone.now())
+    invite_owner(actor=system_actor(onboarded.tenant_id), email=owner_of(slug), now=timezone.now())
 
     with pytest.raises(NotFound):
-        find_open_invitation(text=token_in(made.owner_invitation.url), now=timezone.now())
+        find_open_invitation(text=token_in(onboarded.owner_invitation.url), now=timezone.now())
 
 
 def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
@@ -199,8 +199,8 @@ def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
     ]
 
     for invitation in invitations:
-        found = find_open_invitation(text=token_in(invitation.url), now=timezone.now())
-        assert found.tenant_id == acme.tenant_id
+        invitation_found = find_open_invitation(text=token_in(invitation.url), now=timezone.now())
+        assert invitation_found.tenant_id == acme.tenant_id
 
 
 def test_its_own_administrator_does_not_invite_an_owner_this_way() -> None:

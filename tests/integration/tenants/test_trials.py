@@ -32,9 +32,9 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 @pytest.fixture
 def company() -> Company:
-    made = make_company("raviga", ACME)
-    start_trial(made, LAST_DAY)
-    return made
+    tenant = make_company("raviga", ACME)
+    start_trial(tenant, LAST_DAY)
+    return tenant
 
 
 def start_trial(company: Company, ends_on: date | None) -> None:
@@ -47,7 +47,7 @@ def remind(company: Company, *, days_before: int) -> list[str]:
     at = datetime.combine(LAST_DAY - timedelta(days=days_before), datetime.min.time(), UTC)
     send_due_reminders(now=at)
     olga = company.people[Role.OWNER].email
-    return [str(told.subject) for told in mail.outbox if told.to == [olga]]
+    return [str(message.subject) for message in mail.outbox if message.to == [olga]]
 
 
 def published_end(company: Company) -> datetime | None:
@@ -68,10 +68,10 @@ def test_gateways_learn_when_the_last_day_is_over(company: Company) -> None:
 
 
 def test_owners_are_reminded_a_week_and_a_day_before_and_at_the_end(company: Company) -> None:
-    sent = [remind(company, days_before=days) for days in (8, 7, 6, 1, 0, -1, -2)]
+    subjects = [remind(company, days_before=days) for days in (8, 7, 6, 1, 0, -1, -2)]
 
     ends, ended = (f"The trial of Raviga {verb} on {LAST_DAY}" for verb in ("ends", "ended"))
-    assert sent == [[], [ends], [], [ends], [], [ended], []]
+    assert subjects == [[], [ends], [], [ends], [], [ended], []]
 
 
 def test_a_missed_reminder_is_replaced_by_the_next(company: Company) -> None:

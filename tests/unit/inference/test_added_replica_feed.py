@@ -30,7 +30,7 @@ ADDITION = ReplicaChange(
 def _create_feed() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
     pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=("10.0.0.0/24",))
     fleet, redis = Fleet((pool, make_pool(tier=Tier.QUALITY))), FakeRedis()
-    fleet.network.said = {name: identity() for name in (ONE, TWO)}
+    fleet.network.identities = {name: identity() for name in (ONE, TWO)}
     return redis, fleet, AddedReplicaFeed(cast(Redis, redis), fleet.pool_members)
 
 

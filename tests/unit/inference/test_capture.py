@@ -17,6 +17,7 @@ from caret.contracts.captured_content import (
 from caret.contracts.policy import ContentCapturePolicy, Mode, TenantPolicy
 from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.ids import RequestId
+from inference.completion.edit import ProposedEdit
 from inference.completion.incoming_request import ChatMessage
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
@@ -54,6 +55,18 @@ def ended_trace(
         trace.record_sent_text(text, at_s=0.0)
     trace.finish(finish_reason)
     return trace
+
+
+def test_the_text_of_an_edit_is_captured_without_the_lines_that_it_replaces() -> None:
+    trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
+    trace.mark_admitted(make_admitted(principal=principal(), mode=Mode.EDIT))
+    trace.record_edit(ProposedEdit(0, 1, "width = 2\n", num_changed_chars=4))
+    trace.finish(FinishReason.STOP)
+
+    captured = capture_completion(trace)
+
+    assert captured is not None
+    assert (captured.mode, captured.completion) == (Mode.EDIT, "width = 2\n")
 
 
 def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from inference.completion.edit import Diagnostic, DiagnosticSeverity, RecentEdit
 from inference.completion.incoming_request import UnvalidatedRequest
 from inference.completion.response_writer import ClientDisconnected
 from inference.gateway.protocol.connection import (
@@ -74,10 +75,10 @@ async def test_a_cancelled_completion_frees_its_text_without_the_garbage_collect
             await editor.waits_for_end("1")
             editor.arrivals.clear()
 
-            held = [each for each in gc.get_objects() if type(each) is UnvalidatedRequest]
+            requests = [item for item in gc.get_objects() if type(item) is UnvalidatedRequest]
         finally:
             gc.enable()
-    assert not [draft for draft in held if draft.prefix == "planted for this test alone"]
+    assert not [draft for draft in requests if draft.prefix == "planted for this test alone"]
 
 
 @pytest.mark.parametrize("path", ["planted_for_this_test_alone.py", "planted" * 100_000])
@@ -86,16 +87,16 @@ async def test_an_ended_completion_keeps_no_path(path: str) -> None:
         await editor.says("complete", "1", path=path)
         await editor.waits_for_end("1")
 
-        kept = [each.path for each in gc.get_objects() if type(each) is SupersessionKey]
-    assert path not in kept
+        paths = [item.path for item in gc.get_objects() if type(item) is SupersessionKey]
+    assert path not in paths
 
 
 async def test_a_rejected_long_path_is_not_kept() -> None:
     async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="planted" * 100_000)
 
-        kept = [each.path for each in gc.get_objects() if type(each) is SupersessionKey]
-    assert max(map(len, kept)) <= MAX_NAME_CHARS
+        paths = [item.path for item in gc.get_objects() if type(item) is SupersessionKey]
+    assert max(map(len, paths)) <= MAX_NAME_CHARS
 
 
 async def test_only_the_first_files_are_parsed() -> None:
@@ -126,10 +127,10 @@ async def test_a_second_cancel_changes_nothing() -> None:
     assert editor.ends("1") == ["cancelled"]
 
 
-@pytest.mark.parametrize("when", ["never begun", "ended"])
-async def test_a_cancel_without_a_completion_is_ignored(when: str) -> None:
+@pytest.mark.parametrize("moment", ["never begun", "ended"])
+async def test_a_cancel_without_a_completion_is_ignored(moment: str) -> None:
     async with open_editor() as editor:
-        if when == "ended":
+        if moment == "ended":
             await editor.says("complete", "1")
             await editor.waits_for_end("1")
 
@@ -145,10 +146,10 @@ async def test_no_text_follows_a_cancel() -> None:
         await editor.says("complete", "1")
         await editor.waits(lambda: bool(editor.text("1")))
         await editor.says("cancel", "1")
-        shown = editor.text("1")
+        shown_text = editor.text("1")
         await editor.waits_for_end("1")
 
-    assert editor.text("1") == shown
+    assert editor.text("1") == shown_text
     assert isinstance(editor.of("1")[-1], DoneFrame)
 
 
@@ -335,12 +336,41 @@ async def test_an_automatic_request_supersedes_a_visible_request_and_a_prefetch(
         assert not editor.ends("3")
 
 
-async def test_a_chat_and_a_completion_of_one_file_do_not_supersede_each_other() -> None:
+@pytest.mark.parametrize("mode", ["chat", "edit"])
+async def test_a_chat_or_edit_and_a_completion_of_one_file_do_not_supersede_each_other(
+    mode: str,
+) -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
-        await editor.says("complete", "1", path="a.py", mode="chat")
+        await editor.says("complete", "1", path="a.py", mode=mode)
         await editor.says("complete", "2", path="a.py")
         await editor.says("complete", "3", path="a.py")
 
         await editor.waits_for_end("2")
 
         assert not editor.ends("1")
+
+
+async def test_a_newer_edit_of_a_file_supersedes_the_older() -> None:
+    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+        await editor.says("complete", "1", path="a.py", mode="edit")
+        await editor.says("complete", "2", path="a.py", mode="edit")
+
+        await editor.waits_for_end("1")
+
+        assert editor.ends("1") == ["superseded"]
+        assert not editor.ends("2")
+
+
+async def test_recent_edits_and_diagnostics_reach_the_request() -> None:
+    edit = {"path": "b.py", "start_line": 3, "removed": "x\n", "added": "y\n"}
+    diagnostic = {"line": 1, "severity": "hint", "message": "unused"}
+    async with open_editor() as editor:
+        fields = {"recent_edits": [edit] * 20, "diagnostics": [diagnostic] * 20}
+        await editor.says("complete", "1", mode="edit", **fields)
+        await editor.waits_for_end("1")
+
+    draft = editor.arrivals[0].draft
+    assert draft.recent_edits[0] == RecentEdit("b.py", 3, "x\n", "y\n")
+    assert draft.diagnostics[0] == Diagnostic(1, DiagnosticSeverity.HINT, "unused")
+    # One more than allowed, so that too many are refused:
+    assert (len(draft.recent_edits), len(draft.diagnostics)) == (17, 17)

@@ -21,8 +21,8 @@ class Case:
 
     language: str
     text: str
-    written: str
-    shown: str
+    engine_text: str
+    shown_text: str
 
 
 # The block ends; the engine's further text is dropped.
@@ -202,7 +202,7 @@ async def _run_filter(case: Case) -> str:
     admitted = make_admitted(
         language=case.language, path="", prefix=prefix, suffix=suffix, mode=Mode.BLOCK
     )
-    engine = FakeEngine(chunks_of(case.written))
+    engine = FakeEngine(chunks_of(case.engine_text))
     async with (
         engine.complete(make_engine_request()) as chunks,
         filter(chunks, admitted, make_prompt(), make_trace()) as texts,
@@ -216,21 +216,21 @@ def _names(cases: list[Case]) -> list[str]:
 
 @pytest.mark.parametrize("case", ENDS, ids=_names(ENDS))
 async def test_a_block_ends_by_the_rules_of_its_language(case: Case) -> None:
-    assert await _run_filter(case) == case.shown
+    assert await _run_filter(case) == case.shown_text
 
 
 @pytest.mark.parametrize("case", CLOSERS, ids=_names(CLOSERS))
 async def test_text_after_the_cursor_is_not_repeated(case: Case) -> None:
-    assert await _run_filter(case) == case.shown
+    assert await _run_filter(case) == case.shown_text
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=_names(BROKEN))
 async def test_a_broken_end_is_truncated_to_the_last_valid_line(case: Case) -> None:
-    assert await _run_filter(case) == case.shown
+    assert await _run_filter(case) == case.shown_text
 
 
 @pytest.mark.parametrize("case", ENDS, ids=_names(ENDS))
 async def test_a_complete_block_stays_unchanged(case: Case) -> None:
-    complete_case = Case(case.language, case.text, case.shown, case.shown)
+    complete_case = Case(case.language, case.text, case.shown_text, case.shown_text)
 
-    assert await _run_filter(complete_case) == case.shown
+    assert await _run_filter(complete_case) == case.shown_text

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.usage import FinishReason, OutcomeEvent
+from inference.completion.edit import DiagnosticSeverity
 from inference.gateway.protocol.frames import (
     MAX_FRAME_CHARS,
     MAX_ID_CHARS,
@@ -16,11 +17,14 @@ from inference.gateway.protocol.frames import (
     CompleteFrame,
     CompletionMeta,
     DeltaFrame,
+    DiagnosticFrame,
     DoneFrame,
+    EditFrame,
     ErrorFrame,
     FileFrame,
     InvalidFrame,
     OutcomeFrame,
+    RecentEditFrame,
     decode_frame,
     encode_frame,
 )
@@ -70,11 +74,15 @@ def test_a_complete_frame_may_have_all_fields() -> None:
                 "files": [{"path": "b.py", "text": "c", "edited_at": 2}],
                 "repository": {"name": "shop", "framework": "django", "imports": ["os"]},
                 "max_tokens": 5,
+                "recent_edits": [{"path": "a.py", "start_line": 1, "removed": "x", "added": "y"}],
+                "diagnostics": [{"line": 2, "severity": "warning", "message": "unused"}],
             }
         )
     )
 
     assert isinstance(frame, CompleteFrame)
+    assert frame.recent_edits == [RecentEditFrame("a.py", 1, "x", "y")]
+    assert frame.diagnostics == [DiagnosticFrame(2, DiagnosticSeverity.WARNING, "unused")]
     assert frame.files == [FileFrame("b.py", "c", 2.0)]
     assert (frame.repository.name, frame.max_tokens) == ("shop", 5)
 
@@ -137,6 +145,8 @@ def test_a_frame_without_a_type_has_an_unknown_type() -> None:
 
 
 COMPLETE = {"type": "complete", "id": "7", "prefix": "a"}
+EDIT: dict[str, Any] = {"path": "a.py", "start_line": 0, "removed": "", "added": "x"}
+DIAGNOSTIC: dict[str, Any] = {"line": 0, "severity": "error", "message": "x"}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +156,19 @@ COMPLETE = {"type": "complete", "id": "7", "prefix": "a"}
         ({**COMPLETE, "max_tokens": SECRET}, "max_tokens"),
         ({**COMPLETE, "max_tokens": 1.5}, "max_tokens"),
         ({**COMPLETE, "files": SECRET}, "files"),
+        ({**COMPLETE, "recent_edits": SECRET}, "recent_edits"),
+        ({**COMPLETE, "recent_edits": [{}]}, "recent_edits[0].path"),
+        (
+            {**COMPLETE, "recent_edits": [EDIT | {"start_line": SECRET}]},
+            "recent_edits[0].start_line",
+        ),
+        ({**COMPLETE, "recent_edits": [EDIT, EDIT | {"added": 1}]}, "recent_edits[1].added"),
+        (
+            {**COMPLETE, "diagnostics": [DIAGNOSTIC | {"severity": SECRET}]},
+            "diagnostics[0].severity",
+        ),
+        ({**COMPLETE, "diagnostics": [DIAGNOSTIC | {"line": None}]}, "diagnostics[0].line"),
+        ({**COMPLETE, "diagnostics": [{"line": 1}]}, "diagnostics[0].severity"),
         ({**COMPLETE, "files": [{"path": "b", "text": 3}]}, "files[0].text"),
         ({**COMPLETE, "repository": {"name": []}}, "repository.name"),
         ({"type": "complete", "id": "7"}, "prefix"),
@@ -230,6 +253,14 @@ def test_a_done_frame_contains_all_figures() -> None:
         *("prompt_tokens", "cached_tokens", "generated_tokens", "tier", "pool", "replica"),
         "filter_reason",
     }
+
+
+def test_the_end_of_an_edit_contains_the_edit() -> None:
+    edit = EditFrame(start_line=4, end_line=5, text="x\n")
+
+    frame = json.loads(encode_frame(DoneFrame("1", FinishReason.STOP, META, edit)))
+
+    assert frame["edit"] == {"start_line": 4, "end_line": 5, "text": "x\n"}
 
 
 def test_an_error_has_a_code_and_a_message() -> None:

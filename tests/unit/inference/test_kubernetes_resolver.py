@@ -93,7 +93,7 @@ async def test_ready_endpoints_are_resolved_before_any_watch(
         addresses = await names.resolve(NAME)
 
     assert addresses == {"10.0.0.1", "10.0.0.2", "10.0.0.4"}
-    assert server.asked == ["list"]
+    assert server.requests == ["list"]
 
 
 async def test_changes_of_endpoints_arrive_without_another_list(
@@ -109,7 +109,7 @@ async def test_changes_of_endpoints_arrive_without_another_list(
         server.delete_slice("engines-a")
         await watched_service.wait_for_addresses("10.0.0.5")
 
-    assert server.asked.count("list") == 1
+    assert server.requests.count("list") == 1
     assert watched_service.num_changes >= 3
 
 
@@ -146,7 +146,7 @@ async def test_an_expired_version_is_listed_again(server: KubernetesServer, tmp_
 
         await watched_service.wait_for_addresses("10.0.0.9")
 
-    assert server.asked.count("list") == 2
+    assert server.requests.count("list") == 2
 
 
 async def test_bookmarks_keep_a_quiet_watch_from_expiring(
@@ -157,9 +157,9 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring(
         await watched_service.wait_for_watch()
         server.set_slice("others", endpoint("10.9.0.1"), service="others")
         later_version = server.version
-        await wait_until(lambda: f"watch {later_version}" in server.asked)
+        await wait_until(lambda: f"watch {later_version}" in server.requests)
 
-    assert server.asked.count("list") == 1
+    assert server.requests.count("list") == 1
 
 
 async def test_an_outage_removes_no_address_and_missed_changes_follow(
@@ -177,7 +177,7 @@ async def test_an_outage_removes_no_address_and_missed_changes_follow(
         await watched_service.wait_for_addresses("10.0.0.1", "10.0.0.2")
 
     assert meanwhile == {"10.0.0.1"}
-    assert server.asked.count("list") == 1
+    assert server.requests.count("list") == 1
 
 
 async def test_a_hanging_list_does_not_block_the_watch(
@@ -186,7 +186,7 @@ async def test_a_hanging_list_does_not_block_the_watch(
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
     server.hold = asyncio.Event()
     async with _running(server, tmp_path) as watched_service:
-        await wait_until(lambda: server.asked.count("list") > 1)
+        await wait_until(lambda: server.requests.count("list") > 1)
         server.hold = None
 
         await watched_service.wait_for_watch()
@@ -198,7 +198,7 @@ async def test_a_late_list_does_not_override_newer_changes(
     server.hold = late = asyncio.Event()
     async with _names(server, tmp_path) as names:
         task = asyncio.create_task(names.resolve(NAME))
-        await wait_until(lambda: server.asked == ["list"])
+        await wait_until(lambda: server.requests == ["list"])
         server.hold = None
         server.set_slice("engines-b", endpoint("10.0.0.2"))
         running = asyncio.create_task(names.run())
@@ -263,7 +263,7 @@ async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
     async with _running(server, tmp_path):
         await asyncio.sleep(20 * PAUSE_S)
 
-    assert len(server.asked) <= 22
+    assert len(server.requests) <= 22
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
@@ -280,4 +280,4 @@ async def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_trusted: 
             addresses = await WatchedService(server, names, NAME).addresses()
 
     assert bool(addresses) is is_trusted
-    assert bool(server.asked) is is_trusted
+    assert bool(server.requests) is is_trusted

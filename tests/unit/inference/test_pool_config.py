@@ -84,9 +84,9 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
 
 def test_a_pools_batch_is_that_of_its_replicas(tmp_path: Path) -> None:
     tables = (f'{{ url = "http://h:{size}", max_num_seqs = {size} }}' for size in (8, 16))
-    some = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
+    pool_with_sizes = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
 
-    pools = read_catalog(_write(tmp_path, some + QUALITY))
+    pools = read_catalog(_write(tmp_path, pool_with_sizes + QUALITY))
 
     assert len(pools.find_shared(Tier.FAST).replicas) == 4
     # The two replicas without a limit count like the smallest.
@@ -136,12 +136,12 @@ def test_a_dns_name_gives_a_replica_for_each_address(tmp_path: Path) -> None:
 
 def test_the_replicas_of_a_pool_may_change(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, DISCOVER + QUALITY))
-    found = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
+    replica = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
 
-    pools.set_replicas("quick", [found])
+    pools.set_replicas("quick", [replica])
 
-    assert pools.find_shared(Tier.FAST).replicas == (found,)
-    assert found in pools.list_replicas()
+    assert pools.find_shared(Tier.FAST).replicas == (replica,)
+    assert replica in pools.list_replicas()
 
 
 def _connector(name: str) -> str:
@@ -255,3 +255,35 @@ def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
 
     assert pools.find_shared(Tier.FAST).allowed_replica_hosts == ("10.12.0.0/16", "*.engines.svc")
     assert pools.find_shared(Tier.QUALITY).allowed_replica_hosts == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "edit_format"),
+    [
+        ("", None),
+        ('edit_format = "zeta"', "zeta"),
+        ('family = "zeta"', "zeta"),
+        ('family = "qwen"', None),
+    ],
+)
+def test_the_edit_format_is_named_or_that_of_the_family(
+    tmp_path: Path, line: str, edit_format: str | None
+) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY + line + "\n"))
+
+    assert pools.find_shared(Tier.QUALITY).edit_format == edit_format
+    assert pools.find_shared(Tier.FAST).edit_format is None
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('edit_format = "omega"', "pool thorough: Unknown edit format omega; the formats are zeta"),
+        ('family = "omega"', "pool thorough: Unknown model family omega"),
+    ],
+)
+def test_an_unknown_edit_format_or_family_is_refused(
+    tmp_path: Path, line: str, problem: str
+) -> None:
+    with pytest.raises(BadSetting, match=problem):
+        read_catalog(_write(tmp_path, FAST + QUALITY + line + "\n"))

@@ -22,13 +22,13 @@ def _pools(fast: Pool) -> tuple[Pool, Pool]:
 
 def _discovering() -> Fleet:
     fleet = Fleet(_pools(replace(make_pool(), replicas=(), discover=ENGINES)))
-    fleet.network.said = {name: identity() for name in (ONE, TWO, THREE)}
+    fleet.network.identities = {name: identity() for name in (ONE, TWO, THREE)}
     return fleet
 
 
 def _make_fleet(*names: str) -> Fleet:
     fleet = Fleet(_pools(make_pool(*(f"http://{name}" for name in names))))
-    fleet.network.said = {name: identity() for name in names}
+    fleet.network.identities = {name: identity() for name in names}
     return fleet
 
 
@@ -44,11 +44,11 @@ async def test_each_address_of_the_dns_name_is_a_replica() -> None:
 async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
-    identity = fleet.network.said.pop(TWO)
+    identity = fleet.network.identities.pop(TWO)
 
     await fleet.pool_members.reconcile()
     before = (fleet.names(), fleet.reasons()[TWO])
-    fleet.network.said[TWO] = identity
+    fleet.network.identities[TWO] = identity
     await fleet.pool_members.reconcile(checks_all=False)
 
     assert before == ([ONE], MismatchReason.UNREACHABLE)
@@ -109,7 +109,7 @@ async def test_a_replica_that_differs_from_the_majority_is_rejected(
     identity: ReplicaIdentity, reason: MismatchReason
 ) -> None:
     fleet = _make_fleet(ONE, TWO, THREE)
-    fleet.network.said[TWO] = identity
+    fleet.network.identities[TWO] = identity
 
     await fleet.pool_members.reconcile()
 
@@ -119,10 +119,10 @@ async def test_a_replica_that_differs_from_the_majority_is_rejected(
 
 async def test_a_corrected_replica_is_accepted_again() -> None:
     fleet = _make_fleet(ONE, TWO, THREE)
-    fleet.network.said[TWO] = identity(block_tokens=16)
+    fleet.network.identities[TWO] = identity(block_tokens=16)
     await fleet.pool_members.reconcile()
 
-    fleet.network.said[TWO] = identity()
+    fleet.network.identities[TWO] = identity()
     await fleet.pool_members.reconcile(checks_all=False)
 
     assert fleet.names() == [ONE, TWO, THREE]
@@ -132,7 +132,7 @@ async def test_a_corrected_replica_is_accepted_again() -> None:
 async def test_the_block_size_in_the_pools_file_takes_precedence() -> None:
     pool = replace(make_pool(f"http://{ONE}", f"http://{TWO}"), block_tokens=16)
     fleet = Fleet(_pools(pool))
-    fleet.network.said = {ONE: identity(), TWO: identity(block_tokens=16)}
+    fleet.network.identities = {ONE: identity(), TWO: identity(block_tokens=16)}
 
     await fleet.pool_members.reconcile()
 
@@ -144,10 +144,10 @@ async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() 
     await fleet.pool_members.reconcile()
     newer = identity(root="/models/demo-2")
 
-    fleet.network.said[THREE] = newer
+    fleet.network.identities[THREE] = newer
     await fleet.pool_members.reconcile()
     before = fleet.names()
-    fleet.network.said[TWO] = newer
+    fleet.network.identities[TWO] = newer
     await fleet.pool_members.reconcile()
 
     assert before == [ONE, TWO]
@@ -156,7 +156,7 @@ async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() 
 
 async def test_a_replica_without_identity_is_accepted() -> None:
     fleet = _make_fleet(ONE, TWO)
-    fleet.network.said[TWO] = ReplicaIdentity()
+    fleet.network.identities[TWO] = ReplicaIdentity()
 
     await fleet.pool_members.reconcile()
 
@@ -165,7 +165,7 @@ async def test_a_replica_without_identity_is_accepted() -> None:
 
 async def test_an_engine_that_starts_after_its_gateway_stays_in_the_pool() -> None:
     fleet = _make_fleet(ONE, TWO)
-    del fleet.network.said[TWO]
+    del fleet.network.identities[TWO]
 
     await fleet.pool_members.reconcile()
 
@@ -185,17 +185,17 @@ async def test_a_name_that_does_not_resolve_is_rejected() -> None:
 async def test_a_known_replica_is_not_identified_again() -> None:
     fleet = _make_fleet(ONE, TWO)
     await fleet.pool_members.reconcile()
-    fleet.network.asked.clear()
+    fleet.network.requested_names.clear()
 
     await fleet.pool_members.reconcile(checks_all=False)
 
-    assert ONE not in fleet.network.asked
+    assert ONE not in fleet.network.requested_names
 
 
 def _with_allowed_hosts(*hosts: str) -> Fleet:
     pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=hosts)
     fleet = Fleet(_pools(pool))
-    fleet.network.said = {name: identity() for name in (ONE, TWO)}
+    fleet.network.identities = {name: identity() for name in (ONE, TWO)}
     return fleet
 
 
@@ -212,7 +212,7 @@ async def test_an_added_replica_gets_requests_after_identifying_itself() -> None
 
 async def test_an_added_replica_that_differs_is_rejected() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    fleet.network.said[TWO] = identity(token_ids=(5, 6))
+    fleet.network.identities[TWO] = identity(token_ids=(5, 6))
 
     fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
@@ -231,7 +231,7 @@ async def test_a_replica_at_a_host_that_is_not_allowed_gets_no_request(
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert TWO not in fleet.network.asked
+    assert TWO not in fleet.network.requested_names
     assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
 
 
@@ -286,7 +286,7 @@ async def test_an_addition_with_another_scheme_does_not_change_the_pools_file() 
 
 async def test_a_replica_added_during_a_round_waits_for_its_identification() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    fleet.network.said[TWO] = identity(token_ids=(5, 6))
+    fleet.network.identities[TWO] = identity(token_ids=(5, 6))
     may_respond = fleet.network.holds(ONE)
 
     round_ = asyncio.create_task(fleet.pool_members.reconcile())
@@ -321,7 +321,7 @@ async def test_rounds_run_one_after_the_other() -> None:
 
     rounds = [asyncio.create_task(fleet.pool_members.reconcile()) for _ in range(2)]
     await asyncio.sleep(0.01)
-    num_asked = fleet.network.asked.count(ONE)
+    num_asked = fleet.network.requested_names.count(ONE)
     may_respond.set()
     await asyncio.gather(*rounds)
 
@@ -330,7 +330,7 @@ async def test_rounds_run_one_after_the_other() -> None:
 
 async def test_an_added_replica_must_state_its_identity() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    fleet.network.said[TWO] = ReplicaIdentity()
+    fleet.network.identities[TWO] = ReplicaIdentity()
 
     fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
@@ -345,7 +345,7 @@ async def test_added_replicas_have_no_vote(address: str) -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     added_names = [address, THREE]
     for name in added_names:
-        fleet.network.said[name] = identity(root="/models/a")
+        fleet.network.identities[name] = identity(root="/models/a")
 
     fleet.pool_members.add({"demo-fast": [Replica(name, f"http://{name}") for name in added_names]})
     await fleet.pool_members.reconcile()
@@ -356,13 +356,13 @@ async def test_added_replicas_have_no_vote(address: str) -> None:
 
 async def test_an_added_replica_is_outvoted_once_a_listed_one_responds() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    stated_identity = fleet.network.said.pop(ONE)
-    fleet.network.said[TWO] = identity(root="/models/a")
+    stated_identity = fleet.network.identities.pop(ONE)
+    fleet.network.identities[TWO] = identity(root="/models/a")
     fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
     before = fleet.names()
 
-    fleet.network.said[ONE] = stated_identity
+    fleet.network.identities[ONE] = stated_identity
     await fleet.pool_members.reconcile()
 
     assert (before, fleet.names()) == ([ONE, TWO], [ONE])

@@ -291,7 +291,7 @@ def test_the_engine_does_not_stop_other_completions_at_the_line_break() -> None:
 def test_inline_completions_have_priority_over_explicit_ones() -> None:
     priorities = [_route(_router(), mode=mode).priority for mode in Mode]
 
-    assert priorities == [0, 1, 2, 2, 3]
+    assert priorities == [0, 1, 2, 2, 3, 3]
 
 
 def test_half_a_surrogate_pair_is_accepted() -> None:

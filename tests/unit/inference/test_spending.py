@@ -131,11 +131,11 @@ def test_requests_never_cost_more_than_the_budget(
 
     async def request_all() -> list[str]:
         quotas, principal = make_quotas(), make_principal(spending=_bounded(limit))
-        return await asyncio.gather(*(_request(quotas, principal, trace=each) for each in traces))
+        return await asyncio.gather(*(_request(quotas, principal, trace=trace) for trace in traces))
 
     codes = asyncio.run(request_all())
 
-    admitted = [each for each, code in zip(traces, codes, strict=True) if code == ""]
+    admitted = [trace for trace, code in zip(traces, codes, strict=True) if code == ""]
     assert sum(map(_cost, admitted)) <= limit
 
 

@@ -37,6 +37,7 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_older(
         {"path": "b.py"},
         {"repository": "shop"},
         {"mode": Mode.CHAT},
+        {"mode": Mode.EDIT},
         {"trigger": Trigger.PREFETCH},
         {"is_warm_up": True},
         {"principal": make_principal(user_id=ALICE)},

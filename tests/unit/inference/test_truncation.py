@@ -24,8 +24,8 @@ class Case:
     """A cursor between `prefix` and `suffix`, the engine's text, and the part that is shown."""
 
     prefix: str
-    written: str
-    shown: str
+    engine_text: str
+    shown_text: str
     suffix: str = ""
     mode: Mode = Mode.BLOCK
     is_single_line: bool = False
@@ -181,14 +181,14 @@ CASES: Final = {
 def test_a_completion_ends_at_the_expected_position(name: str) -> None:
     case = CASES[name]
 
-    assert _truncate(_context(case), case.written) == case.shown
+    assert _truncate(_context(case), case.engine_text) == case.shown_text
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_end_is_the_same_for_single_characters(name: str) -> None:
     case = CASES[name]
 
-    assert _truncate(_context(case), *case.written) == case.shown
+    assert _truncate(_context(case), *case.engine_text) == case.shown_text
 
 
 LINES = st.sampled_from(
@@ -310,4 +310,4 @@ def test_a_long_rest_of_the_line_is_not_repeated() -> None:
     rest_of_line = ", ".join(f"name_{n}" for n in range(60)) + ")"
     case = Case("f(", f"a, {rest_of_line}", "a,", suffix=f"{rest_of_line}\n", is_single_line=True)
 
-    assert _truncate(_context(case), *case.written) == case.shown
+    assert _truncate(_context(case), *case.engine_text) == case.shown_text

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
 from inference.completion.incoming_request import ContextFile, IncomingRequest
@@ -251,6 +252,18 @@ def test_the_first_completion_of_a_repository_starts_a_warm_up() -> None:
         )
 
     assert warmup_queue.num_waiting == 2
+
+
+def test_an_edit_starts_no_warm_up_because_its_prompt_has_no_other_files() -> None:
+    warmup_queue = WarmupQueue(FakeClock())
+
+    warmup_queue.on_request_admitted(
+        make_admitted(repository="shop", mode=Mode.EDIT), make_arrival(mode="edit")
+    )
+    assert warmup_queue.num_waiting == 0
+    warmup_queue.on_request_admitted(make_admitted(repository="shop"), make_arrival())
+
+    assert warmup_queue.num_waiting == 1
 
 
 def test_equally_named_repositories_of_two_tenants_are_distinct() -> None:

@@ -113,11 +113,13 @@ def test_prompt_tokens_without_cache_information_count_as_cached(
 
 @given(TOKENS, TOKENS, TOKENS, PRICES, PRICES, PRICES)
 def test_a_budget_overestimates_a_request_by_less_than_one_micro(
-    prompt: int, cached: int, generated: int, one: int, two: int, three: int
+    prompt: int, cached: int, generated: int, one: int, two: int, generated_price: int
 ) -> None:
-    cost = cost_micros(TierPrices(one, two, three), TokenCounts(prompt, cached, generated))
+    cost = cost_micros(
+        TierPrices(one, two, generated_price), TokenCounts(prompt, cached, generated)
+    )
 
-    exact = prompt * one + cached * two + generated * three
+    exact = prompt * one + cached * two + generated * generated_price
     assert exact <= cost * 1_000_000 < exact + 1_000_000
 
 
@@ -161,9 +163,9 @@ def test_a_day_has_the_most_recent_price() -> None:
     )
 
     days = [date(2026, 10, 31), NOVEMBER, *(NOVEMBER.replace(day=d) for d in (9, 10, 19, 20))]
-    found = [book.price_on(day) for day in days]
+    prices = [book.price_on(day) for day in days]
 
-    assert [None if price is None else price.seat_month_micros for price in found] == [
+    assert [None if price is None else price.seat_month_micros for price in prices] == [
         *(None, 1, 1, 2, 2, 3)
     ]
 
@@ -180,9 +182,9 @@ def test_the_next_change_is_the_first_day_with_another_price() -> None:
         ]
     )
 
-    found = [book.next_change_after(NOVEMBER.replace(day=day)) for day in (1, 10, 19, 20)]
+    changes = [book.next_change_after(NOVEMBER.replace(day=day)) for day in (1, 10, 19, 20)]
 
-    assert found == [date(2026, 11, 10), date(2026, 11, 20), date(2026, 11, 20), None]
+    assert changes == [date(2026, 11, 10), date(2026, 11, 20), date(2026, 11, 20), None]
 
 
 def test_gateways_get_the_current_and_future_prices() -> None:

@@ -173,11 +173,13 @@ def test_a_pdf_contains_the_einvoice_that_matches_the_schema(
     name, xml = get_facturx_xml_from_pdf(pdf, check_xsd=True)
 
     assert name == "factur-x.xml"
-    found = ElementTree.fromstring(xml)  # noqa: S314  # our own document
-    assert found.findtext(".//{*}ExchangedDocument/{*}TypeCode") == kind
-    assert found.findtext(".//{*}DuePayableAmount") == total
-    assert found.findtext(".//{*}SellerTradeParty//{*}CountryID") == "DE"
-    assert found.findtext(".//{*}IBANID") == (None if kind == "381" else "DE02120300000000202051")
+    einvoice = ElementTree.fromstring(xml)  # noqa: S314  # our own document
+    assert einvoice.findtext(".//{*}ExchangedDocument/{*}TypeCode") == kind
+    assert einvoice.findtext(".//{*}DuePayableAmount") == total
+    assert einvoice.findtext(".//{*}SellerTradeParty//{*}CountryID") == "DE"
+    assert einvoice.findtext(".//{*}IBANID") == (
+        None if kind == "381" else "DE02120300000000202051"
+    )
 
 
 def test_an_einvoice_has_the_same_bytes_at_another_time(monkeypatch: pytest.MonkeyPatch) -> None:

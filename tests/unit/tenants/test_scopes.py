@@ -15,12 +15,13 @@ from tenants.identity.api_keys.scopes import (
 )
 
 EXPECTED = {
-    "inference": "inline fim block docstring chat",
+    "inference": "inline fim block docstring chat edit",
     "inference:inline": "inline fim",
     "inference:fim": "fim",
     "inference:block": "block",
     "inference:docstring": "docstring",
     "inference:chat": "chat",
+    "inference:edit": "edit",
     "usage:read": "usage.read",
     "keys:read": "keys.read",
     "keys:write": "keys.read keys.create keys.revoke",
@@ -73,11 +74,16 @@ def test_every_scope_is_in_exactly_one_table() -> None:
 
 
 def test_permissions_without_a_scope_are_for_users_only() -> None:
-    assert {str(each) for each in set(Permission) - list_permissions(KeyScope)} == USERS_ONLY
+    assert {
+        str(permission) for permission in set(Permission) - list_permissions(KeyScope)
+    } == USERS_ONLY
 
 
 def test_no_scope_allows_more_than_an_administrator() -> None:
-    assert all(role_has_permission(Role.ADMINISTRATOR, each) for each in list_permissions(KeyScope))
+    assert all(
+        role_has_permission(Role.ADMINISTRATOR, permission)
+        for permission in list_permissions(KeyScope)
+    )
 
 
 def test_the_modes_of_inference_are_all_modes() -> None:

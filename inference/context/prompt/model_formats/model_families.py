@@ -6,7 +6,7 @@ its markers, which are all single tokens of its tokenizer.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -31,6 +31,7 @@ class ModelFamily:
     repository: str | None = None
     begin: str | None = None  # the first token of every prompt
     ends: tuple[str, ...] = ()  # further tokens that end a completion, if the tokenizer has them
+    edit_format: str | None = None  # (edit_formats.py); None: its models propose no edits
 
 
 # The order matters: the first family is chosen whose markers the tokenizer knows.
@@ -118,18 +119,22 @@ FAMILIES: Final = (
 )
 
 
-# These have StarCoder's vocabulary but were trained in another order: a pool must name them.
-FAMILIES_BY_NAME: Final = tuple(
-    ModelFamily(
-        name=name,
-        order=FimOrder.SPM,
-        prefix="<fim_prefix>",
-        suffix="<fim_suffix>",
-        middle="<fim_middle>",
-        file_separator=separator,
-        ends=("<|endoftext|>", "<fim_pad>"),
-    )
-    for name, separator in (("mellum", "<filename>"), ("refact", None))
+# A pool must name these, because their vocabularies are those of other families: StarCoder's for
+# models that were trained in another order, and Qwen's for one that was also trained on edits.
+FAMILIES_BY_NAME: Final = (
+    *(
+        ModelFamily(
+            name=name,
+            order=FimOrder.SPM,
+            prefix="<fim_prefix>",
+            suffix="<fim_suffix>",
+            middle="<fim_middle>",
+            file_separator=separator,
+            ends=("<|endoftext|>", "<fim_pad>"),
+        )
+        for name, separator in (("mellum", "<filename>"), ("refact", None))
+    ),
+    replace(FAMILIES[0], name="zeta", edit_format="zeta"),
 )
 
 

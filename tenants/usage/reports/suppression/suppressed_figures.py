@@ -28,7 +28,7 @@ _Times = Mapping[datetime, SuppressionTable]
 class SuppressedFigures:
     """The reasons for suppression. None: it may be shown."""
 
-    whole: Suppression | None
+    total: Suppression | None
     groups: HiddenGroups
 
 

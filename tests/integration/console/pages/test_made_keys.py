@@ -37,10 +37,10 @@ def listed(client: Client, **query: str) -> str:
 
 
 def filled_form(client: Client, company: Company, path: str = "/keys/new", **changes: Any) -> Any:
-    found = re.search(rb'name="form_token" value="([^"]+)"', client.get(path).content)
-    assert found is not None
+    match = re.search(rb'name="form_token" value="([^"]+)"', client.get(path).content)
+    assert match is not None
     form = {
-        "form_token": found[1].decode(),
+        "form_token": match[1].decode(),
         "name": "Ada's laptop",
         "kind": "live",
         "owner": company.developer.email,
@@ -86,21 +86,26 @@ def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> 
 
 
 @pytest.mark.parametrize(
-    ("preset", "scopes", "shown", "hidden"),
+    ("preset", "scopes", "expected", "hidden"),
     [
-        ("code", ["inference:fim", "inference:inline"], "Tabby", "Chat, curl"),
+        ("code", ["inference:edit", "inference:fim", "inference:inline"], "Tabby", "Chat, curl"),
         ("chat", ["inference:chat"], "Chat, curl", "Tabby"),
         ("all", ["inference"], "Chat, curl", None),
     ],
 )
 def test_a_preset_decides_the_scopes_and_the_settings_that_are_shown(
-    company: Company, client: Client, preset: str, scopes: list[str], shown: str, hidden: str | None
+    company: Company,
+    client: Client,
+    preset: str,
+    scopes: list[str],
+    expected: str,
+    hidden: str | None,
 ) -> None:
     page = client.post("/keys/new", filled_form(client, company, preset=preset))
 
     content = page.content.decode()
     assert keys_of(company)[0].scopes == scopes
-    assert shown in content
+    assert expected in content
     assert hidden is None or hidden not in content
 
 
@@ -128,12 +133,12 @@ def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, clie
 
     page = client.post("/keys/new", form)
 
-    found = find_key(
+    key = find_key(
         actor=company.administrator.actor, lookup_id=key_in(page).lookup_id, now=timezone.now()
     )
-    assert (found.kind, found.owner_id, found.expires_at) == (KeyKind.SERVICE, None, None)
-    assert found.scopes == {KeyScope.USAGE_READ}
-    assert found.networks == ("192.0.2.0/24", "198.51.100.7/32")
+    assert (key.kind, key.owner_id, key.expires_at) == (KeyKind.SERVICE, None, None)
+    assert key.scopes == {KeyScope.USAGE_READ}
+    assert key.networks == ("192.0.2.0/24", "198.51.100.7/32")
     assert "config.yaml" not in page.content.decode()
 
 
@@ -224,15 +229,15 @@ def test_a_keys_name_is_escaped(company: Company, client: Client) -> None:
 def test_rotation_creates_a_new_secret_and_expires_the_old_one_after_the_overlap(
     company: Company, client: Client
 ) -> None:
-    made = make_key(company, company.developer)
-    old = parse_key(made.text)
+    created = make_key(company, company.developer)
+    old = parse_key(created.text)
     assert old is not None
     path = f"/keys/{old.lookup_id}/rotate"
 
     page = client.post(path, filled_form(client, company, path, lifetime="keep", overlap="1"))
 
     now = timezone.now()
-    assert key_in(page).text != made.text
+    assert key_in(page).text != created.text
     assert is_key_active(tenant_id=company.tenant_id, key=key_in(page), now=now)
     assert is_key_active(tenant_id=company.tenant_id, key=old, now=now)
     assert not is_key_active(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))

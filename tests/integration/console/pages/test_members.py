@@ -85,11 +85,11 @@ def test_each_role_sees_only_the_actions_that_it_may_take(
 def test_another_tenants_member_is_not_found(cast: Cast, sign_in_now: SignIn, path: str) -> None:
     client = sign_in_now(cast.globex.administrator)
 
-    theirs = client.get(f"/members/{cast.acme.developer.user_id}{path}")
-    nobodys = client.get(f"/members/{NOBODY}{path}")
+    foreign_member = client.get(f"/members/{cast.acme.developer.user_id}{path}")
+    unknown_member = client.get(f"/members/{NOBODY}{path}")
 
-    assert theirs.status_code == nobodys.status_code == 404
-    assert theirs.content == nobodys.content
+    assert foreign_member.status_code == unknown_member.status_code == 404
+    assert foreign_member.content == unknown_member.content
 
 
 def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: Client) -> None:
@@ -115,12 +115,12 @@ def test_the_csv_file_obeys_the_filter(company: Company, client: Client) -> None
 
 
 def test_a_members_page_shows_their_keys_with_few_queries(company: Company, client: Client) -> None:
-    made = make_key(company, company.developer)
+    created = make_key(company, company.developer)
 
     with few_queries():
         page = client.get(f"/members/{company.developer.user_id}").content.decode()
 
-    assert made.key.lookup_id in page
+    assert created.key.lookup_id in page
     assert "Does not allow content capture" in page
 
 
@@ -275,7 +275,7 @@ def test_the_last_owner_cannot_be_demoted_or_removed(company: Company, sign_in_n
 
 
 def test_removing_a_member_revokes_their_keys(company: Company, client: Client) -> None:
-    made = make_key(company, company.developer)
+    created = make_key(company, company.developer)
     path = f"/members/{company.developer.user_id}/remove"
 
     confirmation = client.get(path).content.decode()
@@ -285,8 +285,8 @@ def test_removing_a_member_revokes_their_keys(company: Company, client: Client) 
     assert "Ada is no longer a member" in done
     with pytest.raises(NotFound):
         role_of(company, Role.DEVELOPER)
-    found = find_key(actor=company.platform, lookup_id=made.key.lookup_id, now=timezone.now())
-    assert found.state is KeyState.REVOKED
+    key = find_key(actor=company.platform, lookup_id=created.key.lookup_id, now=timezone.now())
+    assert key.state is KeyState.REVOKED
 
 
 def test_removing_a_member_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
@@ -345,7 +345,7 @@ def test_too_many_addresses_are_refused(company: Company, client: Client) -> Non
 def test_a_team_of_another_tenant_is_no_choice(
     company: Company, cast: Cast, client: Client
 ) -> None:
-    theirs = create_team(actor=cast.globex.platform, name="Theirs", now=timezone.now())
+    foreign_team = create_team(actor=cast.globex.platform, name="Theirs", now=timezone.now())
 
-    assert 'class="wrong"' in invite(client, team=str(theirs.id))
+    assert 'class="wrong"' in invite(client, team=str(foreign_team.id))
     assert states(company) == []

@@ -32,7 +32,7 @@ def done(client: Client) -> list[str]:
     return re.findall(r'step-done">.*?class="name">([^<]+?) *<', page, flags=re.DOTALL)
 
 
-def found(client: Client, query: str) -> list[str]:
+def search(client: Client, query: str) -> list[str]:
     page = client.get("/search", {"q": query}, headers=HTMX).content.decode()
     return re.findall(r'href="(/(?:keys|members|teams)/[^"]+)"', page)
 
@@ -59,15 +59,15 @@ def test_steps_are_marked_as_done_from_stored_facts(company: Company, sign_in: S
     client = sign_in(company.developer)
     before = done(client)
     make_key(company, company.developer)
-    made = done(client)
+    done_steps = done(client)
     create_playground_key(actor=company.developer.actor, now=timezone.now())
     played = done(client)
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(is_playground=False).update(last_used_at=timezone.now())
 
     assert before == []
-    assert made == ["Create a key"]
-    assert played == [*made, "Try the playground"]
+    assert done_steps == ["Create a key"]
+    assert played == [*done_steps, "Try the playground"]
     assert done(client) == [*played, "Get a completion in your editor"]
     assert _CARD not in client.get("/").content.decode()
 
@@ -119,8 +119,8 @@ def test_the_search_finds_only_objects_that_the_user_may_see(
     team = create_team(actor=company.platform, name="Gusto", now=timezone.now())
     gus = f"/members/{company.developer.user_id}"
 
-    administrator = found(sign_in(company.administrator), "gus")
-    developer = found(sign_in(company.developer), "gus")
+    administrator = search(sign_in(company.administrator), "gus")
+    developer = search(sign_in(company.developer), "gus")
 
     assert set(administrator) == {f"/keys/{key}", gus, f"/teams/{team.id}"}
     assert developer == [f"/keys/{key}"]
@@ -130,5 +130,5 @@ def test_the_search_finds_nothing_of_another_tenant(company: Company, sign_in: S
     key = make_key(company, company.developer, name="Zyzzyva").key.lookup_id
     client = sign_in(make_company("hooli", ACME).administrator)
 
-    assert found(client, "zyzzyva") == []
-    assert found(client, f"cpk_live_{key}") == []
+    assert search(client, "zyzzyva") == []
+    assert search(client, f"cpk_live_{key}") == []

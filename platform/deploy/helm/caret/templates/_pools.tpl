@@ -9,6 +9,7 @@ source: names
 tenants: []
 layout: ""
 family: ""
+editFormat: ""
 promptTokens: 0
 healsWords: true
 kvEvents: false
@@ -133,6 +134,9 @@ layout = {{ . | quote }}
 {{- end }}
 {{- with $pool.family }}
 family = {{ . | quote }}
+{{- end }}
+{{- with $pool.editFormat }}
+edit_format = {{ . | quote }}
 {{- end }}
 {{- with int $pool.promptTokens }}
 prompt_tokens = {{ . }}

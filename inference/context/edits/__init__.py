@@ -1,0 +1,1 @@
+"""Prompts that ask a model for the next edit."""

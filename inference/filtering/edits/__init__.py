@@ -1,0 +1,1 @@
+"""Checks the answer of a model that proposes an edit."""

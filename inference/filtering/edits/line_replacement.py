@@ -1,0 +1,68 @@
+"""Finds the lines that an answer changes. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inference.completion.edit import ProposedEdit
+from inference.context.edits.editable_region import EditableRegion
+
+
+@dataclass(frozen=True, slots=True)
+class LineReplacement:
+    """Lines of a region, and the lines that replace them, without line breaks."""
+
+    start: int  # index in the region
+    end: int  # the first line after them
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+    @property
+    def changed_texts(self) -> tuple[str, str]:
+        """What is removed and added, without what both texts have in common at their ends."""
+        removed, added = "\n".join(self.removed), "\n".join(self.added)
+        start = _count_common(removed, added)
+        end = _count_common(removed[start:][::-1], added[start:][::-1])
+        return removed[start : len(removed) - end], added[start : len(added) - end]
+
+
+def find_replacement(region: EditableRegion, answer: str) -> LineReplacement | None:
+    """Return the smallest replacement that turns the region into the answer; None: it is equal.
+
+    White space at the end of a line makes no difference.
+    """
+    old = [line.rstrip() for line in region.shown_lines]
+    answered = answer.replace("\r\n", "\n").split("\n")
+    new = [line.rstrip() for line in answered]
+    start = _count_common(old, new)
+    num_below = _count_common(old[start:][::-1], new[start:][::-1])
+    end = len(old) - num_below
+    added = answered[start : len(new) - num_below]
+    if start == end and not added:
+        return None
+    return LineReplacement(start, end, region.lines[start:end], tuple(added))
+
+
+def to_proposed_edit(region: EditableRegion, replacement: LineReplacement) -> ProposedEdit:
+    start, added = replacement.start, list(replacement.added)
+    is_at_file_end = region.has_last_line and replacement.end == len(region.lines)
+    if is_at_file_end and added and start == replacement.end:
+        # The line above has no line break, so it is replaced as well.
+        start -= 1
+        added.insert(0, region.lines[start])
+    text = "\n".join(added)
+    return ProposedEdit(
+        start_line=region.start_line + start,
+        end_line=region.start_line + replacement.end,
+        text=f"{text}\n" if added and not is_at_file_end else text,
+        num_changed_chars=max(1, *map(len, replacement.changed_texts)),
+    )
+
+
+def _count_common(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the number of items that both sequences begin with."""
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

@@ -1,0 +1,57 @@
+"""Turns frames of clients into requests, which the receive stage validates. Pure."""
+
+from inference.completion.edit import Diagnostic, RecentEdit
+from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
+from inference.gateway.protocol.frames import CompleteFrame, FileFrame, FileOpenedFrame
+from inference.gateway.receive import MAX_DIAGNOSTICS, MAX_FILES, MAX_RECENT_EDITS
+
+
+def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
+    return UnvalidatedRequest(
+        mode=frame.mode,
+        prefix=frame.prefix,
+        suffix=frame.suffix,
+        path=frame.path,
+        language=frame.language,
+        files=_to_files(frame.files),
+        repository=frame.repository.name,
+        imports=tuple(filter(None, (frame.repository.framework, *frame.repository.imports))),
+        max_tokens=frame.max_tokens,
+        trigger=frame.trigger,
+        alternative=frame.alternative,
+        model=frame.model,
+        # One more than allowed, so that `receive` rejects too many:
+        recent_edits=tuple(
+            RecentEdit(each.path, each.start_line, each.removed, each.added)
+            for each in frame.recent_edits[: MAX_RECENT_EDITS + 1]
+        ),
+        diagnostics=tuple(
+            Diagnostic(each.line, each.severity, each.message)
+            for each in frame.diagnostics[: MAX_DIAGNOSTICS + 1]
+        ),
+    )
+
+
+def to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
+    """Put the cursor in the middle: the prompt's beginning hardly depends on its position."""
+    middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
+    return UnvalidatedRequest(
+        mode="inline",
+        prefix=frame.text[:middle],
+        suffix=frame.text[middle:],
+        path=frame.path,
+        language=frame.language,
+        files=_to_files(frame.files),
+        repository=frame.repository.name,
+        trigger="prefetch",
+        is_warm_up=True,
+    )
+
+
+def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
+    """Convert one file more than the limit allows, so that `receive` rejects too many files."""
+    converted = frames[: MAX_FILES + 1]
+    return tuple(
+        ContextFile(file.path, file.text, file.edited_at, is_pinned=file.pinned)
+        for file in converted
+    )

@@ -1,0 +1,80 @@
+"""Prompt formats of models that propose edits."""
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from inference.completion.edit import Diagnostic, DiagnosticSeverity, RecentEdit
+from inference.context.prompt.model_formats.edit_formats import EditExcerpt, get_edit_format
+from inference.context.prompt.model_formats.model_families import get_family
+from tests.fakes.edits import CURSOR, REGION_END, REGION_START, ZETA, make_answer
+
+EXCERPT = EditExcerpt(
+    path="shop/area.py",
+    is_file_start=True,
+    above="import os\n",
+    region="def area(width):\n    return w",
+    cursor=len("def area(width):\n    return w"),
+    below="\n\nprint(area(2))",
+)
+
+
+def test_zeta_gets_the_excerpt_with_its_region_and_the_cursor() -> None:
+    assert ZETA.render_excerpt(EXCERPT) == (
+        "### User Excerpt:\n\n```shop/area.py\n<|start_of_file|>\nimport os\n"
+        f"{REGION_START}\ndef area(width):\n    return w{CURSOR}\n{REGION_END}\n"
+        "\n\nprint(area(2))\n```\n\n"
+    )
+
+
+def test_an_edit_is_shown_to_zeta_as_a_diff() -> None:
+    edit = RecentEdit("a.py", start_line=3, removed="def area(w):\n", added="def area(width):\n\n")
+
+    assert ZETA.render_edit(edit) == (
+        'User edited "a.py":\n```diff\n@@ -4,1 +4,2 @@\n'
+        "-def area(w):\n+def area(width):\n+\n\n```\n\n"
+    )
+
+
+def test_a_diagnostic_is_shown_with_its_line() -> None:
+    diagnostic = Diagnostic(4, DiagnosticSeverity.ERROR, 'undefined name\n"w"')
+
+    text = ZETA.render_diagnostics([("return w * 2", diagnostic)])
+
+    assert text == 'Diagnostics:\n```\nerror at `return w * 2`: undefined name "w"\n```\n\n'
+
+
+@pytest.mark.parametrize(
+    ("answer", "region"),
+    [
+        (make_answer("a\nb"), "a\nb"),
+        (make_answer(f"a{CURSOR}\nb"), "a\nb"),
+        (f"```a.py\n{make_answer('a')}```", "a"),
+        (make_answer("a\n"), "a\n"),
+        (f"{REGION_START}\n{REGION_END}", ""),
+        (f"{REGION_START}\na\n", None),
+        (f"a\n{REGION_END}", None),
+        ("", None),
+    ],
+    ids=[
+        "plain",
+        "cursor",
+        "fence",
+        "blank line at the end",
+        "empty",
+        "no end",
+        "no start",
+        "none",
+    ],
+)
+def test_the_region_is_read_from_the_answer(answer: str, region: str | None) -> None:
+    assert ZETA.parse(answer) == region
+
+
+def test_an_unknown_format_names_the_known_ones() -> None:
+    with pytest.raises(BadSetting, match="zeta"):
+        get_edit_format("zeta-9")
+
+
+def test_the_family_zeta_has_the_format_and_others_have_none() -> None:
+    assert get_family("zeta").edit_format == "zeta"
+    assert get_family("qwen").edit_format is None
