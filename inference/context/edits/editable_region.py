@@ -36,7 +36,7 @@ class _Window:
     """Whole lines around the cursor, without their line breaks."""
 
     lines: list[str]
-    start_line: int  # of the file
+    start_line: int  # index of the first of them in the file
     cursor_line: int  # index in `lines`
     cursor_column: int
     has_last_line: bool
@@ -65,10 +65,10 @@ def find_edit_context(
     path: str,
     kind: FileType,
 ) -> EditContext | None:
-    """Return the lines around the cursor; `text` is the text before and after it.
+    """Return the lines around the cursor, or None if they cannot be edited.
 
-    None: they cannot be edited. The cursor's line is too long, a private key is near, or the text
-    contains the format's markers.
+    They cannot if the cursor's line is too long, a private key is near, or the text contains the
+    format's markers. `text` is a pair: the text before the cursor and the text after it.
     """
     prefix, suffix = map(_unify_line_breaks, text)
     window = _cut_window(prefix, suffix, limits.region_chars + limits.context_chars)
@@ -183,4 +183,4 @@ def _find_cursor(window: _Window, region: range, shown_lines: Sequence[str]) -> 
     line = shown_lines[index]
     is_redacted = line != window.lines[window.cursor_line]
     column = len(line) if is_redacted else window.cursor_column
-    return sum(len(each) + 1 for each in shown_lines[:index]) + column
+    return sum(len(line_above) + 1 for line_above in shown_lines[:index]) + column

@@ -26,7 +26,7 @@ class EditExcerpt:
 
 @dataclass(frozen=True, slots=True)
 class EditFormat:
-    """The format of one line of models.
+    """The format of one series of models.
 
     Token counts are those of the editor that the model was trained for. Larger excerpts would be
     unlike the model's training data.
@@ -37,9 +37,10 @@ class EditFormat:
     context_tokens: int  # of the lines above the region, and of those below it
     edits_tokens: int  # of the recent edits and diagnostics
     markers: tuple[str, ...]  # a file that contains one of them cannot be edited
-    end_marker: str  # an answer is complete with it
+    end_marker: str  # an answer that contains it is complete
     render_edit: Callable[[RecentEdit], str]
-    render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]  # with their lines
+    # Each diagnostic follows the text of its line.
+    render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]
     instruction: str  # before the edits
     render_excerpt: Callable[[EditExcerpt], str]
     response: str  # after the excerpt; the answer follows
@@ -65,7 +66,10 @@ def _render_zeta_edit(edit: RecentEdit) -> str:
 
 def _render_zeta_diagnostics(diagnostics: Sequence[tuple[str, Diagnostic]]) -> str:
     """List the diagnostics in words. The training data has none."""
-    reports = [f"{each.severity} at `{line}`: {each.message}" for line, each in diagnostics]
+    reports = [
+        f"{diagnostic.severity} at `{line}`: {diagnostic.message}"
+        for line, diagnostic in diagnostics
+    ]
     listing = "\n".join(" ".join(report.split()) for report in reports)
     return f"Diagnostics:\n```\n{listing}\n```\n\n"
 
@@ -116,5 +120,5 @@ def get_edit_format(name: str) -> EditFormat:
     for edit_format in EDIT_FORMATS:
         if edit_format.name == name:
             return edit_format
-    names = ", ".join(each.name for each in EDIT_FORMATS)
+    names = ", ".join(edit_format.name for edit_format in EDIT_FORMATS)
     raise BadSetting(f"Unknown edit format {name}; the formats are {names}.")
