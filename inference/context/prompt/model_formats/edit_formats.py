@@ -39,7 +39,7 @@ class EditFormat:
     markers: tuple[str, ...]  # a file that contains one of them cannot be edited
     end_marker: str  # an answer that contains it is complete
     render_edit: Callable[[RecentEdit], str]
-    # Each diagnostic follows the text of its line.
+    # Of diagnostics, each with the text of its line.
     render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]
     instruction: str  # before the edits
     render_excerpt: Callable[[EditExcerpt], str]
