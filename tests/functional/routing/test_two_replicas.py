@@ -17,7 +17,7 @@ import pytest
 
 from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
 from inference.pools.vllm.monitoring import parse
-from inference.routing.consistent_hashing import CLEARLY_MORE
+from inference.routing.consistent_hashing import MIN_GAIN_TOKENS
 from tests.benchmarks.replicas import OwnReplica
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
 from tests.functional.gateway.gateway_stack import (
@@ -31,7 +31,7 @@ from tests.functional.routing.languages import assignments, files_at, numbers
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _NUM_FILES = 8
-_PREFIX_TOKENS = CLEARLY_MORE + 150
+_PREFIX_TOKENS = MIN_GAIN_TOKENS + 150
 # At least twelve windows of a second or of 50 tokens; many times that on a busy core.
 _LEARNING_S = 180.0
 _TURN_S = 1.0
@@ -87,7 +87,7 @@ async def test_a_file_stays_with_its_replica_and_both_replicas_are_used(
     assert {answer.replica for answer in first.values()} == {replica.name for replica in replicas}
     assert [a.replica for a in first.values()] == [a.replica for a in second.values()]
     assert all(answer.cached_tokens == 0 for answer in first.values())
-    assert all(answer.cached_tokens > CLEARLY_MORE for answer in second.values())
+    assert all(answer.cached_tokens > MIN_GAIN_TOKENS for answer in second.values())
 
 
 async def test_another_tenant_gets_no_cache_hits_at_either_replica(
@@ -145,11 +145,11 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     assert 0 < end["meta"]["generated_tokens"] <= frame["max_tokens"]
     assert {answer.replica for answer in moved.values()} == {alive.name}
     assert {answer.finish_reason for answer in moved.values()} <= {"stop", "length", "filtered"}
-    assert all(asked_again[path].cached_tokens > CLEARLY_MORE for path in paths_of_dead)
+    assert all(asked_again[path].cached_tokens > MIN_GAIN_TOKENS for path in paths_of_dead)
     # New texts of these files go to the restarted replica. Old texts stay where they are cached.
     assert has_returned, "the files did not return to their replica"
     assert all(after_restart[path].replica == alive.name for path in paths_of_dead)
-    assert all(answer.cached_tokens > CLEARLY_MORE for answer in after_restart.values())
+    assert all(answer.cached_tokens > MIN_GAIN_TOKENS for answer in after_restart.values())
 
 
 async def _find_long_completion(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
