@@ -131,14 +131,14 @@ def _encode_edits(
         _select_diagnostics(request.diagnostics, context, kind),
         max_tokens=int(max_tokens * _DIAGNOSTICS_SHARE),
     )
-    room, chosen = max_tokens - len(diagnostics), list[list[int]]()
+    room, encoded_edits = max_tokens - len(diagnostics), list[list[int]]()
     for edit in reversed(request.recent_edits):
         token_ids = writer.tokenizer.encode(edit_format.render_edit(_redact_edit(edit)))
         room -= len(token_ids)
         if room < 0:
             break
-        chosen.append(token_ids)
-    return [token for token_ids in chosen[::-1] for token in token_ids] + diagnostics
+        encoded_edits.append(token_ids)
+    return [token for token_ids in encoded_edits[::-1] for token in token_ids] + diagnostics
 
 
 def _encode_diagnostics(

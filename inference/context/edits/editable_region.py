@@ -48,7 +48,7 @@ class _Selection:
 
     region: range  # indexes in the window's lines
     first: int  # index of the first shown line
-    shown: list[str]  # without secrets
+    shown_lines: list[str]  # without secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def find_edit_context(
     selection = _select_lines(window, limits, kind)
     if selection is None:
         return None
-    if any(mark in line for line in [*selection.shown, path] for mark in edit_format.markers):
+    if any(mark in line for line in [*selection.shown_lines, path] for mark in edit_format.markers):
         return None
     return _to_context(edit_format, path, window, selection)
 
@@ -96,16 +96,16 @@ def _select_lines(window: _Window, limits: RegionLimits, kind: FileType) -> _Sel
 def _to_context(
     edit_format: EditFormat, path: str, window: _Window, selection: _Selection
 ) -> EditContext:
-    region, shown = selection.region, selection.shown
+    region, shown_lines = selection.region, selection.shown_lines
     start, end = region.start - selection.first, region.stop - selection.first
-    shown_region = shown[start:end]
+    shown_region = shown_lines[start:end]
     excerpt = EditExcerpt(
         path=path,
         is_file_start=window.start_line + selection.first == 0,
-        above="".join(f"{line}\n" for line in shown[:start]),
+        above="".join(f"{line}\n" for line in shown_lines[:start]),
         region="\n".join(shown_region),
         cursor=_find_cursor(window, region, shown_region),
-        below="\n".join(shown[end:]),
+        below="\n".join(shown_lines[end:]),
     )
     editable = EditableRegion(
         edit_format=edit_format,
@@ -118,7 +118,7 @@ def _to_context(
     return EditContext(
         region=editable,
         start_line=window.start_line + selection.first,
-        shown_lines=tuple(shown),
+        shown_lines=tuple(shown_lines),
         excerpt=excerpt,
     )
 

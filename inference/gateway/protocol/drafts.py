@@ -22,12 +22,12 @@ def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         model=frame.model,
         # One more than allowed, so that `receive` rejects too many:
         recent_edits=tuple(
-            RecentEdit(each.path, each.start_line, each.removed, each.added)
-            for each in frame.recent_edits[: MAX_RECENT_EDITS + 1]
+            RecentEdit(edit.path, edit.start_line, edit.removed, edit.added)
+            for edit in frame.recent_edits[: MAX_RECENT_EDITS + 1]
         ),
         diagnostics=tuple(
-            Diagnostic(each.line, each.severity, each.message)
-            for each in frame.diagnostics[: MAX_DIAGNOSTICS + 1]
+            Diagnostic(diagnostic.line, diagnostic.severity, diagnostic.message)
+            for diagnostic in frame.diagnostics[: MAX_DIAGNOSTICS + 1]
         ),
     )
 

@@ -134,7 +134,7 @@ async def test_outcomes_of_an_edit_are_recorded_and_its_text_is_not(edit_site: E
     assert record.first_token_ms is not None
     assert await wait_until(lambda: _has_outcomes(site, request_id, 3))
     outcomes = _outcomes(site, request_id)
-    assert [(each.event, each.chars) for each in outcomes] == [
+    assert [(outcome.event, outcome.chars) for outcome in outcomes] == [
         (OutcomeEvent.SHOWN, num_chars),
         (OutcomeEvent.ACCEPTED, num_chars),
         (OutcomeEvent.PERSISTED, num_chars),
@@ -147,8 +147,8 @@ async def test_outcomes_of_an_edit_are_recorded_and_its_text_is_not(edit_site: E
 
 
 def _outcomes(site: Site, request_id: str) -> list[OutcomeRecord]:
-    records = (each for each in site.records() if isinstance(each, OutcomeRecord))
-    return [each for each in records if each.request_id == request_id]
+    records = (record for record in site.records() if isinstance(record, OutcomeRecord))
+    return [record for record in records if record.request_id == request_id]
 
 
 async def _has_outcomes(site: Site, request_id: str, count: int) -> bool:

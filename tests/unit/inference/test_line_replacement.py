@@ -76,10 +76,10 @@ def test_the_replacement_turns_the_region_into_the_answer(
 
     before = _apply(lines, ProposedEdit(0, 0, "", 1), has_last_line=has_last_line)
     after = before if edit is None else _apply(lines, edit, has_last_line=has_last_line)
-    wanted = "\n".join(answer) + ("" if has_last_line else "\n")
-    assert after == wanted or _ends_differently(after, wanted, has_last_line=has_last_line)
+    expected = "\n".join(answer) + ("" if has_last_line else "\n")
+    assert after == expected or _ends_differently(after, expected, has_last_line=has_last_line)
 
 
-def _ends_differently(after: str, wanted: str, *, has_last_line: bool) -> bool:
+def _ends_differently(after: str, expected: str, *, has_last_line: bool) -> bool:
     """If the end of the file is deleted, the line break before it stays."""
-    return has_last_line and after == f"{wanted}\n"
+    return has_last_line and after == f"{expected}\n"
