@@ -75,7 +75,7 @@ class Figures:
             "completed": sum(note.is_served for note in self.notes),
             "shed": sum(note.is_shed for note in self.notes),
             "failed": self.num_failed,
-            "asked_again": sum(note.attempts > 1 for note in self.notes),
+            "retried": sum(note.attempts > 1 for note in self.notes),
             "endings": dict(endings.most_common()),
             "ledger": dict(self.ledger),
             "recovered_s": {

@@ -109,7 +109,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     display_ms: int | None = None
 
 
-class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="belated"):
+class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="late"):
     """A late outcome: the gateway did not serve the completion it belongs to.
 
     It counts as an OutcomeRecord if ingestion finds the completion, the user is the same (for a

@@ -42,7 +42,7 @@ def _lock_late_outcomes(tenant_id: TenantId) -> None:
     """Lock the tenant's late outcomes until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"belated {tenant_id}"]
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"late outcomes {tenant_id}"]
         )
 
 

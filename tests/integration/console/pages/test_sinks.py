@@ -169,7 +169,7 @@ def test_an_old_sign_in_must_be_confirmed_by_the_same_method(
     make(alice, hook)
     (sink,) = sinks(company)
     session = alice.session
-    session["account_authentication_methods"] = []  # the user's key in the session remains
+    session["account_authentication_methods"] = []  # the user stays signed in
     if "signed-in-by-provider-at" in remembered:
         session["signed-in-by-provider"] = str(company.tenant_id)
     session.update(remembered)

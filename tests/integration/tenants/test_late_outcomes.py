@@ -1,4 +1,8 @@
-"""Late outcomes: which of them count, and how often."""
+"""Late outcomes: which of them count, and how often.
+
+A late outcome belongs to a completion that its gateway does not know, for example because another
+gateway served it. It arrives as a `LateOutcomeRecord`; other outcomes arrive as an `OutcomeRecord`.
+"""
 
 import uuid
 from threading import Thread
@@ -168,12 +172,12 @@ def test_an_outcome_of_an_unknown_request_is_ignored(company: Company, stream: U
     assert read_outcomes(company) == []
 
 
-@pytest.mark.parametrize("is_reported_first", [True, False])
-def test_an_outcome_reported_twice_counts_once(
-    company: Company, stream: UsageStream, is_reported_first: bool
+@pytest.mark.parametrize("timely_comes_first", [True, False])
+def test_a_late_outcome_does_not_count_again(
+    company: Company, stream: UsageStream, timely_comes_first: bool
 ) -> None:
     request_id = add_completion(company)
-    reported_outcome = OutcomeRecord(
+    timely_outcome = OutcomeRecord(
         outcome_id=RequestId(str(uuid.uuid4())),
         request_id=RequestId(str(request_id)),
         tenant_id=company.tenant_id,
@@ -185,7 +189,7 @@ def test_an_outcome_reported_twice_counts_once(
         lines=2,
     )
     first: list[Record] = (
-        [reported_outcome] if is_reported_first else [late_outcome(company, request_id)]
+        [timely_outcome] if timely_comes_first else [late_outcome(company, request_id)]
     )
 
     ingest(
