@@ -15,7 +15,7 @@ router = Router(tags=["plans"])
 
 
 class TierPricesResponse(ResponseSchema):
-    """Prices in micros (millionths of the currency unit) per million tokens."""
+    """Prices in micros (millionths of the currency unit) for a million tokens."""
 
     prompt: int
     cached_prompt: int
@@ -26,6 +26,7 @@ class PlanPriceResponse(ResponseSchema):
     effective_on: datetime.date  # from 00:00 UTC
     seat_month_micros: int
     tiers: dict[Tier, TierPricesResponse]
+    model_prices: dict[str, TierPricesResponse]  # of models that do not have their tier's price
 
 
 class PlanResponse(ResponseSchema):

@@ -32,10 +32,9 @@ from tenants.fleet.operators.keys import (
     authenticate_operator_key,
     build_operator_key_actor,
 )
-from tenants.fleet.operators.operations import TenantChange, update_tenant
+from tenants.fleet.operators.operations import TenantChange, appoint_owner, update_tenant
 from tenants.fleet.operators.queries import TenantDirectoryRow, find_by_slug, list_directory
 from tenants.fleet.pools.assignments import onboard_in_pools
-from tenants.identity.ownership import appoint_owner
 from tenants.identity.tenant_lifecycle import (
     NewTenant,
     OwnerInvitation,

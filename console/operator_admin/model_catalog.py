@@ -3,6 +3,7 @@
 Each change needs a code of the operator's authenticator app.
 """
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
@@ -21,7 +22,7 @@ from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import Apply, change_with_code
 from console.sign_in.current_member import client_address
 from tenants.base.errors import InvalidValue
-from tenants.billing.plans.queries import list_plans
+from tenants.billing.plans.queries import PlanView, list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import build_operator_actor
 from tenants.fleet.operators.queries import find_by_slug
@@ -33,7 +34,13 @@ from tenants.fleet.pools.assignments import (
     read_known_pools,
     unassign_pool,
 )
-from tenants.fleet.pools.model_catalog import NewModel, list_catalog, publish_model, withdraw_model
+from tenants.fleet.pools.model_catalog import (
+    CatalogEntry,
+    NewModel,
+    list_catalog,
+    publish_model,
+    withdraw_model,
+)
 from tenants.security.authorization.actor import Actor
 
 _DONE: Final = MappingProxyType(
@@ -44,6 +51,12 @@ _DONE: Final = MappingProxyType(
         "unassign": _("Assignment removed. Gateways follow within a second."),
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    entry: CatalogEntry
+    priced_in: str  # plans whose latest price contains this model; "": none
 
 
 @require_GET
@@ -64,18 +77,18 @@ def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpRes
 
 
 def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
-    known_pools = read_known_pools()
+    known_pools, plans = read_known_pools(), list_plans()
     context: dict[str, Any] = {
         "title": _("Models"),
         "done": _DONE.get(request.GET.get("done", "")),
         "error": error,
-        "catalog": list_catalog(),
+        "catalog": [_to_row(entry, plans) for entry in list_catalog()],
         "assignments": list_all_assignments(),
         "pools": sorted(known_pools.values(), key=lambda pool: (pool.tier, pool.name)),
         "assignable": [
             pool for pool in known_pools.values() if pool.sharing is not PoolSharing.DEDICATED
         ],
-        "plans": list_plans(),
+        "plans": plans,
         "languages": sorted(LANGUAGES),
         "any_language": ANY_LANGUAGE,
         "needs_code": not session.is_confirmed(request),
@@ -84,6 +97,13 @@ def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
         "chosen_plans": request.POST.getlist("plans"),
     }
     return render_operator_page(request, "models.html", context)
+
+
+def _to_row(entry: CatalogEntry, plans: list[PlanView]) -> CatalogRow:
+    priced_in = [
+        plan.slug for plan in plans if plan.prices and entry.name in plan.prices[-1].model_prices
+    ]
+    return CatalogRow(entry, ", ".join(priced_in))
 
 
 def _publish(request: HttpRequest, operator: OperatorView) -> None:

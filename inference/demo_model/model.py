@@ -91,9 +91,7 @@ class Qwen3(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the logits of each position's next token."""
         x = self.embed_tokens(tokens)
-        cos, sin = (
-            part.to(tokens.device) for part in compute_rotations(self.shape, tokens.shape[1])
-        )
+        cos, sin = compute_rotations(self.shape, tokens.shape[1], tokens.device)
         for layer in self.layers:
             x = layer(x, cos, sin)
         return functional.linear(self.norm(x), self.embed_tokens.weight)
@@ -118,10 +116,13 @@ class Qwen3(nn.Module):
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
 
 
-def compute_rotations(shape: ModelDimensions, num_tokens: int) -> tuple[Tensor, Tensor]:
+def compute_rotations(
+    shape: ModelDimensions, num_tokens: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """Return cosine and sine of the rotary angles, each (tokens, head_dim)."""
-    exponents = torch.arange(0, shape.head_dim, 2) / shape.head_dim
-    angles = torch.outer(torch.arange(num_tokens), shape.rope_theta**-exponents)
+    exponents = torch.arange(0, shape.head_dim, 2, device=device) / shape.head_dim
+    positions = torch.arange(num_tokens, device=device)
+    angles = torch.outer(positions, shape.rope_theta**-exponents)
     angle_pairs = torch.cat((angles, angles), dim=-1)
     return angle_pairs.cos(), angle_pairs.sin()
 

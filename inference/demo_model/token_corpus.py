@@ -1,11 +1,13 @@
 """The training files as one array of token IDs, with the position of each file in it.
 
 On disk: `tokens.bin` (16-bit little-endian), `files.tsv` (group, repository, path, number of
-tokens), `tokenizer.json`, and `manifest.json` with the SHA-256 of the others.
+tokens), `tokenizer.json`, `held_out.json` (path and text of the files for validation), and
+`manifest.json` with the SHA-256 of the others.
 """
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +20,8 @@ from tokenizers import Tokenizer
 from inference.demo_model.corpus import SourceFile
 
 Tokens = NDArray[numpy.uint16]
-NAMES = ("tokens.bin", "files.tsv", "tokenizer.json")
+HELD_OUT = "held_out.json"
+NAMES = ("tokens.bin", "files.tsv", "tokenizer.json", HELD_OUT)
 
 
 class Group(StrEnum):
@@ -54,8 +57,13 @@ class TokenCorpus:
     files: tuple[TokenFile, ...]
 
 
-def encode(groups: Iterable[tuple[Group, str, SourceFile]], tokenizer: Tokenizer) -> TokenCorpus:
-    """Encode the files.
+def encode(
+    groups: Iterable[tuple[Group, str, SourceFile]],
+    tokenizer: Tokenizer,
+    *,
+    max_tokens: float = math.inf,
+) -> TokenCorpus:
+    """Encode the files, from the first to the last that fits into `max_tokens`.
 
     Each file's path must be relative to its repository.
     """
@@ -64,19 +72,25 @@ def encode(groups: Iterable[tuple[Group, str, SourceFile]], tokenizer: Tokenizer
     start = 0
     for group, repository, file in groups:
         ids = numpy.array(tokenizer.encode(file.text, add_special_tokens=False).ids, numpy.uint16)
+        if start + len(ids) > max_tokens:
+            break
         parts.append(ids)
         files.append(TokenFile(group, repository, file.path, start, start + len(ids)))
         start += len(ids)
     return TokenCorpus(numpy.concatenate(parts), tuple(files))
 
 
-def save(corpus: TokenCorpus, tokenizer: Tokenizer, folder: Path) -> None:
+def save(
+    corpus: TokenCorpus, tokenizer: Tokenizer, held_out: Iterable[SourceFile], folder: Path
+) -> None:
     """Write the manifest last, so that a folder with one is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     corpus.tokens.astype("<u2").tofile(folder / "tokens.bin")
     lines = [f"{f.group}\t{f.repository}\t{f.path}\t{len(f)}\n" for f in corpus.files]
     (folder / "files.tsv").write_text("".join(lines))
     tokenizer.save(str(folder / "tokenizer.json"))
+    texts = {file.path: file.text for file in held_out}
+    (folder / HELD_OUT).write_text(json.dumps(texts, indent=1) + "\n")
     digests = {name: _hash_file(folder / name) for name in NAMES}
     (folder / "manifest.json").write_text(json.dumps(digests, indent=1) + "\n")
 
@@ -91,6 +105,13 @@ def load(folder: Path) -> TokenCorpus:
         files.append(TokenFile(Group(group), repository, path, start, start + int(length)))
         start += int(length)
     return TokenCorpus(tokens, tuple(files))
+
+
+def load_held_out(folder: Path) -> tuple[SourceFile, ...]:
+    """Return the files for validation. Corpora of older versions have none."""
+    path = folder / HELD_OUT
+    texts = json.loads(path.read_text()) if path.exists() else {}
+    return tuple(SourceFile(name, text, is_test=False) for name, text in texts.items())
 
 
 def check(folder: Path) -> None:

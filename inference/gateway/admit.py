@@ -5,7 +5,7 @@ tenant's quotas; the capacity that all tenants share. A rejection therefore tell
 about itself, unless the service as a whole is full.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -45,6 +45,7 @@ class AdmissionController:
     concurrency: ConcurrencyLimiter
     load_shedder: LoadShedder
     select_pool: SelectPool
+    models: Mapping[str, str]  # by the pool's name
     experiments: ExperimentSet
     region: str  # of this gateway
 
@@ -77,7 +78,8 @@ async def admit(
         is_edit=request.mode is Mode.EDIT,
     )
     with admission.supersession.claim(principal, allowed, trace):
-        async with admission.quotas.charge(principal, allowed, trace):
+        model = admission.models.get(pool, "")
+        async with admission.quotas.charge(principal, allowed, trace, model=model):
             with (
                 admission.concurrency.acquire(
                     tenant_id, max_of_tenant=policy.max_concurrent_completions

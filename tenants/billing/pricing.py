@@ -1,15 +1,15 @@
 """Prices of tokens and seats, in integer arithmetic. Pure.
 
-Tokens of a day, a tier and a kind cost `tokens x price / 1,000,000`, rounded half up once for the
-whole day. Each posting costs the difference that it makes to the day's running total, so the day's
-sum does not depend on how its records fell into batches.
+A line is a tier and a kind of tokens; a model with prices of its own has lines of its own. Tokens
+of a day and a line cost `tokens x price / 1,000,000`, rounded half up once for the whole day. Each
+posting costs the difference that it makes to the day's running total, so the day's sum does not
+depend on how its records fell into batches.
 
 A seat's monthly price is divided among its days so that they add up to it exactly: the first d days
 of N cost `price x d / N`, rounded down.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 
@@ -27,27 +27,47 @@ class PricedTokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLine:
-    """A tier and token kind that is counted and priced separately; written `fast.prompt`."""
+    """Tokens that are counted and priced separately.
+
+    Written `fast.prompt`, or `fast.prompt.MODEL` for a model with prices of its own.
+    """
 
     tier: Tier
     kind: PricedTokenKind
+    model: str = ""  # "": all models with the tier's price
 
     @property
     def code(self) -> str:
-        return f"{self.tier.value}.{self.kind.value}"
+        code = f"{self.tier.value}.{self.kind.value}"
+        return f"{code}.{self.model}" if self.model else code
+
+    @property
+    def sort_key(self) -> tuple[int, str, int]:
+        """Order by tier, then by model, the tier's own price first."""
+        return (_TIER_ORDER[self.tier], self.model, _KIND_ORDER[self.kind])
 
 
-LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in PricedTokenKind)}
+_TIER_ORDER = {tier: index for index, tier in enumerate(Tier)}
+_KIND_ORDER = {kind: index for index, kind in enumerate(PricedTokenKind)}
+# The lines of models without prices of their own.
+TIER_LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in PricedTokenKind)}
 
 
-def get_token_count(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
-    counts = tokens.get(line.tier)
-    return 0 if counts is None else int(getattr(counts, line.kind.value))
+def parse_line(code: str) -> TokenLine | None:
+    """Return the line with this code; None: a line without tokens, such as seats."""
+    tier, _, rest = code.partition(".")
+    kind, _, model = rest.partition(".")
+    line = TIER_LINES.get(f"{tier}.{kind}")
+    return None if line is None else replace(line, model=model)
 
 
-def get_unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
+def get_token_count(kind: PricedTokenKind, tokens: TokenCounts) -> int:
+    return int(getattr(tokens, kind.value))
+
+
+def get_unit_price(kind: PricedTokenKind, prices: TierPrices) -> int:
     """Return the price of a million tokens in micros."""
-    return int(getattr(prices[line.tier], line.kind.value))
+    return int(getattr(prices, kind.value))
 
 
 def price_tokens(num_tokens: int, price: int) -> int:

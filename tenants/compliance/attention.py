@@ -12,8 +12,17 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Permission
+from tenants.identity.sso.operations import UNKNOWN_CERTIFICATE
 from tenants.identity.sso.saml_metadata import find_last_expiry
-from tenants.models import ApiKey, AuditSink, Budget, BudgetAlert, IdentityProvider, Tenant
+from tenants.models import (
+    ApiKey,
+    AuditEntry,
+    AuditSink,
+    Budget,
+    BudgetAlert,
+    IdentityProvider,
+    Tenant,
+)
 from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
@@ -21,6 +30,7 @@ LEAKED_WITHIN: Final = timedelta(days=30)
 KEY_EXPIRES_WITHIN: Final = timedelta(days=14)
 # Time to get a new certificate from an identity provider's administrator.
 CERTIFICATE_EXPIRES_WITHIN: Final = timedelta(days=30)
+REFUSED_WITHIN: Final = timedelta(days=1)
 _USED_UP: Final = 100  # percent
 
 
@@ -30,6 +40,7 @@ class AlertKind(StrEnum):
     KEY_LEAKED = "key_leaked"
     KEY_EXPIRING = "key_expiring"  # of a service: no user would notice
     CERTIFICATE_EXPIRING = "certificate_expiring"  # of the identity provider, for SAML
+    CERTIFICATE_UNKNOWN = "certificate_unknown"  # sign-ins fail, perhaps after a rotation
 
 
 _NEEDS: Final = {
@@ -38,13 +49,14 @@ _NEEDS: Final = {
     AlertKind.KEY_LEAKED: Permission.READ_KEYS,
     AlertKind.KEY_EXPIRING: Permission.READ_KEYS,
     AlertKind.CERTIFICATE_EXPIRING: Permission.READ_SIGN_IN_SETTINGS,
+    AlertKind.CERTIFICATE_UNKNOWN: Permission.READ_SIGN_IN_SETTINGS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
     kind: AlertKind
-    num: int  # of sinks, budgets, keys or identity providers
+    num: int  # of sinks, budgets, keys, identity providers or refused sign-ins
     at: datetime | None  # since when, or until when; None: unknown
 
 
@@ -63,6 +75,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
         make_active_condition(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
     )
     providers = IdentityProvider.objects.filter(tenant_id=OuterRef("id"))
+    refused = _filter_unknown_certificates(now)
     row = (
         Tenant.objects.annotate(
             sinks=_count(sinks),
@@ -73,6 +86,8 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
             expiring=_count(expiring),
             expiring_at=_select_first(expiring, "expires_at"),
             certificates=Subquery(providers.values("certificates")[:1]),
+            refused=_count(refused),
+            refused_at=_select_first(refused, "at"),
         )
         .values()
         .get(id=actor.tenant_id)
@@ -95,6 +110,21 @@ def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     )
 
 
+def _filter_unknown_certificates(now: datetime) -> QuerySet[AuditEntry]:
+    """Return the refusals of responses whose signer is unknown, since the provider was last set."""
+    provider = IdentityProvider.objects.filter(
+        tenant_id=OuterRef("tenant_id"), created_at__lt=OuterRef("at")
+    )
+    return AuditEntry.objects.filter(
+        Exists(provider),
+        tenant_id=OuterRef("id"),
+        target="identity_provider",
+        at__gt=now - REFUSED_WITHIN,
+        action="sign_in.refused",
+        after__reason=UNKNOWN_CERTIFICATE,
+    )
+
+
 def _to_alerts(facts: dict[str, Any], now: datetime) -> Iterator[Alert]:
     if facts["leaked"]:
         yield Alert(AlertKind.KEY_LEAKED, facts["leaked"], facts["leaked_at"])
@@ -102,6 +132,8 @@ def _to_alerts(facts: dict[str, Any], now: datetime) -> Iterator[Alert]:
         yield Alert(AlertKind.BUDGET_EXCEEDED, facts["budgets"], None)
     if facts["sinks"]:
         yield Alert(AlertKind.SINK_FAILING, facts["sinks"], facts["sinks_at"])
+    if facts["refused"]:
+        yield Alert(AlertKind.CERTIFICATE_UNKNOWN, facts["refused"], facts["refused_at"])
     if facts["certificates"]:
         expires_at = find_last_expiry(facts["certificates"].split())
         if expires_at < now + CERTIFICATE_EXPIRES_WITHIN:

@@ -11,9 +11,11 @@ from tenants.security.authorization.actor import Actor
 Handler = Callable[[Actor, str, dict[str, Any], datetime], str]
 
 
-def add_tenant_parser(commands: Any, name: str, effect: str) -> argparse.ArgumentParser:
+def add_tenant_parser(
+    commands: Any, name: str, effect: str, *, needs_reason: bool = True
+) -> argparse.ArgumentParser:
     """Add the subcommand `name`, which takes a tenant's slug and a reason."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
     parser.add_argument("slug")
-    parser.add_argument("--reason", default="", help="reason for the audit log")
+    parser.add_argument("--reason", required=needs_reason, default="", help="for the audit log")
     return parser

@@ -15,6 +15,7 @@ from tenants.compliance.tenant_closing import (
     find_closure,
     read_final_export,
 )
+from tenants.fleet.operators.operations import require_tenant_reason
 from tenants.management.tenant_arguments import Handler, add_tenant_parser
 from tenants.security.authorization.actor import Actor
 
@@ -35,7 +36,8 @@ def add_closing_parsers(commands: Any) -> None:
 
 
 def _begin_closing(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
-    days, reason = options["grace_days"], options["reason"]
+    reason = require_tenant_reason(options["reason"])
+    days = options["grace_days"]
     closes_at = begin_closing(actor=actor, reason=reason, now=now, grace_days=days)
     return (
         f"{slug} is closing. Its data is deleted on {closes_at:%Y-%m-%d %H:%M} UTC. "
@@ -46,7 +48,7 @@ def _begin_closing(actor: Actor, slug: str, options: dict[str, Any], now: dateti
 def _close_now(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
     if options["confirm"] != slug:
         raise CommandError("Nothing was closed: --confirm must repeat the tenant's slug.")
-    close_now(actor=actor, reason=options["reason"], now=now)
+    close_now(actor=actor, reason=require_tenant_reason(options["reason"]), now=now)
     return f"{slug} is closed. The worker deletes its data within minutes."
 
 

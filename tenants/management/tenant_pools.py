@@ -18,7 +18,8 @@ from tenants.security.authorization.actor import Actor
 
 
 def add_pool_parsers(commands: Any) -> None:
-    add_tenant_parser(commands, "pools", "list the pools that are assigned to it")
+    pools = commands.add_parser("pools", help="list the pools that are assigned to it")
+    pools.add_argument("slug")
     assign = add_tenant_parser(commands, "assign-pool", "let a pool serve it")
     assign.add_argument("pool", help="as the gateways' pools file names it")
     assign.add_argument("--dedicated", action="store_true", help="no other tenant may use it")

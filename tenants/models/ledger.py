@@ -73,8 +73,8 @@ class LedgerEntry(models.Model):
     account = models.CharField(max_length=40)
     currency = models.CharField(max_length=3)
     amount_micros = models.BigIntegerField()  # positive: debit; negative: credit
-    # The line of usage, such as fast.prompt; "": the other side.
-    line = models.CharField(max_length=40)
+    # The line of usage, such as fast.prompt or fast.prompt.MODEL; "": the other side.
+    line = models.CharField(max_length=160)
     day = models.DateField()  # of the transaction
     quantity = models.BigIntegerField()  # tokens or seats; 0 on the other side
     # The day's quantity of this line up to and including this entry.

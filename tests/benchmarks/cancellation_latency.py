@@ -71,12 +71,21 @@ class Duration:
     waited_ms: float
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often each kind of cancellation is measured."""
+
+    num_cancels: int  # by a frame
+    num_departures: int  # by a disconnect, of each kind; may be 0
+    num_releases: int  # waits until the engine is idle
+
+
 @dataclass(slots=True)
 class Bench:
     running: Running
     relay: Relay
     prefixes: Sequence[str]
-    options: argparse.Namespace
+    counts: Counts
     report: Report
     num_ids: int = 0
     num_too_late: int = field(default=0)  # completions that ended before they were cancelled
@@ -173,7 +182,8 @@ def main(arguments: Sequence[str]) -> int:
         with pinned_to(other_cores):
             engine_url = stack.enter_context(engine_of(options.up, home))
         stack.enter_context(pinned_to(own_cores))
-        asyncio.run(_with_relay(engine_url, options, report))
+        counts = Counts(options.cancels, options.departures, options.releases)
+        asyncio.run(measure(engine_url, counts, report))
     return report.exit_status
 
 
@@ -190,16 +200,28 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def _with_relay(engine_url: str, options: argparse.Namespace, report: Report) -> None:
+async def measure(
+    engine_url: str,
+    counts: Counts,
+    report: Report,
+    *,
+    render_pools: Callable[[str], str] | None = None,
+) -> None:
+    """Start a gateway and measure.
+
+    `render_pools` returns the catalogue of pools for the URL of a replica; by default it has the
+    demonstration model.
+    """
     async with Relay(engine_url) as relay:
+        pools = None if render_pools is None else render_pools(relay.url)
         # Starting and stopping these blocks the event loop, which has no other work at that time.
         with (
             create_home() as home,
-            own_gateway(home, engine_url=engine_url, replica=relay.url) as running,
+            own_gateway(home, engine_url=engine_url, replica=relay.url, pools=pools) as running,
         ):
             pool = read_catalog(running.pools_file).find_shared(tier_of(_MODE))
             prefixes = _prefixes(CodeText(pool, seed=random.getrandbits(64)))
-            await _measure(Bench(running, relay, prefixes, options, report))
+            await _measure(Bench(running, relay, prefixes, counts, report))
 
 
 def _prefixes(text: CodeText) -> list[str]:
@@ -212,24 +234,26 @@ def _prefixes(text: CodeText) -> list[str]:
 
 
 async def _measure(bench: Bench) -> None:
-    options, report = bench.options, bench.report
+    counts, report = bench.counts, bench.report
     async with open_stream(bench.running.gateway_url, bench.running.acme_key) as stream:
 
         async def by_frame(prefix: str) -> Moment | None:
             return await bench.by_frame(stream, prefix)
 
         until_ended, until_idle = bench.until_stream_ended, bench.until_engine_idle
-        durations = await _repeat("cancel frames", options.cancels, until_ended, by_frame)
+        durations = await _repeat("cancel frames", counts.num_cancels, until_ended, by_frame)
         _tell(report, "frame", durations, 99, bench.num_too_late)
-        idle = await _repeat("engine idle again", options.releases, until_idle, by_frame)
+        idle = await _repeat("engine idle again", counts.num_releases, until_idle, by_frame)
         idle_ms = [each.whole_ms for each in idle]
         report.figure("engine_idle.p50", median(idle_ms), "ms", **spread(idle_ms))
     for figure, cancel in (
         ("socket_closed", bench.by_closed_socket),
         ("http_dropped", bench.by_dropped_http),
     ):
+        if not counts.num_departures:
+            break
         bench.num_too_late = 0
-        durations = await _repeat(figure, options.departures, until_ended, cancel)
+        durations = await _repeat(figure, counts.num_departures, until_ended, cancel)
         # With so few samples the p99 would be the slowest one, which is often a pause of the
         # machine.
         _tell(report, figure, durations, 90, bench.num_too_late)

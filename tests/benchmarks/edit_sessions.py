@@ -11,10 +11,10 @@ cursor is behind the inserted text.
     {"at_ms": 140, "kind": "typing", "at": 310, "delete": 0, "insert": "(", "cursor": 311}
 
 `kind` is typing, correction (backspaces), paste (or a cut), or jump (only the cursor moves).
-Without a recording, sessions are made of the repository's own commits and of standard-library
-files. The same seed and history give the same sessions. The simulated typist pauses as people do,
-makes and corrects mistakes, jumps between places and pastes longer parts. The editor indents and
-closes brackets.
+Without a recording, sessions are made of the repository's own commits, if it has a history, and of
+standard-library files. The same seed and history give the same sessions. The simulated typist
+pauses as people do, makes and corrects mistakes, jumps between places and pastes longer parts. The
+editor indents and closes brackets.
 """
 
 import difflib
@@ -125,11 +125,15 @@ def _from_library(rng: random.Random) -> Session:
 
 
 def _commits() -> Iterator[tuple[str, str]]:
-    """Yield pairs of a commit and a file that it changed, oldest first."""
+    """Yield pairs of a commit and a file that it changed, oldest first; none without a history."""
     commit = ""
-    for line in _git(
-        "log", "--reverse", "--diff-filter=M", "--name-only", "--format=:%H", "--", "*.py"
-    ).splitlines():
+    try:
+        log = _git(
+            "log", "--reverse", "--diff-filter=M", "--name-only", "--format=:%H", "--", "*.py"
+        )
+    except (FileNotFoundError, subprocess.CalledProcessError):  # a copy of the files alone
+        return
+    for line in log.splitlines():
         if line.startswith(":"):
             commit = line[1:]
         elif line:

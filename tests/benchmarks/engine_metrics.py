@@ -9,7 +9,12 @@ _RUNNING: Final = "vllm:num_requests_running"
 
 async def num_running(engine_url: str) -> int:
     """Return the number of requests that the engine is running now."""
+    return int(await read_metric(engine_url, _RUNNING))
+
+
+async def read_metric(engine_url: str, name: str) -> float:
+    """Return the sum of a metric's samples; 0 if the engine does not have it."""
     async with aiohttp.ClientSession() as session, session.get(f"{engine_url}/metrics") as response:
         text = await response.text()
-    values = [line.rpartition(" ")[2] for line in text.splitlines() if line.startswith(_RUNNING)]
-    return int(sum(float(value) for value in values))
+    samples = (line.rpartition(" ") for line in text.splitlines() if line.startswith(name))
+    return sum(float(value) for key, _, value in samples if key.partition("{")[0] == name)

@@ -123,17 +123,23 @@ def own_engine(home: Home) -> Iterator[str]:
 
 @contextmanager
 def own_gateway(
-    home: Home, *, engine_url: str, replica: ReplicaEntry, others: Sequence[ReplicaEntry] = ()
+    home: Home,
+    *,
+    engine_url: str,
+    replica: ReplicaEntry,
+    others: Sequence[ReplicaEntry] = (),
+    pools: str | None = None,
 ) -> Iterator[Running]:
     """Start a gateway, and a Valkey that holds two tenants.
 
-    The gateway reaches its engine at `replica`; `others` are further replicas of its pools.
+    The gateway reaches its engine at `replica`; `others` are further replicas of its pools. `pools`
+    is the text of another catalogue, which lists them itself.
     """
     port = free_port()
     with ExitStack() as stack:
         stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
-        part = gateway_part(home, port=port, replicas=[replica, *others])
+        part = gateway_part(home, port=port, replicas=[replica, *others], pools=pools)
         stack.enter_context(started(part))
         yield Running(
             gateway_url=f"http://127.0.0.1:{port}",
@@ -153,21 +159,15 @@ def gateway_part(
     metrics_port: int = 0,
     additions_from: Sequence[str] = (),
     edit_format: str = "",
+    pools: str | None = None,
 ) -> CommandService:
     """Write the catalogue of pools and return the gateway's service, not yet launched.
 
-    With metrics port 0 it serves no metrics. `edit_format` is that of the quality pool's model, the
-    last one; "": it has none.
+    With metrics port 0 it serves no metrics. `edit_format` is that of the last pool's model, which
+    is the quality pool by default; "": it has none. By default, both pools have the demonstration
+    model.
     """
-    model = engine_from_environment(0).model
-    pools = render_pools(
-        model=model.served_name,
-        tokenizer=model.path,
-        max_context_tokens=MAX_CONTEXT_TOKENS,
-        replicas=replicas,
-        heals_words=model.has_token_healing,
-        additions_from=additions_from,
-    )
+    pools = pools or _render_pools(replicas, additions_from)
     if edit_format:
         pools += f'edit_format = "{edit_format}"\n'
     write_pools(home.paths.pools, pools)
@@ -182,6 +182,18 @@ def gateway_part(
         }
     )
     return web_service("Gateway", port=port, paths=home.paths, environment=environment)
+
+
+def _render_pools(replicas: Sequence[ReplicaEntry], additions_from: Sequence[str]) -> str:
+    model = engine_from_environment(0).model
+    return render_pools(
+        model=model.served_name,
+        tokenizer=model.path,
+        max_context_tokens=MAX_CONTEXT_TOKENS,
+        replicas=replicas,
+        heals_words=model.has_token_healing,
+        additions_from=additions_from,
+    )
 
 
 def publish_tenant(paths: EmbeddedPaths, slug: str) -> str:

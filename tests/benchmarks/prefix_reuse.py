@@ -24,7 +24,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
@@ -34,6 +34,7 @@ import aiohttp
 
 from caret.client.websocket_client import CompletionStream, open_stream
 from caret.contracts.policy import Mode
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import SystemClock
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, LocalModel, engine_from_environment
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
@@ -43,7 +44,13 @@ from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from tests.benchmarks.edit_sessions import Change, Session, make_sessions, recorded, states
-from tests.benchmarks.installation import create_home, engine_of, new_tenant, own_gateway
+from tests.benchmarks.installation import (
+    Running,
+    create_home,
+    engine_of,
+    new_tenant,
+    own_gateway,
+)
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 
 LAYOUTS: Final = ("psm-sliding", "psm", "spm", "stable", "efim")
@@ -53,6 +60,7 @@ MIN_CACHED_PERCENT: Final = 93.0
 MAX_FIRST_TOKEN_SHARE: Final = 1 / 3
 # How long editors wait for another key before they send a request.
 DEBOUNCE_MS: Final = 75.0
+MAX_TOKENS: Final = 64
 # In a session, so that a few hundred keystrokes cover several files.
 _MAX_CHANGES: Final = 100
 _DATA: Final = b"data: "
@@ -133,6 +141,8 @@ class Gateway:
             pass
         if answer["type"] == "error":
             raise RuntimeError(f"the gateway returned error {answer['code']}")
+        if answer["finish_reason"] == FinishReason.SHED:
+            raise RuntimeError("The gateway shed a request: see its log for rejected replicas.")
         meta = answer["meta"]
         self.finishes[answer["finish_reason"]] += 1
         first_ms = meta["first_token_ms"] or meta["total_ms"]
@@ -150,8 +160,9 @@ def main(arguments: Sequence[str]) -> int:
         engine_of(options.up, home) as engine_url,
         own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
     ):
-        way = (running.gateway_url, running.acme_key)
-        asyncio.run(_measure(engine_url, way, options, report))
+        model = engine_from_environment(0).model
+        sessions = _sessions(options)
+        asyncio.run(measure(running, model, sessions, report, num_keystrokes=options.keystrokes))
     return report.exit_status
 
 
@@ -168,10 +179,19 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def _measure(
-    engine_url: str, way: tuple[str, str], options: argparse.Namespace, report: Report
+async def measure(
+    running: Running,
+    model: LocalModel,
+    sessions: Iterable[Session],
+    report: Report,
+    *,
+    num_keystrokes: int,
+    max_tokens: int = MAX_TOKENS,
 ) -> None:
-    model = engine_from_environment(0).model
+    """Replay sessions until every layout has this many keystrokes.
+
+    `max_tokens` is the length of completions through the gateway.
+    """
     tokens = load_tokenizer(model.path)
     layouts = [
         Layout(
@@ -186,15 +206,20 @@ async def _measure(
         )
         for name in LAYOUTS
     ]
-    async with aiohttp.ClientSession() as session, open_stream(*way) as stream:
-        engine, gateway = Engine(engine_url, model, session), Gateway(stream)
-        for number, each in enumerate(_sessions(options)):
+    async with (
+        aiohttp.ClientSession() as session,
+        open_stream(running.gateway_url, running.acme_key) as stream,
+    ):
+        engine, gateway = Engine(running.engine_url, model, session), Gateway(stream)
+        for number, each in enumerate(sessions):
             say(f"session {number + 1}: {each.path}, {len(layouts[0].of('typing'))} keystrokes yet")
-            await _replay(engine, layouts, gateway, each)
-            if len(layouts[0].of("typing")) >= options.keystrokes:
+            asks = list(islice(_asks(each, max_tokens), min(_MAX_CHANGES, num_keystrokes)))
+            await _replay(engine, layouts, gateway, each, asks)
+            if len(layouts[0].of("typing")) >= num_keystrokes:
                 break
     _tell(report, {layout.name: layout for layout in layouts})
-    _tell_asked(report, "gateway", gateway.asked)
+    if gateway.asked:  # the engine had ended before the filter at least once
+        _tell_asked(report, "gateway", gateway.asked)
     report.figure("gateway.asked", gateway.num_asked, "requests", finishes=gateway.finishes)
 
 
@@ -205,11 +230,14 @@ def _sessions(options: argparse.Namespace) -> Iterator[Session]:
 
 
 async def _replay(
-    engine: Engine, layouts: Sequence[Layout], gateway: Gateway, session: Session
+    engine: Engine,
+    layouts: Sequence[Layout],
+    gateway: Gateway,
+    session: Session,
+    asks: Sequence[tuple[Change, CompletionRequest]],
 ) -> None:
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
     principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
-    asks = list(islice(_asks(session), _MAX_CHANGES))
     opened = _request(session, "", session.text)
     for layout in layouts:
         await engine.first_token(layout, _admitted(principal, opened))
@@ -223,13 +251,15 @@ async def _replay(
         await gateway.ask(change, request, None if following is change else pause_ms)
 
 
-def _asks(session: Session) -> Iterator[tuple[Change, CompletionRequest]]:
+def _asks(session: Session, max_tokens: int) -> Iterator[tuple[Change, CompletionRequest]]:
     """Yield all changes: an editor sends a request after a jump as well."""
     for change, prefix, suffix in states(session):
-        yield change, _request(session, prefix, suffix)
+        yield change, _request(session, prefix, suffix, max_tokens)
 
 
-def _request(session: Session, prefix: str, suffix: str) -> CompletionRequest:
+def _request(
+    session: Session, prefix: str, suffix: str, max_tokens: int = MAX_TOKENS
+) -> CompletionRequest:
     return CompletionRequest(
         mode=Mode.INLINE,
         path=session.path,
@@ -238,7 +268,7 @@ def _request(session: Session, prefix: str, suffix: str) -> CompletionRequest:
         suffix=suffix,
         files=session.files,
         repository=session.repository,
-        max_tokens=64,
+        max_tokens=max_tokens,
         stop=(),
         is_raw=False,
     )

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,11 +21,16 @@ class Report:
     """Prints the results of one benchmark, and records whether all targets were met."""
 
     benchmark: str
+    has_targets: bool = True  # False: figures are not judged, because they are of a tiny model
+    about: Mapping[str, Any] = field(default_factory=dict)  # in each line
+    lines: list[dict[str, Any]] = field(default_factory=list)  # printed so far
     has_missed: bool = field(default=False)
 
     def figure(self, name: str, value: float, unit: str, **more: Any) -> None:
         line = {"benchmark": self.benchmark, "figure": name, "value": rounded(value), "unit": unit}
-        print(json.dumps(line | more | {"machine": machine(), "commit": commit()}), flush=True)
+        place = {**self.about, "machine": machine(), "commit": commit()}
+        self.lines.append(line | more | place)
+        print(json.dumps(self.lines[-1]), flush=True)
 
     def target(self, name: str, value: float, unit: str, *, at_most: float, **more: Any) -> None:
         passed = value <= at_most
@@ -34,6 +39,9 @@ class Report:
     def judged(
         self, name: str, value: float, unit: str, *, passed: bool, target: str, **more: Any
     ) -> None:
+        if not self.has_targets:
+            self.figure(name, value, unit, **more)
+            return
         self.has_missed = self.has_missed or not passed
         say(f"{'pass' if passed else 'FAIL'}: {name} is {value:.4g} {unit}, target {target}")
         self.figure(name, value, unit, target=target, passed=passed, **more)
@@ -88,6 +96,9 @@ def machine() -> str:
 
 @cache
 def commit() -> str:
-    """Return the commit's short hash, with `+` if the tree differs from it."""
+    """Return the commit's short hash, with `+` if the tree differs from it; "" without Git."""
     command = ("git", "-C", str(_REPOSITORY), "describe", "--always", "--dirty=+", "--abbrev=7")
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:
+        return ""

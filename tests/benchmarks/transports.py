@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 
 from caret.client.websocket_client import CompletionStream, open_stream
+from caret.contracts.usage import FinishReason
 from caret.foundation.ids import CacheSalt
 from inference.pools.engine import EngineRequest
 from inference.pools.pool_config import Pool
@@ -109,6 +110,8 @@ class WebSocket:
         async for answer in self._stream.complete(frame):
             if text_ms is None and answer["type"] == "delta":
                 text_ms = _ms_since(began_s)
+            if answer.get("finish_reason") == FinishReason.SHED:
+                raise RuntimeError("The gateway shed a request: see its log for rejected replicas.")
         return FirstToken(text_ms, _ms_since(began_s))
 
 

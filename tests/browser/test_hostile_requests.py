@@ -1,6 +1,6 @@
 """Hostile requests to each address: the console refuses or serves them, and never fails.
 
-The deep suite sends random requests. The default suite only searches for hostile texts.
+The deep suite sends random requests. The default suite only sends hostile texts to the search page.
 """
 
 import random
@@ -41,7 +41,8 @@ _WELL_FORMED: Final = {
     "int": ["0", "1", "9" * 25, "9" * 5_000],
     "uuid": ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
 }
-# Every page has their forms, and some end the session. They are tested on their own.
+# The forms for these paths are on every page, and some of them end the session. They are tested
+# on their own.
 _ON_EVERY_PAGE: Final = ("/search", "/sign-out", "/tenant", "/operators/sign-out")
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BODIES: Final = (

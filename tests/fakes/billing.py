@@ -35,16 +35,27 @@ OF_TENANT: Final = BudgetTarget(BudgetScope.TENANT)
 SEAT_MICROS: Final = 19_000_000
 
 
-def make_plan(*, currency: Currency = Currency.EUR, effective_on: date = date(2026, 1, 1)) -> str:
+def make_plan(
+    *,
+    currency: Currency = Currency.EUR,
+    effective_on: date = date(2026, 1, 1),
+    model_prices: dict[str, TierPrices] | None = None,
+) -> str:
     slug = f"team-{secrets.token_hex(4)}"
     create_plan(slug=slug, name="Team", currency=currency, now=NOW)
-    add_price(plan=slug, new=NewPrice(effective_on, SEAT_MICROS, TIERS), now=NOW)
+    price = NewPrice(effective_on, SEAT_MICROS, TIERS, model_prices or {})
+    add_price(plan=slug, new=price, now=NOW)
     return slug
 
 
-def make_customer(company: Company, *, starts_on: date = START) -> str:
+def make_customer(
+    company: Company,
+    *,
+    starts_on: date = START,
+    model_prices: dict[str, TierPrices] | None = None,
+) -> str:
     """Subscribe the company to a new plan from that day on."""
-    plan = make_plan()
+    plan = make_plan(model_prices=model_prices)
     backdate_company(company, starts_on)
     subscribe_tenant(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
     return plan

@@ -84,6 +84,7 @@ def make_admission(
         concurrency=concurrency or ConcurrencyLimiter(max_total=16),
         load_shedder=load or make_load_shedder(*catalog.by_name),
         select_pool=PoolSelector(catalog).select,
+        models={name: pool.model for name, pool in catalog.by_name.items()},
         experiments=ExperimentSet(),
         region=REGION,
     )

@@ -83,6 +83,7 @@ class SamlProvider:
     )
     signed_in_email: str = ""  # an email address
     signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
+    clock_skew_s: float = 0.0  # above 0: its clock is fast
 
     @property
     def certificate(self) -> x509.Certificate:
@@ -130,7 +131,7 @@ class SamlProvider:
         response = _RESPONSE.format(
             spaces=_SPACES,
             id=f"_{secrets.token_hex(16)}",
-            now=_instant(0),
+            now=self._instant(0),
             more="".join(f' {name}="{text}"' for name, text in more.items() if text is not None),
             issuer=assertion_data.issuer or self.entity_id,
             assertion=self._sign(self._assertion(assertion_data), assertion_data)
@@ -143,17 +144,17 @@ class SamlProvider:
         confirmed = {
             "InResponseTo": assertion_data.confirmed_request_id,
             "Recipient": assertion_data.recipient,
-            "NotOnOrAfter": _instant(assertion_data.lasts_s),
+            "NotOnOrAfter": self._instant(assertion_data.lasts_s),
         }
         audience = f"<saml:Audience>{assertion_data.audience}</saml:Audience>"
         restriction = f"<saml:AudienceRestriction>{audience}</saml:AudienceRestriction>"
         assertion = _ASSERTION.format(
             spaces=_SPACES,
             id=assertion_data.assertion_id,
-            now=_instant(0),
-            signed_in_at=_instant(-assertion_data.signed_in_s_ago),
-            since=_instant(-60),
-            until=_instant(assertion_data.lasts_s),
+            now=self._instant(0),
+            signed_in_at=self._instant(-assertion_data.signed_in_s_ago),
+            since=self._instant(-60),
+            until=self._instant(assertion_data.lasts_s),
             issuer=assertion_data.issuer or self.entity_id,
             name_id=_name_id(assertion_data) if assertion_data.has_name_id else "",
             attributes=_attributes(assertion_data),
@@ -161,6 +162,10 @@ class SamlProvider:
             restriction="" if assertion_data.audience is None else restriction,
         )
         return assertion if assertion_data.edit is None else assertion_data.edit(assertion)
+
+    def _instant(self, later_by_s: float) -> str:
+        at = datetime.now(UTC) + timedelta(seconds=later_by_s + self.clock_skew_s)
+        return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _sign(self, xml: str, assertion_data: AssertionData) -> str:
         key = (self.signing_key or self.key).private_bytes(
@@ -201,8 +206,3 @@ def _attributes(assertion_data: AssertionData) -> str:
 
 def encode(xml: str) -> str:
     return base64.b64encode(xml.encode()).decode()
-
-
-def _instant(later_by_s: float) -> str:
-    at = datetime.now(UTC) + timedelta(seconds=later_by_s)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,7 +15,6 @@ from tenants.base.errors import InvalidValue
 from tenants.fleet.operators import operations
 from tenants.fleet.operators.queries import find_in_directory
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
-from tenants.identity.ownership import appoint_owner
 from tenants.security.authorization.actor import Actor
 
 
@@ -73,8 +72,9 @@ def _change_trial(form: QueryDict, actor: Actor, now: datetime) -> None:
 
 
 def _appoint_owner(form: QueryDict, actor: Actor, now: datetime) -> None:
-    reason = operations.require_tenant_reason(_read_reason(form))
-    appoint_owner(actor=actor, email=form.get("email", ""), reason=reason, now=now)
+    operations.appoint_owner(
+        actor=actor, email=form.get("email", ""), reason=_read_reason(form), now=now
+    )
 
 
 def _change_region(form: QueryDict, actor: Actor, now: datetime) -> None:

@@ -36,9 +36,16 @@ _NOT_CONFIRMED: Final = {
         "Your identity provider reused an earlier sign-in instead of asking you to sign "
         "in again. Sign out there, then try again."
     ),
+    "provider_clock_slow": _(
+        "The clock of your identity provider is slow, so we cannot tell that you signed in again. "
+        "Tell your administrator."
+    ),
 }
 FAILED: Final = gettext_noop(
     "Your identity provider rejected the sign-in. Try again, or contact your administrator."
+)
+CLOCKS_DIFFER: Final = gettext_noop(
+    "The clock of your identity provider differs from ours. Tell your administrator."
 )
 
 
@@ -52,6 +59,8 @@ class SsoLogin:
     target: str | None  # the page that the user wanted; None: no particular page
     # Unix time of the authentication, by the provider's clock; None: the provider does not say.
     signed_in_at_s: int | None
+    # Unix time of the response, by the provider's clock; None: unknown.
+    issued_at_s: int | None
     # Unix time of our request for a new authentication; None: we did not request one.
     reauthentication_requested_at_s: int | None
 
@@ -93,9 +102,12 @@ def _find_refusal_reason(
     """Return a key of _NOT_CONFIRMED; None if the user has reauthenticated."""
     if str(request.user.pk) != str(user_id):
         return "another_person"
-    if (sso_login.signed_in_at_s or 0) < requested_at_s - _CLOCK_SKEW_S:
-        return "earlier_sign_in"
-    return None
+    earliest_s = requested_at_s - _CLOCK_SKEW_S
+    if (sso_login.signed_in_at_s or 0) >= earliest_s:
+        return None
+    # A response was not issued before its request.
+    is_clock_slow = sso_login.issued_at_s is not None and sso_login.issued_at_s < earliest_s
+    return "provider_clock_slow" if is_clock_slow else "earlier_sign_in"
 
 
 def _request_again(request: HttpRequest, sso_login: SsoLogin, reason: str) -> HttpResponse:

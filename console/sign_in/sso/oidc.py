@@ -24,7 +24,7 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
@@ -33,6 +33,7 @@ from console.limits.password_hashing import BUSY
 from console.sign_in.sso.egress_session import create_guarded_session
 from console.sign_in.sso.id_token import ProviderRefused, require_algorithm, verify_claims
 from console.sign_in.sso.login import (
+    CLOCKS_DIFFER,
     FAILED,
     SsoLogin,
     complete_sso_login,
@@ -42,9 +43,6 @@ from console.sign_in.sso.login import (
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
 _CLOCK_REASONS: Final = frozenset({"token_expired", "token_from_the_future"})
-_CLOCKS_DIFFER: Final = gettext_noop(
-    "The clock of your identity provider differs from ours. Tell your administrator."
-)
 _PERSONAL_CLAIMS: Final = ("email", "email_verified", "name")
 _REAUTHENTICATION_AT: Final = (
     "asked_again_at_s"  # key in the state that allauth stores for a request
@@ -218,7 +216,7 @@ def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> H
         request,
         tenant_id,
         reason,
-        message=_CLOCKS_DIFFER if reason in _CLOCK_REASONS else FAILED,
+        message=CLOCKS_DIFFER if reason in _CLOCK_REASONS else FAILED,
         detail=refusal.detail if refusal else type(error).__name__,
     )
 
@@ -239,7 +237,8 @@ def _complete_login(request: HttpRequest, sociallogin: SocialLogin) -> HttpRespo
         email=str(claims.get("email") or ""),
         name=str(claims.get("name") or ""),
         target=sociallogin.get_redirect_url(request),
-        signed_in_at_s=_signed_in_at_s(claims),
+        signed_in_at_s=_read_time(claims, "auth_time"),
+        issued_at_s=_read_time(claims, "iat"),
         reauthentication_requested_at_s=state[_REAUTHENTICATION_AT],
     )
     return complete_sso_login(request, sso_login)
@@ -258,9 +257,9 @@ def _send_request_again(
     return redirect(url)
 
 
-def _signed_in_at_s(claims: dict[str, Any]) -> int | None:
-    auth_time = claims.get("auth_time")
-    return auth_time if type(auth_time) is int else None  # bool is a subclass of int
+def _read_time(claims: dict[str, Any], name: str) -> int | None:
+    time_s = claims.get(name)
+    return time_s if type(time_s) is int else None  # bool is a subclass of int
 
 
 def _is_email_verified(claims: dict[str, Any]) -> bool:

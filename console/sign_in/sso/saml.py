@@ -19,6 +19,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 from onelogin.saml2.auth import OneLogin_Saml2_Auth
@@ -26,7 +27,14 @@ from onelogin.saml2.auth import OneLogin_Saml2_Auth
 from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.ids import TenantId
 from console.limits.password_hashing import BUSY
-from console.sign_in.sso.login import SsoLogin, complete_sso_login, refuse_login, render_login_error
+from console.sign_in.sso.login import (
+    CLOCKS_DIFFER,
+    FAILED,
+    SsoLogin,
+    complete_sso_login,
+    refuse_login,
+    render_login_error,
+)
 from console.sign_in.sso.saml_response import (
     InvalidSamlResponse,
     SamlAssertion,
@@ -36,6 +44,7 @@ from console.sign_in.sso.saml_response import (
     settings_for,
 )
 from tenants.base.redis_connection import connect_to_redis
+from tenants.identity.sso.operations import UNKNOWN_CERTIFICATE
 from tenants.identity.sso.queries import SamlProvider, find_provider
 
 _PENDING_REQUEST: Final = "saml-question"  # session key of the pending request
@@ -44,8 +53,27 @@ _TICKET_S: Final = 60
 # An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.
 _MAX_STORED_BYTES: Final = 4096
 _REPLAY_PROTECTION_S: Final = (
-    3600  # longer than a request is open, so that its response is accepted once
+    3600  # longer than a request stays valid, so that its response is accepted once
 )
+_UNKNOWN_CERTIFICATE: Final = gettext_noop(
+    "Your identity provider signed with a certificate that Caret does not know. An owner of your "
+    "tenant must update the provider's metadata in the sign-in settings. If no owner can sign in, "
+    "contact the operator of this installation."
+)
+_EXPIRED: Final = gettext_noop(
+    "The sign-in expired before it reached us. Try again. If it fails again, the clock of your "
+    "identity provider is slow: tell your administrator."
+)
+_TOO_LATE: Final = gettext_noop(
+    "You had ten minutes to sign in at your identity provider, and they are over. Try again."
+)
+# Reasons with a better message than FAILED.
+_MESSAGES: Final = {
+    UNKNOWN_CERTIFICATE: _UNKNOWN_CERTIFICATE,
+    "assertion_too_early": CLOCKS_DIFFER,
+    "assertion_expired": _EXPIRED,
+    "confirmation_expired": _EXPIRED,
+}
 # Verification costs milliseconds of CPU, and anybody can request it.
 _VERIFYING: Final = Bulkhead(max_each=4, max_all=16)
 _METADATA: Final = (
@@ -99,7 +127,10 @@ def consume_response(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse
             assertion = read_response(encoded, provider, _service_provider(provider.tenant_id))
         ticket = _ticket_for(provider.tenant_id, assertion)
     except InvalidSamlResponse as error:
-        return refuse_login(request, provider.tenant_id, error.reason, detail=error.detail)
+        message = _MESSAGES.get(error.reason, FAILED)
+        return refuse_login(
+            request, provider.tenant_id, error.reason, message=message, detail=error.detail
+        )
     except (BulkheadFull, redis.RedisError):
         return render_login_error(request, BUSY, 503)
     done_url = reverse("saml_done", args=[tenant_id])
@@ -128,13 +159,14 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     if not pending.keys() >= {"asked_at", "again", "target"}:  # an older release sent this request
         return _send_request_again(request, tenant, pending.get("target", "/"))
     if time.time() - pending["asked_at"] > _MAX_WAIT_S:
-        return refuse_login(request, tenant, "too_late")
+        return refuse_login(request, tenant, "too_late", message=_TOO_LATE)
     sso_login = SsoLogin(
         tenant_id=tenant,
         email=assertion.email,
         name=assertion.name,
         target=pending["target"],
         signed_in_at_s=assertion.signed_in_at_s,
+        issued_at_s=assertion.issued_at_s,
         reauthentication_requested_at_s=pending["asked_at"] if pending["again"] else None,
     )
     return complete_sso_login(request, sso_login)

@@ -12,6 +12,7 @@ Knows neither requests nor accounts.
 
 import base64
 import binascii
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -39,6 +40,9 @@ _DIGESTS: Final = {
     "http://www.w3.org/2001/04/xmlenc#sha512",
 }
 _BEARER: Final = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
+_CONFIRMATION_DATA: Final = (
+    f"./saml:Subject/saml:SubjectConfirmation[@Method='{_BEARER}']/saml:SubjectConfirmationData"
+)
 _POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"
 _EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
 _CLAIMS: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
@@ -95,6 +99,8 @@ class SamlAssertion:
     email: str  # of any domain
     name: str  # empty: not provided
     signed_in_at_s: int  # Unix time by the provider's clock; the caller checks its age
+    # Unix time by the provider's clock; None: stored by an older release.
+    issued_at_s: int | None = None
 
 
 def read_response(
@@ -116,7 +122,7 @@ def _read_assertion(
 ) -> SamlAssertion:
     """Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED."""
     assertion = _require_plain_form(_parse_xml(encoded))
-    response = _verify_signature(encoded, provider, service_provider)
+    response = _verify_signature(encoded, assertion, provider, service_provider)
     in_response_to = _require_addressed(response, assertion, service_provider)
     attributes = response.get_attributes()
     return SamlAssertion(
@@ -125,6 +131,7 @@ def _read_assertion(
         email=_find_email(response.get_nameid_data(), attributes),
         name=_first_value(attributes, _NAME_ATTRIBUTES) or "",
         signed_in_at_s=_signed_in_at_s(assertion),
+        issued_at_s=_parse_instant(assertion.get("IssueInstant")),
     )
 
 
@@ -214,7 +221,7 @@ def _find_algorithms(signature: Any, path: str) -> list[str]:
 
 
 def _verify_signature(
-    encoded: str, provider: SamlProvider, service_provider: ServiceProvider
+    encoded: str, assertion: Any, provider: SamlProvider, service_provider: ServiceProvider
 ) -> Any:
     """Return python3-saml's verified response.
 
@@ -224,11 +231,23 @@ def _verify_signature(
     response = OneLogin_Saml2_Response(settings, encoded)
     try:
         response.is_valid(request_data(service_provider), raise_exceptions=True)
-    except OneLogin_Saml2_ValidationError:
+    except OneLogin_Saml2_ValidationError as error:
+        is_confirmation = error.code == OneLogin_Saml2_ValidationError.WRONG_SUBJECTCONFIRMATION
+        if is_confirmation and _has_expired_confirmation(assertion):
+            raise InvalidSamlResponse("confirmation_expired", str(error)) from error
         raise
     except Exception as error:  # it raises a bare Exception for malformed times
         raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
     return response
+
+
+def _has_expired_confirmation(assertion: Any) -> bool:
+    """Return whether a confirmation has expired. python3-saml allows no difference of clocks here.
+
+    Raises ValueError.
+    """
+    ends = [node.get("NotOnOrAfter") for node in Xml.query(assertion, _CONFIRMATION_DATA)]
+    return any(end is not None and _parse_instant(end) <= time.time() for end in ends)
 
 
 def _require_addressed(response: Any, assertion: Any, service_provider: ServiceProvider) -> str:
@@ -246,10 +265,7 @@ def _require_addressed(response: Any, assertion: Any, service_provider: ServiceP
         raise InvalidSamlResponse("wrong_audience")
     if not Xml.query(assertion, "./saml:Conditions[@NotOnOrAfter]"):
         raise InvalidSamlResponse("no_expiry")
-    data = (
-        f"./saml:Subject/saml:SubjectConfirmation[@Method='{_BEARER}']/saml:SubjectConfirmationData"
-    )
-    confirmations = Xml.query(assertion, data)
+    confirmations = Xml.query(assertion, _CONFIRMATION_DATA)
     addressees = [(node.get("InResponseTo"), node.get("Recipient")) for node in confirmations]
     ends = [node.get("NotOnOrAfter") for node in confirmations]
     if addressees != [(request_id, service_provider.acs_url)] or not all(ends):
@@ -263,9 +279,14 @@ def _signed_in_at_s(assertion: Any) -> int:
     if len(instants) != 1 or instants[0] is None:
         raise InvalidSamlResponse("no_sign_in_time")
     try:
-        at = datetime.fromisoformat(instants[0])
+        return _parse_instant(instants[0])
     except ValueError as error:
         raise InvalidSamlResponse("no_sign_in_time") from error
+
+
+def _parse_instant(text: str) -> int:
+    """Return Unix seconds. Raises ValueError."""
+    at = datetime.fromisoformat(text)
     # SAML core, 1.3.3: times have no zone, or UTC.
     return int(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
 

@@ -39,7 +39,7 @@ from tenants.billing.invoices.queries import (
     find_invoice,
     page_of_invoices,
 )
-from tenants.billing.pricing import LINES
+from tenants.billing.pricing import parse_line
 
 _PAGE: Final = "console/billing/invoice.html"
 _LOST: Final = "console/billing/invoice_not_reproducible.html"
@@ -172,12 +172,12 @@ def present_document(invoice: InvoiceView) -> InvoicePage:
 
 
 def _line(line: InvoiceLine) -> ShownLine:
-    is_known = line.code == SEATS or line.code in LINES
+    is_tokens = parse_line(line.code) is not None
     return ShownLine(
-        name=name_of(line.code) if is_known else line.description,
+        name=name_of(line.code) if is_tokens or line.code == SEATS else line.description,
         used_in=date.fromisoformat(line.used_in),
         quantity=line.quantity,
-        is_tokens=line.code in LINES,
+        is_tokens=is_tokens,
         is_seats=line.code == SEATS,
         price_micros=line.price_micros,
         amount_micros=line.amount_cents * MICROS_PER_CENT,

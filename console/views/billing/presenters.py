@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
+from typing import Any, Final
 
 from django.utils.formats import date_format
 from django.utils.functional import Promise
@@ -12,12 +12,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
+from caret.contracts.pricing import TierPrices
 from console.charts.chart import Chart, Series, Time, Unit, build_bar_chart
 from console.texts.money_format import format_amount
 from tenants.base.billing_periods import ONE_DAY, start_of_month, start_of_next_month
 from tenants.base.money import MICROS, Currency
 from tenants.billing.plans.price_book import PlanPrice
-from tenants.billing.pricing import LINES, PricedTokenKind
+from tenants.billing.pricing import PricedTokenKind, parse_line
 from tenants.billing.rating.seats import LINE as SEATS
 from tenants.billing.spending.daily_cost import DailyCostLine
 
@@ -31,7 +32,7 @@ _KINDS: Final[dict[PricedTokenKind, Promise]] = {
 
 @dataclass(frozen=True, slots=True)
 class PriceRow:
-    tier: Promise
+    name: Promise | str  # of a tier or a model
     prompt: int  # micros per million tokens
     cached_prompt: int
     generated: int
@@ -63,23 +64,27 @@ class UsedRow:
 
 
 def price_rows(price: PlanPrice) -> list[PriceRow]:
+    """Return the prices of the tiers, then those of models that have prices of their own."""
+    by_name: list[tuple[Promise | str, TierPrices]] = [
+        (name, price.tiers[tier]) for tier, name in _TIERS.items() if tier in price.tiers
+    ]
+    by_name += sorted(price.model_prices.items())
     return [
-        PriceRow(name, each.prompt, each.cached_prompt, each.generated)
-        for tier, name in _TIERS.items()
-        if (each := price.tiers.get(tier)) is not None
+        PriceRow(name, each.prompt, each.cached_prompt, each.generated) for name, each in by_name
     ]
 
 
 def name_of(line: str) -> str:
     """Return the name of a ledger line, which is counted and priced separately."""
-    token_line = LINES.get(line)
+    token_line = parse_line(line)
     if token_line is None:
         return str(_("Seats")) if line == SEATS else line
-    return f"{_TIERS[token_line.tier]}, {_KINDS[token_line.kind]}"
+    parts = (_TIERS[token_line.tier], token_line.model, _KINDS[token_line.kind])
+    return ", ".join(str(part) for part in parts if part)
 
 
 def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
-    """Return the rows of a month: seats first, then tokens by tier and kind."""
+    """Return the rows of a month: seats first, then tokens by tier, model and kind."""
     quantities: defaultdict[str, int] = defaultdict(int)
     amounts: defaultdict[str, int] = defaultdict(int)
     for each in days:
@@ -88,9 +93,13 @@ def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
             amounts[each.line] += each.amount_micros
     return [
         UsedRow(line, name_of(line), quantities[line], line == SEATS, amounts[line])
-        for line in (SEATS, *LINES)
-        if line in amounts
+        for line in sorted(amounts, key=_sort_key)
     ]
+
+
+def _sort_key(line: str) -> tuple[Any, ...]:
+    token_line = parse_line(line)
+    return () if token_line is None else token_line.sort_key
 
 
 def spent_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:

@@ -46,6 +46,7 @@ _ALERT_LINKS: Final[dict[AlertKind, tuple[str, str, Promise]]] = {
     AlertKind.BUDGET_EXCEEDED: ("budgets", "", _("View budgets")),
     AlertKind.SINK_FAILING: ("sinks", "", _("View the error")),
     AlertKind.CERTIFICATE_EXPIRING: ("access", "", _("Update the metadata")),
+    AlertKind.CERTIFICATE_UNKNOWN: ("access", "", _("Update the metadata")),
     AlertKind.KEY_EXPIRING: ("keys", "?kind=svc&sort=expires", _("Rotate")),
 }
 _EXPIRIES: Final = {AlertKind.CERTIFICATE_EXPIRING, AlertKind.KEY_EXPIRING}
@@ -193,6 +194,14 @@ def _alert_text(alert: Alert, *, is_over: bool) -> str:
         case AlertKind.KEY_EXPIRING:
             return ngettext(
                 "%(num)s service key expires soon.", "%(num)s service keys expire soon.", alert.num
+            )
+        case AlertKind.CERTIFICATE_UNKNOWN:
+            return ngettext(
+                "We refused %(num)s sign-in: your identity provider signed with a certificate that "
+                "its metadata does not contain.",
+                "We refused %(num)s sign-ins: your identity provider signed with a certificate "
+                "that its metadata does not contain.",
+                alert.num,
             )
         case AlertKind.CERTIFICATE_EXPIRING if is_over:
             return gettext("The certificate of your identity provider has expired.")

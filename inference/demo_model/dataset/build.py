@@ -9,6 +9,7 @@ the standard library and of the packages, without the held-out files and their c
 import argparse
 import dataclasses
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -68,13 +69,21 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, metavar="DIR")
     parser.add_argument("--tokenizer", type=Path, default=TOKENIZER, metavar="FILE")
     parser.add_argument("--offline", action="store_true", help="download nothing")
+    parser.add_argument(
+        "--max-tokens",
+        type=float,
+        default=math.inf,
+        metavar="N",
+        help="keep the standard library and the first packages of the list (default: all)",
+    )
     options = parser.parse_args()
     packages = read_list()
     if not options.offline:
         download(packages, options.wheels)
     tokenizer = Tokenizer.from_file(str(options.tokenizer))
-    corpus = token_corpus.encode(collect_training_files(packages, options.wheels), tokenizer)
-    token_corpus.save(corpus, tokenizer, options.to)
+    files = collect_training_files(packages, options.wheels)
+    corpus = token_corpus.encode(files, tokenizer, max_tokens=options.max_tokens)
+    token_corpus.save(corpus, tokenizer, read_corpus(standard_library()).held_out, options.to)
     counts: Counter[str] = Counter()
     for file in corpus.files:
         counts[file.group] += len(file)

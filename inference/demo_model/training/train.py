@@ -88,7 +88,9 @@ class TrainingRun:
         corpus = token_corpus.load(options.corpus)
         self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
         self._batches = BatchDataset(corpus, self.tokenizer, self.schedule)
-        held_out = read_corpus(standard_library()).held_out
+        # This interpreter may have another version than the one for which the corpus was built.
+        held_out = token_corpus.load_held_out(options.corpus)
+        held_out = held_out or read_corpus(standard_library()).held_out
         self._validation = ValidationSet(held_out, self.tokenizer, self.device)
         self._loss: Callable[[Tensor, Tensor, Tensor], Tensor] = torch.compile(
             self.trained.model.loss, dynamic=False

@@ -60,29 +60,30 @@ _NOTHING: Final = BudgetReservation((), None, is_warm_up=False)
 
 
 def reserve_budget(
-    principal: Principal, request: CompletionRequest, *, now_ms: int, prompt_tokens: int
+    principal: Principal, request: CompletionRequest, *, now_ms: int, prompt_tokens: int, model: str
 ) -> BudgetReservation:
     """Return the amounts to reserve before the request may continue.
 
-    `prompt_tokens` is the largest budget of a prompt in the request's tier.
+    `prompt_tokens` is the largest budget of a prompt in the request's tier, and `model` is the one
+    that will answer.
     The principal's snapshot contains only budgets that apply to its user (`user_budgets`).
     """
     spending = principal.snapshot.spending
     if not spending.budgets:
         return _NOTHING
-    prices = prices_at(spending, now_ms)
-    if prices is None:
+    token_prices = prices_at(spending, now_ms)
+    if token_prices is None:
         return _NOTHING
-    of_tier = prices.tiers[request.tier]
+    prices = token_prices.find_prices(request.tier, model=model)
     micros = max_cost_micros(
-        of_tier, request.tier, max_tokens=request.max_tokens, prompt_tokens=prompt_tokens
+        prices, request.tier, max_tokens=request.max_tokens, prompt_tokens=prompt_tokens
     )
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
     wants = [
         SpendRequest(_bucket_spec(principal.snapshot.tenant_id, budget, month), micros)
         for budget in spending.budgets
     ]
-    return BudgetReservation(wants, of_tier, request.is_warm_up)
+    return BudgetReservation(wants, prices, request.is_warm_up)
 
 
 def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:

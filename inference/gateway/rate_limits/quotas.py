@@ -78,9 +78,16 @@ class Quotas:
 
     @asynccontextmanager
     async def charge(
-        self, principal: Principal, request: CompletionRequest, trace: RequestTrace
+        self,
+        principal: Principal,
+        request: CompletionRequest,
+        trace: RequestTrace,
+        *,
+        model: str = "",
     ) -> AsyncIterator[None]:
         """Charge the request to its rate limits, token quotas and budgets, and settle on exit.
+
+        `model` is the one that will answer, which may have a price of its own.
 
         May wait for Redis (see Leases). The codes of TooManyRequests are `rate_limited`,
         `token_quota_exceeded` and `budget_exceeded`. CompletionDropped means that a hard budget
@@ -96,6 +103,7 @@ class Quotas:
             request,
             now_ms=self._clock.now_ms(),
             prompt_tokens=self._prompt_tokens[request.tier],
+            model=model,
         )
         spend_requests = [*rates, *budgets, *budget.spend_requests]
         charges = await self._spend_leases(spend_requests, request) if spend_requests else []

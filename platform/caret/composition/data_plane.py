@@ -318,6 +318,7 @@ def _build_admission(
             targets_ms=config.first_token_targets_ms,
         ),
         select_pool=selector.select,
+        models={name: pool.model for name, pool in pools.by_name.items()},
         experiments=_read_experiments(config),
         region=config.region,
     )

@@ -21,16 +21,20 @@ KEEP_SPEND_S: Final = 40 * 86_400  # Redis keeps a month's total for as long as 
 
 
 class TierPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices of a tier, in micros for a million tokens of a kind; at least 0."""
+    """Prices of a tier or model, in micros for a million tokens of a kind; at least 0."""
 
     prompt: int  # read by the engine
     cached_prompt: int  # found in the engine's prefix cache
     generated: int
 
 
-class TokenPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TokenPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     effective_from_ms: int  # Unix milliseconds, a UTC midnight
     tiers: dict[Tier, TierPrices]  # all of them
+    model_prices: dict[str, TierPrices] = {}  # of models that do not have their tier's price
+
+    def find_prices(self, tier: Tier, *, model: str) -> TierPrices:
+        return self.model_prices.get(model) or self.tiers[tier]
 
 
 class BudgetScope(StrEnum):

@@ -21,7 +21,10 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
                                  null
     caret.suggestionAccepted     command of each suggestion; the editor runs it on acceptance
     caret.pause, caret.resume
-    caret.startSignIn            opens the console, where the user confirms a code; the key follows
+    caret.startSignIn            opens the console, where the user confirms a code; the key follows.
+                                 The code is in a message. If the experimental capabilities have
+                                 "caretProgressNotices": true, it is the title of a cancellable
+                                 work-done progress, which ends with the sign-in
 """
 
 import asyncio
@@ -37,19 +40,12 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
-from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, store_key
+from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file
 from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_list import TRIGGER_CHARACTERS, needs_list, to_completion_list
 from caret_ls.completion_provider import InlineRequest
-from caret_ls.device_sign_in import (
-    DeviceCodes,
-    SignInFailed,
-    SignInProblem,
-    make_post,
-    request_codes,
-    wait_for_key,
-)
+from caret_ls.editor_sign_in import EditorSignIn
 from caret_ls.gateway_connection import Address
 from caret_ls.lsp_conversions import (
     SUGGESTION_ACCEPTED,
@@ -72,16 +68,9 @@ EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
 START_SIGN_IN: Final = "caret.startSignIn"
-SIGNED_IN: Final = "$/caret/signedIn"
 _GROWING: Final = "caretGrowingSuggestions"
-_SECRET_STORAGE: Final = "caretSecretStorage"  # noqa: S105  # a capability, not a secret
 _SECTION: Final = "caret"
 _MAX_WORD_CHARS: Final = 200
-_PROBLEMS: Final = {
-    SignInProblem.DENIED: "Caret: the sign-in was denied, or your policy does not allow it.",
-    SignInProblem.EXPIRED: "Caret: the code has expired. Start the sign-in again.",
-    SignInProblem.UNREACHABLE: "Caret: the console at {console} does not answer.",
-}
 _log = logging.getLogger(__name__)
 
 
@@ -130,9 +119,8 @@ class CaretServer(LanguageServer):
         self._editor = ""
         self._editor_settings: object = None  # the last settings from the editor
         self._editor_key: str | None = None  # from the editor's secret storage
-        self._has_secret_storage = False
         self._readable_key_file: Path | None = None  # it is ignored, and there is no other key
-        self._signing_in: asyncio.Task[None] | None = None
+        self._editor_sign_in = EditorSignIn(self, self.sign_in)
 
     @property
     def session(self) -> Session:
@@ -160,7 +148,7 @@ class CaretServer(LanguageServer):
         )
         experimental = params.capabilities.experimental
         self._session.assistant.can_grow = has_capability(experimental, _GROWING)
-        self._has_secret_storage = has_capability(experimental, _SECRET_STORAGE)
+        self._editor_sign_in.initialize(experimental)
 
     async def run(self) -> None:
         await self.set_up()  # first, because a status names the gateway
@@ -193,52 +181,8 @@ class CaretServer(LanguageServer):
 
     def start_sign_in(self) -> None:
         """Sign in by the device flow. A sign-in in progress is given up."""
-        if self._signing_in is not None:
-            self._signing_in.cancel()
-        self._signing_in = asyncio.create_task(self._sign_in_by_device())
-        self._signing_in.add_done_callback(_note_end)
-
-    async def _sign_in_by_device(self) -> None:
-        settings = self.session.settings
-        post = make_post(settings.console_url)
-        try:
-            codes = await request_codes(post, editor=self._editor)
-            self._show_codes(codes)
-            key = await wait_for_key(post, codes)
-            await self._store_key(settings, key)
-        except SignInFailed as error:
-            _log.info("sign_in.failed problem=%s", error.problem)
-            self._show_message(
-                _PROBLEMS[error.problem].format(console=settings.console_url), is_error=True
-            )
-        except OSError as error:
-            _log.error("sign_in.not_stored error=%s", type(error).__name__)
-            self._show_message("Caret is signed in, but could not store the key.", is_error=True)
-        else:
-            self._show_message("Caret is signed in.")
-
-    def _show_codes(self, codes: DeviceCodes) -> None:
-        self._show_message(
-            f"Caret: confirm the code {codes.user_code} in your browser, "
-            f"at {codes.verification_uri}"
-        )
-        window = self.client_capabilities.window
-        if window and window.show_document and window.show_document.support:
-            page = types.ShowDocumentParams(uri=codes.verification_uri_complete, external=True)
-            self.window_show_document(page)
-
-    async def _store_key(self, settings: Settings, key: str) -> None:
-        """Use the key, and store it. Raises OSError."""
-        await self.sign_in(key)
-        if self._has_secret_storage:
-            self.protocol.notify(SIGNED_IN, {"key": key})
-            return
-        store = partial(store_key, config_folder(), gateway_url=settings.gateway_url, key=key)
-        await asyncio.to_thread(store)
-
-    def _show_message(self, text: str, *, is_error: bool = False) -> None:
-        kind = types.MessageType.Error if is_error else types.MessageType.Info
-        self.window_show_message(types.ShowMessageParams(kind, text))
+        task = self._editor_sign_in.start(self.session.settings, editor=self._editor)
+        task.add_done_callback(_note_end)
 
     def pause(self, *, is_paused: bool) -> None:
         self.session.board.set(is_paused=is_paused)

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from tenants.base.billing_periods import start_of_month, start_of_next_month
 from tenants.base.money import MICROS_PER_CENT, divide_half_up, to_cents
-from tenants.billing.pricing import LINES, PricedTokenKind
+from tenants.billing.pricing import PricedTokenKind, parse_line
 
 SCHEMA: Final = 1
 SEATS: Final = "seats"
@@ -155,12 +155,11 @@ def encode_document(document: InvoiceDocument) -> bytes:
 
 
 def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
-    """Build lines: seats first, then tokens by tier and kind; one for each price and month."""
+    """Build lines: seats first, then tokens by tier, model and kind; one a price and month."""
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
     for each in usage_lines:
         groups[each.line, start_of_month(each.day).isoformat(), each.price_micros].append(each)
-    order = {code: index for index, code in enumerate((SEATS, *LINES))}
-    sorted_groups = sorted(groups.items(), key=lambda group: (order[group[0][0]], *group[0][1:]))
+    sorted_groups = sorted(groups.items(), key=lambda group: _sort_key(*group[0]))
     return tuple(_build_line(*key, entries) for key, entries in sorted_groups)
 
 
@@ -174,6 +173,11 @@ def compute_incremental_tax(net_cents: int, *, after: int, tax: InvoiceTax) -> i
     However the correction is divided, the tax of all credit notes adds up to the invoice's tax.
     """
     return compute_tax(after + net_cents, tax) - compute_tax(after, tax)
+
+
+def _sort_key(code: str, used_in: str, price_micros: int) -> tuple[Any, ...]:
+    line = parse_line(code)
+    return ((), used_in, price_micros) if line is None else (line.sort_key, used_in, price_micros)
 
 
 def _build_line(
@@ -193,8 +197,10 @@ def _build_line(
 
 
 def _describe_line(code: str) -> str:
-    line = LINES[code]
-    return f"{line.tier.value.capitalize()} tier, {_KINDS[line.kind]}"
+    line = parse_line(code)
+    assert line is not None
+    tier = f"{line.tier.value.capitalize()} tier"
+    return ", ".join(filter(None, (tier, line.model, _KINDS[line.kind])))
 
 
 def _build_correction(head: InvoiceHeader, sums: LedgerTotals) -> InvoiceLine:

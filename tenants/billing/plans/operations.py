@@ -1,7 +1,7 @@
 """Operations on plans, prices and subscriptions, for the platform's operator."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Final
 
@@ -24,7 +24,9 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_tenants
 
 MAX_PRICE_MICROS: Final = 10**12  # a million units: for a seat, or for a million tokens
+MAX_PRICED_MODELS: Final = 50  # each is read for each day of the Billing page
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
+_MODEL: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)  # names of inference.routing
 # Past days are already posted, so a change of price or plan must begin on a future day.
 _EARLIEST: Final = timedelta(days=1)
 
@@ -34,6 +36,8 @@ class NewPrice:
     effective_on: date  # from 00:00 UTC
     seat_month_micros: int
     tiers: dict[Tier, TierPrices]
+    # By the name that the model's engines serve. Other models have their tier's price.
+    model_prices: dict[str, TierPrices] = field(default_factory=dict)
 
 
 def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> None:
@@ -67,6 +71,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
                     effective_on=new.effective_on,
                     seat_month_micros=new.seat_month_micros,
                     tiers=msgspec.to_builtins(new.tiers, order="deterministic"),
+                    model_prices=msgspec.to_builtins(new.model_prices, order="deterministic"),
                     created_at=now,
                 )
         except IntegrityError as error:
@@ -160,8 +165,21 @@ def _check_price(new: NewPrice) -> None:
     if missing := sorted(set(Tier) - set(new.tiers)):
         raise InvalidValue("tiers", "The price for {tier} is missing.", tier=missing[0].value)
     for tier, prices in new.tiers.items():
-        for kind in prices.__struct_fields__:
-            if not 0 <= getattr(prices, kind) <= MAX_PRICE_MICROS:
-                raise InvalidValue(
-                    f"tiers.{tier.value}.{kind}", "Enter 0 to {most} micros.", most=MAX_PRICE_MICROS
-                )
+        _check_token_prices(f"tiers.{tier.value}", prices)
+    if len(new.model_prices) > MAX_PRICED_MODELS:
+        raise InvalidValue(
+            "model_prices", "Enter prices of up to {most} models.", most=MAX_PRICED_MODELS
+        )
+    for model, prices in new.model_prices.items():
+        if _MODEL.fullmatch(model) is None:
+            raise InvalidValue("model_prices", "Enter the names that the engines serve.")
+        _check_token_prices(f"model_prices.{model}", prices)
+
+
+def _check_token_prices(field_name: str, prices: TierPrices) -> None:
+    """Raises InvalidValue."""
+    for kind in prices.__struct_fields__:
+        if not 0 <= getattr(prices, kind) <= MAX_PRICE_MICROS:
+            raise InvalidValue(
+                f"{field_name}.{kind}", "Enter 0 to {most} micros.", most=MAX_PRICE_MICROS
+            )

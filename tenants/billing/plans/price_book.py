@@ -1,7 +1,7 @@
 """The price that is in force for a tenant on a day. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TypeVar
 
@@ -18,6 +18,11 @@ class PlanPrice:
     effective_on: date
     seat_month_micros: int
     tiers: dict[Tier, TierPrices]
+    # Of models that do not have their tier's price.
+    model_prices: dict[str, TierPrices] = field(default_factory=dict)
+
+    def find_prices(self, tier: Tier, *, model: str) -> TierPrices:
+        return self.model_prices.get(model) or self.tiers[tier]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,11 @@ class PriceBook:
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
         days = [day, *sorted(change for change in changes if change > day)]
         return tuple(
-            TokenPrices(effective_from_ms=to_unix_ms(start_of_day(each)), tiers=price.tiers)
+            TokenPrices(
+                effective_from_ms=to_unix_ms(start_of_day(each)),
+                tiers=price.tiers,
+                model_prices=price.model_prices,
+            )
             for each in days
             if (price := self.price_on(each)) is not None
         )

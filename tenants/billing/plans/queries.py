@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from uuid import UUID
 
 import msgspec
@@ -54,17 +53,16 @@ def _read_prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[PlanPrice, ...]]:
     prices_by_plan: defaultdict[UUID, list[PlanPrice]] = defaultdict(list)
     rows = PriceVersion.objects.filter(plan_id__in=set(plan_ids)).order_by("effective_on")
     for row in rows:
-        prices_by_plan[row.plan_id].append(
-            _to_price(row.effective_on, row.seat_month_micros, row.tiers)
-        )
+        prices_by_plan[row.plan_id].append(_to_price(row))
     return defaultdict(
         tuple, {plan_id: tuple(prices) for plan_id, prices in prices_by_plan.items()}
     )
 
 
-def _to_price(effective_on: date, seat_month_micros: int, tiers: object) -> PlanPrice:
+def _to_price(row: PriceVersion) -> PlanPrice:
     return PlanPrice(
-        effective_on=effective_on,
-        seat_month_micros=seat_month_micros,
-        tiers=msgspec.convert(tiers, dict[Tier, TierPrices]),
+        effective_on=row.effective_on,
+        seat_month_micros=row.seat_month_micros,
+        tiers=msgspec.convert(row.tiers, dict[Tier, TierPrices]),
+        model_prices=msgspec.convert(row.model_prices, dict[str, TierPrices]),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
 
-from django.db.models import F, Sum
+from django.db.models import F, Sum, TextField, Value
 from django.db.models.functions import Coalesce, Least, TruncDate
 
 from caret.contracts.policy import Tier
@@ -35,7 +35,7 @@ from tenants.billing.ledger.queries import find_open_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import (
-    LINES,
+    PricedTokenKind,
     TokenLine,
     get_token_count,
     get_unit_price,
@@ -46,6 +46,7 @@ from tenants.models import BillingState, LedgerEntry, UsageRecord
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
 MAX_BATCHES: Final = 500  # of usage in one transaction; each has about 64 entries
+_MODEL: Final = Coalesce(F("model"), Value("", TextField()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class _TokenUsage:
     day: date
     user_id: UserId | None
     tier: Tier
+    model: str  # "": unknown, in records of older gateways
     tokens: TokenCounts
 
 
@@ -105,13 +107,13 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
         source = TransactionSource(
             SourceKind.USAGE, f"{state.rated_batch + 1}-{last_batch}:{day.isoformat()}"
         )
-        _book_day(state, source, day, _PricedUsage(price, _sum_by_tier(of_day)), now)
+        _book_day(state, source, day, _PricedUsage(price, _sum_by_line(of_day, price)), now)
         spend_entries.extend(_price_spending(of_day, price))
     return tuple(spend_entries)
 
 
 def _read_usage(state: BillingState, last_batch: int) -> list[_TokenUsage]:
-    """Return sums by day, tier and user. One query."""
+    """Return sums by day, tier, model and user. One query."""
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
         UsageRecord.objects.filter(
@@ -121,11 +123,11 @@ def _read_usage(state: BillingState, last_batch: int) -> list[_TokenUsage]:
             generated_tokens__gt=0,  # as in billable_tokens
         )
         .exclude(finish_reason=FinishReason.ERROR)
-        .values("tier", "user_id", day=TruncDate("occurred_at"))
+        .values("tier", "user_id", used_model=_MODEL, day=TruncDate("occurred_at"))
         .annotate(
             prompt=Sum("prompt_tokens"), cached=Sum(cached), generated=Sum("generated_tokens")
         )
-        .order_by("day", "tier", "user_id")
+        .order_by("day", "tier", "used_model", "user_id")
     )
     return [_to_token_usage(row) for row in rows]
 
@@ -135,35 +137,32 @@ def _to_token_usage(row: Mapping[str, Any]) -> _TokenUsage:
         day=row["day"],
         user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
         tier=Tier(row["tier"]),
+        model=row["used_model"],
         tokens=TokenCounts(row["prompt"] - row["cached"], row["cached"], row["generated"]),
     )
 
 
-def _sum_by_tier(usage: list[_TokenUsage]) -> dict[Tier, TokenCounts]:
-    return {
-        tier: TokenCounts(
-            prompt=sum(each.tokens.prompt for each in usage if each.tier is tier),
-            cached_prompt=sum(each.tokens.cached_prompt for each in usage if each.tier is tier),
-            generated=sum(each.tokens.generated for each in usage if each.tier is tier),
-        )
-        for tier in {each.tier for each in usage}
-    }
+def _sum_by_line(usage: list[_TokenUsage], price: PlanPrice) -> dict[TokenLine, int]:
+    """Return the tokens of each line that has any, in the order of the lines."""
+    sums: defaultdict[TokenLine, int] = defaultdict(int)
+    for each in usage:
+        model = each.model if each.model in price.model_prices else ""
+        for kind in PricedTokenKind:
+            sums[TokenLine(each.tier, kind, model)] += get_token_count(kind, each.tokens)
+    lines = sorted(sums, key=lambda line: line.sort_key)
+    return {line: sums[line] for line in lines if sums[line]}
 
 
 @dataclass(frozen=True, slots=True)
 class _PricedUsage:
     price: PlanPrice
-    tokens: dict[Tier, TokenCounts]
+    tokens: dict[TokenLine, int]
 
 
 def _book_day(
     state: BillingState, source: TransactionSource, day: date, priced: _PricedUsage, now: datetime
 ) -> None:
-    revenue = [
-        _build_posting(state, day, line, priced)
-        for line in LINES.values()
-        if get_token_count(line, priced.tokens)
-    ]
+    revenue = [_build_posting(state, day, line, priced) for line in priced.tokens]
     total = -sum(posting.amount_micros for posting in revenue)
     draft = TransactionDraft(
         source=source,
@@ -180,8 +179,9 @@ def _book_day(
 def _build_posting(
     state: BillingState, day: date, line: TokenLine, priced: _PricedUsage
 ) -> Posting:
-    num_tokens = get_token_count(line, priced.tokens)
-    price = get_unit_price(line, priced.price.tiers)
+    num_tokens = priced.tokens[line]
+    prices = priced.price.find_prices(line.tier, model=line.model)
+    price = get_unit_price(line.kind, prices)
     before = _read_running_total(state, day, line)
     return Posting(
         account=LedgerAccountCode.TOKENS,
@@ -200,6 +200,10 @@ def _read_running_total(state: BillingState, day: date, line: TokenLine) -> int:
 
 def _price_spending(usage: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
     return [
-        SpendEntry(each.day, each.user_id, cost_micros(price.tiers[each.tier], each.tokens))
+        SpendEntry(
+            each.day,
+            each.user_id,
+            cost_micros(price.find_prices(each.tier, model=each.model), each.tokens),
+        )
         for each in usage
     ]

@@ -2,7 +2,8 @@
 
 A busy tenant has tens of thousands of entries a day, too many to add up for a page. The last entry
 of a line and day contains the running total, and all of them have one price, so it gives the cost.
-Seven entries a day are read, each by rating's index.
+One entry a line and day is read by rating's index: seven, and six for each model with prices of its
+own.
 """
 
 from dataclasses import dataclass
@@ -12,13 +13,24 @@ from typing import Final
 from django.db import connection
 
 from caret.foundation.ids import TenantId
-from tenants.billing.pricing import LINES, price_seats, price_tokens
+from tenants.billing.pricing import TIER_LINES, price_seats, price_tokens
 from tenants.billing.rating.seats import LINE as SEATS
 
 _LAST_ENTRIES: Final = """
+WITH tier_lines AS (SELECT unnest(%s::text[]) AS line),
+models AS (
+  SELECT DISTINCT jsonb_object_keys(price.model_prices) AS model
+  FROM tenants_subscription AS subscription JOIN tenants_price_version AS price USING (plan_id)
+  WHERE subscription.tenant_id = %s
+),
+lines AS (
+  SELECT %s::text AS line
+  UNION ALL SELECT line FROM tier_lines
+  UNION ALL SELECT line || '.' || model FROM tier_lines CROSS JOIN models
+)
 SELECT asked.day::date, lines.line, last.running, last.price_micros
 FROM generate_series(%s::date, %s::date, interval '1 day') AS asked(day)
-CROSS JOIN unnest(%s::text[]) AS lines(line)
+CROSS JOIN lines
 CROSS JOIN LATERAL (
   SELECT running, price_micros FROM tenants_ledger_entry
   WHERE tenant_id = %s AND day = asked.day::date AND line = lines.line
@@ -31,7 +43,7 @@ ORDER BY 1, 2
 @dataclass(frozen=True, slots=True)
 class DailyCostLine:
     day: date
-    line: str  # seats, fast.prompt ...
+    line: str  # seats, fast.prompt, fast.prompt.MODEL ...
     quantity: int  # tokens or seats
     price_micros: int  # for a million tokens, or for a seat's month
     amount_micros: int
@@ -43,7 +55,9 @@ def read_daily_costs(tenant_id: TenantId, *, first: date, last: date) -> list[Da
     Must run inside the tenant's scope.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_LAST_ENTRIES, [first, last, [SEATS, *LINES], str(tenant_id)])
+        cursor.execute(
+            _LAST_ENTRIES, [[*TIER_LINES], str(tenant_id), SEATS, first, last, str(tenant_id)]
+        )
         rows = cursor.fetchall()
     return [
         DailyCostLine(day, line, running, price, _compute_cost(day, line, running, price))

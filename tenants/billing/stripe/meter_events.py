@@ -8,6 +8,7 @@ from uuid import UUID
 from caret.foundation.ids import TenantId
 from tenants.base.billing_periods import start_of_day
 from tenants.billing.ledger.accounts import LedgerAccountCode
+from tenants.billing.pricing import TIER_LINES
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent
 
 _NOON: Final = timedelta(hours=12)
@@ -16,8 +17,12 @@ MAX_AGE: Final = timedelta(days=30)
 
 
 def build_event_name(line: str) -> str:
-    """Return the meter of a line: caret_fast_cached_prompt_tokens for fast.cached_prompt."""
-    return f"caret_{line.replace('.', '_')}_tokens"
+    """Return the meter of a line: caret_fast_cached_prompt_tokens for fast.cached_prompt.
+
+    Meters count tokens, so that models with prices of their own share the meter of their tier.
+    """
+    tier, kind, *_ = line.split(".", 2)
+    return f"caret_{tier}_{kind}_tokens"
 
 
 def choose_event_time(day: date, now: datetime) -> datetime:
@@ -35,12 +40,18 @@ def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: date
         add_events(tenant_id, booked.filter(account=LedgerAccountCode.TOKENS), now=now)
 
 
+def _build_identifier(entry: LedgerEntry) -> str:
+    """Return a name that no other entry has. The line of a model can be too long for Stripe."""
+    is_of_model = entry.line not in TIER_LINES
+    return f"{entry.transaction_id}:{entry.position if is_of_model else entry.line}"
+
+
 def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: datetime) -> None:
     StripeEvent.objects.bulk_create(
         (
             StripeEvent(
                 tenant_id=tenant_id,
-                identifier=f"{entry.transaction_id}:{entry.line}",
+                identifier=_build_identifier(entry),
                 event_name=build_event_name(entry.line),
                 quantity=entry.quantity,
                 occurred_at=choose_event_time(entry.day, now),

@@ -10,7 +10,7 @@ from django.db.models import Count, Q, Sum
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import start_of_day, start_of_next_month
-from tenants.billing.pricing import LINES
+from tenants.billing.pricing import TIER_LINES
 from tenants.billing.stripe.meter_events import build_event_name
 from tenants.billing.stripe.port import Stripe
 from tenants.models import StripeCustomer, StripeEvent
@@ -54,7 +54,7 @@ def reconcile_month(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list
         )
         own_totals = {row["event_name"]: row for row in rows}
     stripe_totals = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
-    names = sorted(build_event_name(line) for line in LINES)
+    names = sorted(build_event_name(line) for line in TIER_LINES)
     return [
         _compare_meter(name, own_totals.get(name, {}), stripe_totals.get(name, 0)) for name in names
     ]

@@ -1,4 +1,4 @@
-"""Operations of operators on a tenant: name, status, plan, region, limits, trial.
+"""Operations of operators on a tenant: name, status, owners, plan, region, limits, trial.
 
 Each needs a reason and is recorded in the tenant's audit log.
 """
@@ -17,6 +17,7 @@ from tenants.billing.plans.operations import subscribe_tenant
 from tenants.compliance.tenant_closing import begin_closing, close_now
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
+from tenants.identity import ownership
 from tenants.identity.members.operations import parse_region
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.tenant_lifecycle import change_tenant_columns, rename_tenant
@@ -68,6 +69,16 @@ def change_name(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
     """Change the name that people see. Raises Forbidden, InvalidValue."""
     actor.require_operator()
     rename_tenant(actor=actor, name=name, reason=require_tenant_reason(reason), now=now)
+
+
+def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> None:
+    """Make a member an owner. All owners get an e-mail.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
+    actor.require_operator()
+    reason = require_tenant_reason(reason)
+    ownership.appoint_owner(actor=actor, email=email, reason=reason, now=now)
 
 
 def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datetime) -> None:

@@ -39,6 +39,8 @@ _MAX_EMAIL_CHARS: Final = 254
 _MAX_NAME_CHARS: Final = 120
 _MAX_URL_CHARS: Final = 500
 MAX_REFUSED_ENTRIES: Final = 10  # audit entries in an hour for each reason
+# The reason of a refusal: a response is signed with another certificate than the metadata has.
+UNKNOWN_CERTIFICATE: Final = "invalid_signature"
 _HOUR_S: Final = 3600
 
 

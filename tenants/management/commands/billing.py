@@ -23,8 +23,11 @@ from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe_tenant
 from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.operations import rate_tenant
+from tenants.fleet.pools.model_catalog import list_catalog
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import find_tenant
+
+_UNREADABLE = (OSError, ValueError, TypeError, msgspec.MsgspecError, argparse.ArgumentTypeError)
 
 
 class Command(NoSystemChecksCommand):
@@ -49,6 +52,11 @@ class Command(NoSystemChecksCommand):
             required=True,
             type=Path,
             help="JSON file: tier -> prices of a million tokens",
+        )
+        price.add_argument(
+            "--models",
+            type=Path,
+            help="JSON file: model -> prices of a million tokens (default: those of its tier)",
         )
         subscription = commands.add_parser("subscribe", help="subscribe a tenant to a plan")
         subscription.add_argument("tenant")
@@ -78,7 +86,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"{error.field}: {error.message}") from error
         except DomainError as error:
             raise CommandError(error.message) from error
-        except (OSError, ValueError) as error:
+        except _UNREADABLE as error:
             raise CommandError(f"Cannot read the file: {error}") from error
         self.stdout.write(output)
 
@@ -91,14 +99,26 @@ def _create_plan(options: dict[str, Any]) -> str:
 
 def _add_price(options: dict[str, Any]) -> str:
     """Add a price. The file contains amounts such as "0.15" for a million tokens."""
-    prices_by_tier = json.loads(options["tiers"].read_text())
-    tiers = {
-        Tier(tier): TierPrices(**{kind: _read_money(str(price)) for kind, price in prices.items()})
-        for tier, prices in prices_by_tier.items()
-    }
-    new = NewPrice(options["day"], options["seat"], tiers)
+    tiers = {Tier(tier): prices for tier, prices in _read_prices(options["tiers"]).items()}
+    model_prices = {} if options["models"] is None else _read_prices(options["models"])
+    new = NewPrice(options["day"], options["seat"], tiers, model_prices)
     add_price(plan=options["plan"], new=new, now=timezone.now())
-    return f"The price applies from {options['day']}, 00:00 UTC."
+    lines = [f"The price applies from {options['day']}, 00:00 UTC."]
+    catalog = {entry.name for entry in list_catalog()}
+    lines += [
+        f"The catalogue has no model {name}. Check the spelling, or publish the model."
+        for name in sorted(set(model_prices) - catalog)
+    ]
+    return "\n".join(lines)
+
+
+def _read_prices(file: Path) -> dict[str, TierPrices]:
+    """Read prices by tier or model. Raises one of _UNREADABLE."""
+    amounts = msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, str | float]])
+    return {
+        name: TierPrices(**{kind: _read_money(str(amount)) for kind, amount in prices.items()})
+        for name, prices in amounts.items()
+    }
 
 
 def _subscribe_tenant(options: dict[str, Any]) -> str:

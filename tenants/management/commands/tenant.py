@@ -4,14 +4,15 @@ manage.py tenant create SLUG --name NAME --owner EMAIL [--plan PLAN] [--region R
                         [--pool POOL] [--trial-ends DAY]
 manage.py tenant list
 manage.py tenant invite-owner SLUG EMAIL
-manage.py tenant rename SLUG NAME
-manage.py tenant appoint-owner SLUG EMAIL
-manage.py tenant trial SLUG [DAY]
-manage.py tenant suspend | resume SLUG
-manage.py tenant close SLUG [--grace-days DAYS]
-manage.py tenant close-now SLUG --confirm SLUG
+manage.py tenant rename SLUG NAME --reason REASON
+manage.py tenant appoint-owner SLUG EMAIL --reason REASON
+manage.py tenant trial SLUG [DAY] --reason REASON
+manage.py tenant suspend | resume SLUG --reason REASON
+manage.py tenant close SLUG --reason REASON [--grace-days DAYS]
+manage.py tenant close-now SLUG --reason REASON --confirm SLUG
 manage.py tenant closing SLUG [--export FILE] [--certificate FILE]
-manage.py tenant purge-cache | drop-identity-provider SLUG
+manage.py tenant purge-cache SLUG [--reason REASON]
+manage.py tenant drop-identity-provider SLUG --reason REASON
 manage.py tenant pools SLUG
 manage.py tenant assign-pool SLUG POOL --reason REASON [--language LANGUAGE] [--dedicated]
 manage.py tenant unassign-pool SLUG TIER --reason REASON [--language LANGUAGE]
@@ -28,24 +29,17 @@ from django.utils import timezone
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError, NotFound
-from tenants.fleet.operators.queries import TenantDirectoryRow, list_all_tenants
+from tenants.fleet.operators import operations
+from tenants.fleet.operators.queries import TenantDirectoryRow, find_by_slug, list_all_tenants
 from tenants.fleet.pools.assignments import onboard_in_pools
-from tenants.identity.members.tenant_status import purge_cache, set_status
-from tenants.identity.ownership import appoint_owner
+from tenants.identity.members.tenant_status import purge_cache
 from tenants.identity.sso.operations import remove_provider
 from tenants.identity.sso.queries import get_rules
-from tenants.identity.tenant_lifecycle import (
-    NewTenant,
-    OwnerInvitation,
-    invite_owner,
-    rename_tenant,
-)
-from tenants.identity.trials import set_trial_end
+from tenants.identity.tenant_lifecycle import NewTenant, OwnerInvitation, invite_owner
 from tenants.management.tenant_arguments import Handler, add_tenant_parser
 from tenants.management.tenant_closing import CLOSING_HANDLERS, add_closing_parsers
 from tenants.management.tenant_pools import POOL_HANDLERS, add_pool_parsers
 from tenants.security.authorization.actor import Actor, system_actor
-from tenants.security.authorization.directory import find_tenant
 
 _STATUSES: Final = MappingProxyType(
     {
@@ -93,7 +87,7 @@ class Command(NoSystemChecksCommand):
         add_closing_parsers(commands)
         for command, (_, effect) in _STATUSES.items():
             add_tenant_parser(commands, command, effect)
-        add_tenant_parser(commands, "purge-cache", "purge its prefix cache")
+        add_tenant_parser(commands, "purge-cache", "purge its prefix cache", needs_reason=False)
         add_tenant_parser(
             commands,
             "drop-identity-provider",
@@ -163,11 +157,8 @@ def _describe_invitation(invitation: OwnerInvitation) -> str:
 
 
 def _change_tenant(command: str, options: dict[str, Any], now: datetime) -> str:
-    slug = options["slug"]
-    tenant_id = find_tenant(slug=slug)
-    if tenant_id is None:
-        raise NotFound("There is no tenant {slug}.", slug=slug)
-    return _HANDLERS[command](system_actor(tenant_id), slug, options, now)
+    row = find_by_slug(options["slug"])
+    return _HANDLERS[command](system_actor(row.tenant_id), row.slug, options, now)
 
 
 def _invite_owner(actor: Actor, _slug: str, options: dict[str, Any], now: datetime) -> str:
@@ -176,23 +167,24 @@ def _invite_owner(actor: Actor, _slug: str, options: dict[str, Any], now: dateti
 
 def _set_status(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
     status, _ = _STATUSES[options["command"]]
-    set_status(actor=actor, status=status, reason=options["reason"], now=now)
+    operations.change_status(actor=actor, status=status, reason=options["reason"], now=now)
     return f"{slug} is {status.value}; gateways act on it within a second."
 
 
 def _rename(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
-    rename_tenant(actor=actor, name=options["name"], reason=options["reason"], now=now)
+    operations.change_name(actor=actor, name=options["name"], reason=options["reason"], now=now)
     return f"{slug} is now called {options['name'].strip()}."
 
 
 def _appoint_owner(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
-    appoint_owner(actor=actor, email=options["email"], reason=options["reason"], now=now)
+    email, reason = options["email"], options["reason"]
+    operations.appoint_owner(actor=actor, email=email, reason=reason, now=now)
     return f"{options['email']} is now an owner of {slug}."
 
 
 def _change_trial(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
     ends_on = options["day"]
-    set_trial_end(actor=actor, ends_on=ends_on, reason=options["reason"], now=now)
+    operations.change_trial(actor=actor, ends_on=ends_on, reason=options["reason"], now=now)
     if ends_on is None:
         return f"{slug} has no trial any more."
     return f"The trial of {slug} ends on {ends_on}."

@@ -213,6 +213,7 @@ def _developer_completes(stage: Stage, console: Page, folder: Path) -> None:
             workbench.expect_status("Signed out, or the key is refused")
         with stage.journey.step("The developer starts the sign-in from VS Code", page):
             device = workbench.open_page_with("Caret: Sign In")
+            expect(workbench.notices.filter(has_text="confirm the code")).to_be_visible()
         with stage.journey.step("The developer compares the code", device):
             expect(device.get_by_role("heading", name="Sign in from an editor?")).to_be_visible()
         with stage.journey.step("The developer confirms the code", device):
@@ -221,6 +222,9 @@ def _developer_completes(stage: Stage, console: Page, folder: Path) -> None:
         with stage.journey.step("VS Code is signed in", page):
             page.bring_to_front()
             workbench.expect_status("Ready")
+            signed_in = workbench.notices.filter(has_text="Caret is signed in.")
+            expect(signed_in).to_be_visible()
+            expect(workbench.notices.filter(has_text="confirm the code")).to_have_count(0)
         with stage.journey.step("VS Code shows a suggestion", page):
             file = workbench.open_file("reader.py")
             workbench.type_text(TYPED)

@@ -57,7 +57,7 @@ def test_pages_have_the_security_headers_of_production(port: int) -> None:
     ["text/html; charset*=nope''x", "text/html; charset*=idna''..", "text/html; charset=\xe9\xff"],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_an_undecodable_header_is_no_server_error(
+def test_an_undecodable_header_causes_no_server_error(
     port: int, method: str, content_type: str
 ) -> None:
     status, _ = _request(port, method, "/sign-in", {"Content-Type": content_type})

@@ -1,5 +1,6 @@
 """The pages of models, assigned pools and experiments, with a real gateway."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +13,13 @@ from caret.contracts.experiments import (
     EXPERIMENTS_VERSION,
 )
 from caret.contracts.policy import Tier
+from caret.contracts.pricing import TierPrices
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.experiments import read_experiment_state
 from tenants.fleet.pools.assignments import list_assignments
 from tenants.fleet.pools.model_catalog import list_catalog, withdraw_model
+from tests.fakes.billing import make_plan
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway
@@ -64,6 +67,16 @@ def test_a_model_is_published_and_withdrawn(gateway: Gateway) -> None:
     assert (entry.name, entry.pools, entry.is_published) == ("demo", ("demo-quality",), True)
     _post("models/withdraw", name="demo", tier="quality")
     assert not any(entry.is_published for entry in list_catalog())
+
+
+def test_the_page_names_the_plans_with_a_price_of_the_model(gateway: Gateway) -> None:
+    plan = make_plan(model_prices={"demo": TierPrices(1, 1, 1)})
+    make_plan(model_prices={"another": TierPrices(1, 1, 1)})
+
+    _post("models/publish", **PUBLISHED)
+
+    page = signed_in().client.get("/operators/models").content.decode()
+    assert re.findall(r"<td>(team-[^<]*)</td>", page) == [plan]
 
 
 @pytest.mark.parametrize(

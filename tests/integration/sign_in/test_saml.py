@@ -136,6 +136,7 @@ def test_repeated_attributes_are_accepted(
         ({"has_name_id": False, "has_email_attribute": False}, "no_email"),
         ({"is_signed": False}, "assertion_not_signed"),
         ({"lasts_s": -301.0}, "assertion_expired"),
+        ({"lasts_s": -1.0}, "confirmation_expired"),
         ({"issuer": "https://evil.example"}, "wrong_issuer"),
         ({"audience": "https://elsewhere.example"}, "wrong_audience"),
         ({"edit": set_unrepresentable_time}, "malformed"),

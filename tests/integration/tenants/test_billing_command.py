@@ -10,7 +10,9 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from caret.contracts.pricing import TierPrices
 from tenants.billing.invoices.queries import find_invoice
+from tenants.billing.plans.queries import list_plans
 from tests.fakes.billing import backdate_company, ingest_completion
 from tests.fixtures.companies import make_company
 
@@ -45,6 +47,47 @@ def test_an_operator_bills_a_tenant_on_the_command_line(tmp_path: Path) -> None:
     assert "No invoice is due." in command("invoice", company.slug)
     document = find_invoice(actor=company.platform, number=1).document
     assert (document.head.customer.name, document.total_cents) == ("Operated Ltd", 80)
+
+
+def test_an_operator_sets_the_price_of_a_model(tmp_path: Path) -> None:
+    plan, tiers, models = f"plan-{secrets.token_hex(4)}", tmp_path / "t.json", tmp_path / "m.json"
+    prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
+    tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
+    models.write_text(json.dumps({"coder-large": prices | {"generated": "4.20"}}))
+    command("plan", plan, "--name", "Team", "--currency", "EUR")
+    files = ("--tiers", str(tiers), "--models", str(models))
+
+    output = command("price", plan, "--from", "2026-01-01", "--seat", "19.00", *files)
+
+    (price,) = (view.prices[-1] for view in list_plans() if view.slug == plan)
+    assert price.model_prices == {"coder-large": TierPrices(150_000, 15_000, 4_200_000)}
+    assert "The catalogue has no model coder-large." in output
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        "no JSON",
+        "[]",
+        '{"coder": 1}',
+        '{"coder": {"prompt": "1"}}',
+        '{"coder": {"prompt": "1", "cached_prompt": "1", "generated": "a lot"}}',
+        '{"coder": {"prompt": "-1", "cached_prompt": "1", "generated": "1"}}',
+        '{"a model": {"prompt": "1", "cached_prompt": "1", "generated": "1"}}',
+    ],
+)
+def test_unreadable_prices_of_models_are_rejected(tmp_path: Path, models: str) -> None:
+    plan, tiers, file = f"plan-{secrets.token_hex(4)}", tmp_path / "t.json", tmp_path / "m.json"
+    prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
+    tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
+    file.write_text(models)
+    command("plan", plan, "--name", "Team", "--currency", "EUR")
+    files = ("--tiers", str(tiers), "--models", str(file))
+
+    with pytest.raises(CommandError):
+        command("price", plan, "--from", "2026-01-01", "--seat", "19.00", *files)
+
+    assert [view.prices for view in list_plans() if view.slug == plan] == [()]
 
 
 @pytest.mark.parametrize(

@@ -197,13 +197,21 @@ def test_an_invalid_address_cannot_be_invited(company: Company) -> None:
     assert exc_info.value.field == "email"
 
 
-@pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSING])
+@pytest.mark.parametrize(
+    "statuses",
+    [
+        [TenantStatus.SUSPENDED],
+        [TenantStatus.CLOSING],
+        [TenantStatus.CLOSING, TenantStatus.CLOSED],
+    ],
+)
 def test_invitations_of_a_tenant_that_is_not_active_do_not_work(
-    company: Company, mailbox: Mailbox, status: TenantStatus
+    company: Company, mailbox: Mailbox, statuses: list[TenantStatus]
 ) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
-    set_status(actor=company.platform, status=status, reason="", now=timezone.now())
+    for status in statuses:
+        set_status(actor=company.platform, status=status, reason="", now=timezone.now())
 
     with pytest.raises(NotFound):
         accept(guest, mailbox.last)

@@ -90,7 +90,9 @@ def test_the_second_of_two_transfers_is_refused(company: Company, olga: Person) 
 
 
 def test_an_operator_makes_a_member_an_owner(company: Company, olga: Person) -> None:
-    call_command("tenant", "appoint-owner", company.slug, company.administrator.email.upper())
+    email = company.administrator.email.upper()
+
+    call_command("tenant", "appoint-owner", company.slug, email, "--reason", "test")
 
     assert owners_of(company) == {olga.email, company.administrator.email}
     assert set(mail.outbox[0].to) == owners_of(company)
@@ -101,7 +103,7 @@ def test_an_operator_appoints_no_stranger(company: Company) -> None:
 
     for email in (outsider.email, "nobody", "a\0b"):
         with pytest.raises(CommandError):
-            call_command("tenant", "appoint-owner", company.slug, email)
+            call_command("tenant", "appoint-owner", company.slug, email, "--reason", "test")
     with pytest.raises(Forbidden):
         appoint_owner(
             actor=company.people[Role.OWNER].actor,

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.billing.pricing import LINES
+from tenants.billing.pricing import TIER_LINES
 from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.meter_events import build_event_name, choose_event_time
@@ -38,7 +38,7 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
 TODAY = NOW - timedelta(hours=3)
 OCTOBER = date(2026, 10, 1)
-METERS = tuple(build_event_name(line) for line in LINES)
+METERS = tuple(build_event_name(line) for line in TIER_LINES)
 USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
 LOST = Fault(status=None, is_done_before=True)  # Stripe has it, but the response is lost
 HOUR = timedelta(hours=1)

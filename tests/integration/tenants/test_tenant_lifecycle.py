@@ -38,6 +38,8 @@ from tenants.security.encryption.errors import RootKeyUnavailable
 from tests.fixtures.companies import ACME, GLOBEX, make_company
 from tests.fixtures.users import make_stranger
 
+REASON = ("--reason", "test")
+
 
 @pytest.fixture
 def slug() -> str:
@@ -246,9 +248,9 @@ def test_the_command_creates_a_tenant_and_prints_the_link_once(slug: str, plan: 
 def test_the_command_renames_suspends_and_resumes(slug: str) -> None:
     onboard(slug)
 
-    assert f"{slug} is now called Initrode." in run("rename", slug, "Initrode")
-    assert f"{slug} is suspended" in run("suspend", slug)
-    assert f"{slug} is active" in run("resume", slug)
+    assert f"{slug} is now called Initrode." in run("rename", slug, "Initrode", *REASON)
+    assert f"{slug} is suspended" in run("suspend", slug, *REASON)
+    assert f"{slug} is active" in run("resume", slug, *REASON)
 
 
 def test_the_command_invites_the_owner_again(slug: str) -> None:
@@ -263,5 +265,5 @@ def test_the_command_invites_the_owner_again(slug: str) -> None:
 def test_the_command_says_what_is_wrong(slug: str) -> None:
     with pytest.raises(CommandError, match="The slug support is reserved"):
         run("create", "support", "--name", "Initech", "--owner", owner_of(slug))
-    with pytest.raises(CommandError, match="There is no tenant"):
-        run("rename", slug, "Initrode")
+    with pytest.raises(CommandError, match="does not exist"):
+        run("rename", slug, "Initrode", *REASON)

@@ -115,8 +115,8 @@ def test_the_command_creates_a_tenant_with_a_trial_and_changes_it(settings: Lazy
 
     call_command("tenant", "create", slug, *names, "--trial-ends", LAST_DAY.isoformat())
     assert Tenant.objects.get(slug=slug).trial_ends_on == LAST_DAY
-    call_command("tenant", "trial", slug)
+    call_command("tenant", "trial", slug, "--reason", "test")
     assert Tenant.objects.get(slug=slug).trial_ends_on is None
     with pytest.raises(CommandError):
-        call_command("tenant", "trial", slug, "tomorrow")
+        call_command("tenant", "trial", slug, "tomorrow", "--reason", "test")
     assert find_tenant(slug=slug) is not None

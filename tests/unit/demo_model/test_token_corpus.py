@@ -4,13 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from inference.demo_model.token_corpus import CorpusError, load, save
-from tests.unit.demo_model.corpora import FILES, small_corpus, small_tokenizer
+from inference.demo_model.token_corpus import (
+    HELD_OUT,
+    CorpusError,
+    Group,
+    encode,
+    load,
+    load_held_out,
+    save,
+)
+from tests.unit.demo_model.corpora import FILES, SHORT_FILE, small_corpus, small_tokenizer
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    save(small_corpus(), small_tokenizer(), tmp_path)
+    save(small_corpus(), small_tokenizer(), [SHORT_FILE], tmp_path)
     return tmp_path
 
 
@@ -21,11 +29,31 @@ def test_loading_restores_tokens_and_files(folder: Path) -> None:
     assert loaded.tokens.tolist() == small_corpus().tokens.tolist()
 
 
+def test_the_corpus_contains_the_files_for_validation(folder: Path) -> None:
+    assert load_held_out(folder) == (SHORT_FILE,)
+
+
+def test_an_older_corpus_has_no_files_for_validation(folder: Path) -> None:
+    (folder / HELD_OUT).unlink()
+
+    assert load_held_out(folder) == ()
+
+
 def test_decoding_a_file_restores_its_text() -> None:
     corpus = small_corpus()
     file = corpus.files[1]
 
     assert small_tokenizer().decode(corpus.tokens[file.start : file.end].tolist()) == FILES[1].text
+
+
+def test_a_smaller_corpus_has_the_first_files() -> None:
+    whole = small_corpus()
+    files = ((Group.PACKAGES, "package", file) for file in FILES)
+
+    corpus = encode(files, small_tokenizer(), max_tokens=whole.files[1].end)
+
+    assert corpus.files == whole.files[:2]
+    assert len(corpus.tokens) == whole.files[1].end
 
 
 def test_a_damaged_corpus_is_rejected(folder: Path) -> None:

@@ -6,7 +6,7 @@ from caret.foundation.concurrency.fast_timeout import run_with_timeout
 
 
 class Gate:
-    """Work that tasks wait for. Counts the tasks that passed and those that timed out."""
+    """Work that tasks wait for. Counts the tasks that passed and those that were cancelled."""
 
     def __init__(self) -> None:
         self.opens = asyncio.Event()

@@ -75,7 +75,7 @@ def test_edits_use_the_pool_whose_model_proposes_them(
     ],
     ids=["none", "of another tenant", "not published", "not allowed"],
 )
-def test_without_such_a_pool_the_mode_is_unavailable(
+def test_without_a_pool_for_edits_the_mode_is_unavailable(
     fields: dict[str, Any], pools: tuple[Pool, ...]
 ) -> None:
     principal = _principal(**fields)

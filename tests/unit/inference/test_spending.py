@@ -70,10 +70,12 @@ async def _request(
     trace: RequestTrace | None = None,
     request: CompletionRequest | None = None,
     error_at_end: BaseException | None = None,
+    model: str = "",
 ) -> str:
     """Return the code of the rejection, or "" if the request is admitted."""
+    request, trace = request or make_request(), trace or make_trace()
     try:
-        async with quotas.charge(principal, request or make_request(), trace or make_trace()):
+        async with quotas.charge(principal, request, trace, model=model):
             await asyncio.sleep(0)
             if error_at_end is not None:
                 raise error_at_end
@@ -276,6 +278,22 @@ async def test_a_price_applies_from_its_time() -> None:
     clock.pass_s(1)
 
     assert await _request(quotas, principal) == FinishReason.BUDGET_EXCEEDED
+
+
+async def test_a_model_with_a_price_of_its_own_reserves_and_costs_that_price() -> None:
+    dearer = TierPrices(*(10 * price for price in (1_000_000, 100_000, 4_000_000)))
+    prices = TokenPrices(0, dict.fromkeys(Tier, PRICES), {"large": dearer})
+    spending = SpendingLimits((prices,), _bounded(12 * MAX_COST).budgets)
+    quotas, principal = make_quotas(), make_principal(spending=spending)
+
+    codes = [
+        await _request(quotas, principal, trace=_used(2_000, 0, 64), model=model)
+        for model in ("large", "small", "another", "small")
+    ]
+
+    assert codes == ["", "", "", FinishReason.BUDGET_EXCEEDED]
+    tight = make_principal(spending=SpendingLimits((prices,), _bounded(9 * MAX_COST).budgets))
+    assert await _request(make_quotas(), tight, model="large") == FinishReason.BUDGET_EXCEEDED
 
 
 async def test_without_a_price_nothing_is_limited() -> None:

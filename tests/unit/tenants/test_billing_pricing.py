@@ -1,5 +1,6 @@
 """Prices: whole numbers, and the same sum for every division into parts."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -17,7 +18,13 @@ from tenants.base.billing_periods import (
 )
 from tenants.base.money import divide_half_up, format_amount, format_price, to_cents, whole_cents
 from tenants.billing.plans.price_book import PlanPrice, PriceBook, SubscriptionPrices
-from tenants.billing.pricing import price_additional_tokens, price_seats, price_tokens
+from tenants.billing.pricing import (
+    TIER_LINES,
+    parse_line,
+    price_additional_tokens,
+    price_seats,
+    price_tokens,
+)
 
 TOKENS = st.integers(0, 10**9)
 PRICES = st.integers(0, 10**9)
@@ -148,8 +155,26 @@ def test_a_day_in_another_time_zone_is_booked_by_utc() -> None:
     assert utc_day(datetime(2026, 12, 1, 0, 59, tzinfo=berlin)) == date(2026, 11, 30)
 
 
-def _price(effective_on: date, seat: int) -> PlanPrice:
-    return PlanPrice(effective_on, seat, {tier: TierPrices(seat, seat, seat) for tier in Tier})
+def _price(effective_on: date, seat: int, **model_prices: int) -> PlanPrice:
+    return PlanPrice(
+        effective_on,
+        seat,
+        {tier: TierPrices(seat, seat, seat) for tier in Tier},
+        {model: TierPrices(price, price, price) for model, price in model_prices.items()},
+    )
+
+
+@pytest.mark.parametrize("model", ["", "small", "Qwen/Qwen2.5-Coder-1.5B", ".", "a.b.c"])
+@pytest.mark.parametrize("code", list(TIER_LINES))
+def test_a_line_is_parsed_from_its_code(code: str, model: str) -> None:
+    line = replace(TIER_LINES[code], model=model)
+
+    assert parse_line(line.code) == line
+
+
+@pytest.mark.parametrize("code", ["", "seats", "fast", "fast.", "fast.x", "x.prompt", "fast.x.y"])
+def test_other_lines_have_no_tokens(code: str) -> None:
+    assert parse_line(code) is None
 
 
 def test_a_day_has_the_most_recent_price() -> None:
@@ -191,7 +216,9 @@ def test_gateways_get_the_current_and_future_prices() -> None:
     book = PriceBook(
         [
             SubscriptionPrices(
-                NOVEMBER, "Team", (_price(date(2026, 1, 1), 1), _price(date(2026, 12, 1), 2))
+                NOVEMBER,
+                "Team",
+                (_price(date(2026, 1, 1), 1), _price(date(2026, 12, 1), 2, large=8)),
             )
         ]
     )
@@ -199,4 +226,5 @@ def test_gateways_get_the_current_and_future_prices() -> None:
     prices_ = book.starting(date(2026, 11, 21))
 
     assert [prices.tiers[Tier.FAST].prompt for prices in prices_] == [1, 2]
+    assert [prices.model_prices for prices in prices_] == [{}, {"large": TierPrices(8, 8, 8)}]
     assert prices_[1].effective_from_ms == int(datetime(2026, 12, 1, tzinfo=UTC).timestamp() * 1000)

@@ -32,7 +32,7 @@ from tenants.billing.invoices.document import (
 )
 from tenants.billing.invoices.einvoice import list_missing_fields
 from tenants.billing.invoices.pdf import render_pdf
-from tenants.billing.pricing import LINES
+from tenants.billing.pricing import TIER_LINES
 
 HEAD = InvoiceHeader(
     number="ACME-000012",
@@ -78,7 +78,7 @@ def test_lines_are_seats_then_tokens_separated_by_month_and_price() -> None:
 
 ENTRIES = st.builds(
     UsageLine,
-    st.sampled_from(["seats", *LINES]),
+    st.sampled_from(["seats", *TIER_LINES]),
     st.dates(date(2026, 8, 1), date(2026, 10, 31)),
     st.integers(0, 10**9),
     st.sampled_from([150_000, 600_000]),
@@ -239,7 +239,7 @@ def test_another_amount_gives_another_pdf() -> None:
 def test_names_are_not_markup_and_long_invoices_have_several_pages() -> None:
     usage = [
         UsageLine(code, date(2026, month, 1), 10_000_000, price, 1_500_000)
-        for code in LINES
+        for code in TIER_LINES
         for month in range(1, 11)
         for price in (150_000, 160_000)
     ]

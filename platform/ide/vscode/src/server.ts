@@ -8,6 +8,7 @@ import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, State, type StaticFeature } from "vscode-languageclient/node";
 import { findExecutable, findPython, type Machine } from "./executable";
 import { CAN_GROW, GrowingSuggestion } from "./growing";
+import { Notices } from "./notices";
 import { toldSettings } from "./settings";
 import type { Status } from "./status";
 
@@ -16,6 +17,7 @@ const STATUS = "$/caret/status";
 const SUGGESTION_GROWN = "$/caret/suggestionGrown";
 const SUGGESTION_DISPLAYED = "$/caret/suggestionDisplayed";
 const SELECTION_CHANGED = "$/caret/selectionChanged";
+const CANCEL_PROGRESS = "window/workDoneProgress/cancel";
 const SIGN_IN = "$/caret/signIn";
 const SIGNED_IN = "$/caret/signedIn";
 const START_SIGN_IN = "caret.startSignIn";
@@ -29,12 +31,16 @@ const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 /** A program and its arguments. */
 type Command = readonly [string, ...string[]];
 
-/** Tells the server that the editor stores the key of a sign-in, and shows suggestions as they grow. */
+/**
+ * Tells the server that the editor stores the key of a sign-in, shows suggestions as they grow, and
+ * shows a cancellable progress as a notice.
+ */
 const CAPABILITIES: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
     capabilities.experimental = {
       ...(capabilities.experimental as object),
       caretSecretStorage: true,
+      caretProgressNotices: true,
       caretGrowingSuggestions: CAN_GROW,
     };
   },
@@ -49,6 +55,7 @@ export class Server {
   private turn: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
   private selectedIn: string | undefined; // the file last reported to have a selection
   private readonly growing = new GrowingSuggestion();
+  private readonly notices = new Notices((token) => void this.notify(CANCEL_PROGRESS, { token }));
   private readonly listeners = new Map<string, (params: never) => void>(); // by notification
 
   constructor(
@@ -140,6 +147,7 @@ export class Server {
     const client = this.client;
     this.client = undefined;
     this.selectedIn = undefined;
+    this.notices.closeAll();
     try {
       await client?.dispose();
     } catch {
@@ -155,6 +163,8 @@ export class Server {
       // Called again when the client restarts a crashed server.
       initializationOptions: () => ({ ...told(), ...(this.key && { api_key: this.key }) }),
       middleware: {
+        // The client itself would show a progress in the status bar, where it cannot be cancelled.
+        handleWorkDoneProgress: (token, progress) => this.notices.onProgress(token, progress),
         provideInlineCompletionItems: async (document, position, context, token, next) => {
           this.growing.onRequested(document, position);
           const result = await next(document, position, context, token);
@@ -178,6 +188,7 @@ export class Server {
     }
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Stopped && client === this.client) {
+        this.notices.closeAll();
         this.tell("stopped");
       }
     });

@@ -10,12 +10,20 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from caret.contracts.pricing import TierPrices
 from tenants.base.money import MICROS
 from tenants.base.permissions import Role
+from tenants.billing.invoices.operations import issue_due_invoices
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.rating.operations import rate_tenant
-from tests.fakes.billing import ingest_completion, make_budget, make_invoice, make_old_customer
+from tests.fakes.billing import (
+    ingest_completion,
+    make_budget,
+    make_customer,
+    make_invoice,
+    make_old_customer,
+)
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -70,6 +78,25 @@ def test_the_page_shows_usage_costs_and_credit_of_this_month(
     assert "€1.20" in page  # two million tokens at 0.60
     assert "€7.00" in page
     assert "€19.00 per month" in page
+
+
+def test_pages_and_prices_name_a_model_with_a_price_of_its_own(sign_in: SignIn) -> None:
+    company, october = make_company("priced", ACME), datetime(2026, 10, 3, 12, tzinfo=UTC)
+    make_customer(company, model_prices={"coder-large": TierPrices(3_000_000, 0, 12_000_000)})
+    ingest_completion(company, company.developer, october, model="coder-large")
+    november = datetime(2026, 11, 1, 7, tzinfo=UTC)
+    rate_tenant(company.tenant_id, now=november)
+    issue_due_invoices(company.tenant_id, now=november)
+    client = sign_in(company.people[Role.BILLING])
+
+    plan, invoice = (client.get(path) for path in ("/billing", "/billing/invoices/1"))
+
+    assert "coder-large" in plan.content.decode()
+    assert "Fast tier, coder-large, generated tokens" in invoice.content.decode()
+    plans = client.get("/api/v1/plans").json()["plans"]
+    prices = [price["model_prices"] for plan in plans for price in plan["prices"]]
+    own = {"prompt": 3_000_000, "cached_prompt": 0, "generated": 12_000_000}
+    assert {"coder-large": own} in prices
 
 
 def test_the_page_states_that_a_tenant_has_no_plan(sign_in: SignIn) -> None:

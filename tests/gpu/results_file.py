@@ -1,0 +1,73 @@
+"""The figures of all steps so far, in one JSON file that is complete after each step."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.gpu.requirements import Refusal
+
+
+@dataclass(slots=True)
+class ResultsFile:
+    path: Path
+    about: dict[str, str]  # the shape, the GPU and vLLM: the same for all steps
+    steps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # the lines of each
+    missed: list[str] = field(default_factory=list)  # steps that missed a target
+    failures: dict[str, str] = field(default_factory=dict)  # the last error of steps without lines
+    start_s: dict[str, float] = field(default_factory=dict)  # the last start of each engine
+
+    def add_step(self, name: str, lines: list[dict[str, Any]], *, has_missed: bool) -> None:
+        self.steps[name] = lines
+        self.failures.pop(name, None)
+        self.missed = [other for other in self.missed if other != name] + [name] * has_missed
+        self.save()
+
+    def add_failure(self, name: str, sentence: str) -> None:
+        self.failures[name] = sentence
+        self.save()
+
+    def add_start(self, engine: str, seconds: float) -> None:
+        self.start_s[engine] = round(seconds, 1)
+        self.save()
+
+    def save(self) -> None:
+        content = {
+            "about": self.about,
+            "steps": self.steps,
+            "missed": self.missed,
+            "failures": self.failures,
+            "start_s": self.start_s,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_name(self.path.name + ".new")
+        draft.write_text(json.dumps(content, indent=1) + "\n")
+        os.replace(draft, self.path)  # noqa: PTH105  # readers see the old or the new file
+
+
+def read_results(path: Path, about: dict[str, str]) -> ResultsFile:
+    """Read the file, or return an empty one if it does not exist. Raises Refusal."""
+    if not path.exists():
+        return ResultsFile(path, about)
+    results = load_results(path)
+    if results.about != about:
+        raise Refusal(
+            f"{path} has figures of {_describe(results.about)}, not of {_describe(about)}:"
+            " name another file with --results."
+        )
+    return results
+
+
+def load_results(path: Path) -> ResultsFile:
+    """Read a file, whatever machine it is from. Raises Refusal."""
+    try:
+        return ResultsFile(path, **json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        raise Refusal(
+            f"{path} is truncated or not a results file: remove it, or name another with --results."
+        ) from None
+
+
+def _describe(about: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in about.items())

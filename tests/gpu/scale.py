@@ -1,0 +1,59 @@
+"""The amount of work: models, lengths of prompts, numbers of requests, and the time they need."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.policy import Tier
+from tests.gpu.shapes import LARGE, SMALL, TINY, ModelShape
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    shapes: dict[Tier, ModelShape]
+    prompt_tokens: tuple[int, int]  # for the modes fim and block
+    max_model_tokens: int  # of prompt and completion together
+    loads: tuple[int, ...]
+    streams_per_load: int  # requests in flight
+    window_s: float  # of each measurement under load
+    num_prompts: int  # compared directly and through the gateway, of each length
+    num_keystrokes: int
+    num_cancels: int  # by a frame, and as many until the engine is idle
+    num_rounds: int  # of KV offloading
+    start_s: float  # the time that an engine needs to start, until a start was measured
+    step_s: float  # the time that a step needs beside its windows
+    has_targets: bool
+
+
+# A load is half a batch of the fast profile (8), so eight times the load is one batch of the
+# quality profile (32). The times are estimates: nobody has run this on a GPU yet.
+REAL: Final = Scale(
+    shapes={Tier.FAST: SMALL, Tier.QUALITY: LARGE},
+    prompt_tokens=(2_000, 6_000),
+    max_model_tokens=8_192,
+    loads=(1, 2, 4, 8),
+    streams_per_load=4,
+    window_s=5.0,
+    num_prompts=20,
+    num_keystrokes=200,
+    num_cancels=100,
+    num_rounds=5,
+    start_s=150.0,
+    step_s=60.0,
+    has_targets=True,
+)
+TINY_SCALE: Final = Scale(
+    shapes={Tier.FAST: TINY, Tier.QUALITY: TINY},
+    prompt_tokens=(200, 600),
+    max_model_tokens=2_176,
+    loads=(1, 2),
+    streams_per_load=2,
+    window_s=0.5,
+    num_prompts=2,
+    num_keystrokes=10,
+    num_cancels=3,
+    num_rounds=2,
+    start_s=60.0,
+    step_s=30.0,
+    has_targets=False,
+)
+SCALES: Final = {"real": REAL, "tiny": TINY_SCALE}

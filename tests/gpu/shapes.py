@@ -1,0 +1,83 @@
+"""Folders of models without weights: vLLM gives them random ones (`--load-format dummy`).
+
+This takes no disk space and almost no time. vLLM applies the profile's quantization to the random
+weights, as it does to real ones. Tensors of the same shape get the same values, so a greedy
+completion soon repeats two tokens, and one with temperature 1 is random.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from caret.local.engines.engine import DEMO_MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    name: str
+    hidden: int
+    feed_forward: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    vocabulary_tokens: int
+    is_tied: bool  # the output layer has the weights of the embedding
+
+
+# The shapes of Qwen2.5-Coder, whose format of prompts the demonstration model's tokenizer has.
+SMALL: Final = ModelShape("1.5b", 1_536, 8_960, 28, 12, 2, 151_936, is_tied=True)
+LARGE: Final = ModelShape("7b", 3_584, 18_944, 28, 28, 4, 152_064, is_tied=False)
+TINY: Final = ModelShape("tiny", 128, 256, 2, 2, 1, 8_192, is_tied=True)
+
+
+def write_model(shape: ModelShape, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / "config.json", _make_config(shape))
+    _write_json(folder / "tokenizer.json", _make_tokenizer(shape.vocabulary_tokens))
+    tokenizer_config = (DEMO_MODEL / "tokenizer_config.json").read_text()
+    (folder / "tokenizer_config.json").write_text(tokenizer_config)
+
+
+def _make_config(shape: ModelShape) -> dict[str, Any]:
+    return {
+        # Not Qwen2: for that model, transformers replaces the rules of the tokenizer by its own,
+        # and the gateway rejects an engine with another tokenizer. Qwen3 has the same layers, with
+        # norms of queries and keys instead of biases.
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        "vocab_size": shape.vocabulary_tokens,
+        "hidden_size": shape.hidden,
+        "intermediate_size": shape.feed_forward,
+        "num_hidden_layers": shape.num_layers,
+        "num_attention_heads": shape.num_heads,
+        "num_key_value_heads": shape.num_kv_heads,
+        "head_dim": shape.hidden // shape.num_heads,
+        "hidden_act": "silu",
+        "max_position_embeddings": 32_768,
+        "rope_theta": 1_000_000.0,
+        "rms_norm_eps": 1e-6,
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "tie_word_embeddings": shape.is_tied,
+        "use_sliding_window": False,
+        "torch_dtype": "bfloat16",
+        "eos_token_id": 0,
+    }
+
+
+def _make_tokenizer(num_tokens: int) -> dict[str, Any]:
+    """Return the demonstration model's tokenizer with more tokens, which no text contains.
+
+    The output layer of a model with a small vocabulary would be faster than the real one. Random
+    weights write any token, so each must have a text: without text, the gateway sends nothing.
+    """
+    tokenizer: dict[str, Any] = json.loads((DEMO_MODEL / "tokenizer.json").read_text())
+    vocabulary: dict[str, int] = tokenizer["model"]["vocab"]
+    for number in range(len(vocabulary), num_tokens):
+        vocabulary[f"Ġw{number}"] = number  # Ġ is the space of byte-level tokenizers
+    return tokenizer
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content) + "\n")

@@ -1,0 +1,198 @@
+"""A SAML provider that is down or slow, has another certificate, or another time."""
+
+import time
+from dataclasses import replace
+from typing import Final
+
+import pytest
+from django.utils import timezone
+
+from tenants.base.errors import InvalidValue
+from tenants.base.permissions import Role
+from tenants.compliance.attention import AlertKind, list_alerts
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provider
+from tenants.identity.sso.queries import get_rules
+from tests.fakes.console_client import Client
+from tests.fakes.saml_provider import SamlProvider
+from tests.fixtures.companies import Company, Person
+from tests.fixtures.users import make_colleague
+from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
+from tests.integration.sign_in.by_saml import (
+    configure_saml,
+    make_saml_company,
+    post,
+    request_assertion,
+)
+from tests.integration.sign_in.openid_provider import OpenIdProvider, new_key
+from tests.integration.sign_in.test_hostile_provider import OK, dripping
+from tests.integration.sign_in.test_signing_in_again import provider_link
+
+_PATH: Final = "/metadata"
+_NO_PORT: Final = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def idp() -> SamlProvider:
+    return SamlProvider()
+
+
+@pytest.fixture
+def company(idp: SamlProvider) -> Company:
+    return make_saml_company(idp)
+
+
+@pytest.fixture
+def owner(company: Company) -> Person:
+    return company.people[Role.OWNER]
+
+
+def sign_in(client: Client, company: Company, idp: SamlProvider, email: str) -> str:
+    """Sign in at the provider, and return the page that follows."""
+    page = post(client, company, idp.encode_response(request_assertion(client, idp, email)))
+    return str(page.content.decode())
+
+
+def find_unknown_certificates(person: Person) -> list[int]:
+    """Return the numbers of refused sign-ins that the overview shows to this person."""
+    alerts = list_alerts(actor=person.actor, now=timezone.now())
+    return [alert.num for alert in alerts if alert.kind is AlertKind.CERTIFICATE_UNKNOWN]
+
+
+def test_a_new_certificate_is_refused_until_an_owner_updates_the_metadata(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    rotated = replace(idp, key=new_key())
+    page = sign_in(fresh_client(), company, rotated, owner.email)
+    assert "signed with a certificate that Caret does not know" in page
+    assert refusals_of(company) == ["invalid_signature"]
+
+    configure_saml(company, rotated.metadata())
+
+    client = fresh_client()
+    sign_in(client, company, rotated, owner.email)
+    assert is_signed_in(client)
+
+
+def test_owners_learn_of_a_new_certificate_until_they_update_the_metadata(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    neighbour = make_saml_company(idp).people[Role.OWNER]
+    rotated = replace(idp, key=new_key())
+    assert find_unknown_certificates(owner) == []
+    for _ in range(2):
+        sign_in(fresh_client(), company, rotated, owner.email)
+    assert find_unknown_certificates(owner) == [2]
+    assert find_unknown_certificates(make_colleague(company, Role.BILLING)) == []
+    assert find_unknown_certificates(neighbour) == []
+
+    configure_saml(company, rotated.metadata())
+
+    assert find_unknown_certificates(owner) == []
+
+
+@pytest.mark.parametrize("skew_s", [300, -240])
+def test_a_clock_that_is_minutes_off_is_accepted(
+    company: Company, owner: Person, idp: SamlProvider, skew_s: int
+) -> None:
+    client, idp.clock_skew_s = fresh_client(), skew_s
+
+    sign_in(client, company, idp, owner.email)
+
+    assert is_signed_in(client)
+
+
+@pytest.mark.parametrize(
+    ("skew_s", "reason", "text"),
+    [
+        (420, "assertion_too_early", "The clock of your identity provider differs from ours."),
+        (-330, "confirmation_expired", "The sign-in expired before it reached us."),
+        (-700, "assertion_expired", "The sign-in expired before it reached us."),
+    ],
+)
+def test_a_clock_that_is_further_off_is_explained(
+    company: Company, owner: Person, idp: SamlProvider, skew_s: int, reason: str, text: str
+) -> None:
+    client, idp.clock_skew_s = fresh_client(), skew_s
+
+    page = sign_in(client, company, idp, owner.email)
+
+    assert text in page
+    assert refusals_of(company) == [reason]
+    assert not is_signed_in(client)
+
+
+def test_a_step_up_at_a_provider_with_a_slow_clock_is_explained(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    client, idp.clock_skew_s = fresh_client(), -120
+    sign_in(client, company, idp, owner.email)
+    page = client.post("/account/reauthenticate", {"next": "/sign-in-settings"})
+    assertion = idp.assertion_for(provider_link(page), owner.email)
+
+    response = post(client, company, idp.encode_response(assertion))
+
+    assert "identity provider is slow" in client.get(response["Location"]).content.decode()
+    assert refusals_of(company) == ["provider_clock_slow"]
+
+
+def test_a_user_who_takes_too_long_is_told_to_try_again(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    client = fresh_client()
+    answer = idp.encode_response(request_assertion(client, idp, owner.email))
+    session = client.session
+    session["saml-question"] = {**session["saml-question"], "asked_at": int(time.time()) - 601}
+    session.save()
+
+    page = post(client, company, answer)
+
+    assert "You had ten minutes to sign in" in page.content.decode()
+    assert refusals_of(company) == ["too_late"]
+
+
+def set_by_url(company: Company, url: str) -> None:
+    config = SamlProviderConfig(None, url, fetch_metadata)
+    set_saml_provider(actor=company.platform, config=config, now=timezone.now())
+
+
+def test_metadata_are_fetched_from_their_url(
+    company: Company, provider: OpenIdProvider, idp: SamlProvider
+) -> None:
+    fetched = replace(idp, entity_id="https://login.example.com/another")
+    provider.raw = {_PATH: lambda: [OK, fetched.metadata().encode()]}
+
+    set_by_url(company, provider.issuer + _PATH)
+
+    rules = get_rules(actor=company.platform)
+    assert rules.provider is not None
+    assert rules.provider.issuer == fetched.entity_id
+
+
+@pytest.mark.parametrize("fault", ["down", "slow", "missing", "moved", "no metadata"])
+def test_metadata_that_cannot_be_fetched_change_nothing(
+    company: Company, provider: OpenIdProvider, idp: SamlProvider, fault: str
+) -> None:
+    provider.raw = {
+        "/slow": dripping,
+        "/missing": lambda: [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"],
+        "/moved": lambda: [b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"],
+        "/no%20metadata": lambda: [OK, b"<html><body>Sign in</body></html>"],
+    }
+    expected = {
+        "down": ("metadata_url", "The endpoint did not respond"),
+        "slow": ("metadata_url", "The request timed out."),
+        "missing": ("metadata_url", "The provider responded with status 404."),
+        "moved": ("metadata_url", "The provider responded with status 302."),
+        "no metadata": ("metadata", "must describe exactly one identity provider"),
+    }
+    base = _NO_PORT if fault == "down" else provider.issuer
+
+    with pytest.raises(InvalidValue) as raised:
+        set_by_url(company, f"{base}/{fault.replace(' ', '%20')}")
+
+    field, text = expected[fault]
+    assert (raised.value.field, text in raised.value.message) == (field, True)
+    rules = get_rules(actor=company.platform)
+    assert rules.provider is not None
+    assert rules.provider.issuer == idp.entity_id

