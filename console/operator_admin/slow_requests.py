@@ -69,9 +69,9 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     slow_requests = list_slow_requests()
     mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")
     rows = [
-        _to_row(each)
-        for each in slow_requests.requests
-        if mode in ("", each.record.mode) and pool in ("", each.record.pool)
+        _to_row(slow_request)
+        for slow_request in slow_requests.requests
+        if mode in ("", slow_request.record.mode) and pool in ("", slow_request.record.pool)
     ]
     if by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
@@ -84,7 +84,7 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "num_all": len(slow_requests.requests),
         "modes": _filter_options(Mode, mode),
         "pools": _filter_options(
-            sorted({each.record.pool for each in slow_requests.requests}), pool
+            sorted({known_mode.record.pool for known_mode in slow_requests.requests}), pool
         ),
         "by_time": by_time,
         "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",

@@ -132,12 +132,12 @@ def _judge_all(completions: Sequence[TaskCompletion]) -> list[TaskResult]:
     limits = SandboxLimits()
     return [
         judge(
-            each,
+            completion,
             None
-            if each.task.unit_test is None
-            else run_program(program_of(each.task, each.text), limits),
+            if completion.task.unit_test is None
+            else run_program(program_of(completion.task, completion.text), limits),
         )
-        for each in completions
+        for completion in completions
     ]
 
 
@@ -147,8 +147,8 @@ def make_report(
     """Return the report of one pool or two. `models` are those of the pools."""
     report: dict[str, Any] = {
         "pools": [
-            {"pool": name, "model": model, **summarize(each)}
-            for name, model, each in zip(names, models, results, strict=True)
+            {"pool": name, "model": model, **summarize(pool_results)}
+            for name, model, pool_results in zip(names, models, results, strict=True)
         ]
     }
     if len(results) > 1:

@@ -102,7 +102,7 @@ def store_evaluation(*, report: bytes, title: str | None, now: datetime) -> Eval
         raise InvalidValue("report", "A report has at most {most:,} bytes.", most=MAX_REPORT_BYTES)
     parsed = _parse_report(report)
     if title is None:
-        title = " / ".join(each.pool for each in parsed.pools)[:MAX_TITLE_CHARS]
+        title = " / ".join(pool.pool for pool in parsed.pools)[:MAX_TITLE_CHARS]
     row = Evaluation.objects.create(
         title=_parse_title(title), report=msgspec.to_builtins(parsed), created_at=now
     )

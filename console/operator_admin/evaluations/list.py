@@ -77,7 +77,7 @@ def evaluations(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     context |= {
         "title": gettext("Evaluations"),
         "message": context.get("error"),
-        "rows": [list_row(each) for each in context["rows"]],
+        "rows": [list_row(evaluation) for evaluation in context["rows"]],
     }
     status = _BAD_REQUEST if "error" in context else 200
     return render_operator_page(request, "evaluations/list.html", context, status=status)

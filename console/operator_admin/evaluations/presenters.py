@@ -148,12 +148,21 @@ def _build_group(
     title: str, by_group: list[ScoresByGroup], names: Mapping[str, str | Promise] | None
 ) -> GroupTable:
     groups = by_group[0]
-    scores = _list_scores({name: score for each in groups.values() for name, score in each.items()})
+    scores = _list_scores(
+        {
+            name: score
+            for scores_of_group in groups.values()
+            for name, score in scores_of_group.items()
+        }
+    )
     lines = []
     for group, of_group in groups.items():
         name = display_name("language", group) if names is None else str(names.get(group, group))
         num_tasks = max(score.num_tasks for score in of_group.values())
-        columns = [[_cell(each.get(group, {}).get(score)) for each in by_group] for score in scores]
+        columns = [
+            [_cell(pool_scores.get(group, {}).get(score)) for pool_scores in by_group]
+            for score in scores
+        ]
         lines.append(GroupLine(name, num_tasks, columns))
     return GroupTable(title, [_score_title(score) for score in scores], lines)
 

@@ -26,8 +26,8 @@ _REST: Final = ("    b = 2", "    c = 3", "    return a")
 
 @pytest.fixture(scope="module")
 def scripted() -> Iterator[ScriptedGateway]:
-    with scripted_gateway() as made:
-        yield made
+    with scripted_gateway() as gateway:
+        yield gateway
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +64,15 @@ def test_the_suggestion_only_grows_on_the_screen_and_tab_accepts_the_whole(
         scripted.run(scripted.fake.send(type="delta", id=id, text=f"{line}\n"))
         workbench.wait_for_last_line(line, timeout_s=PATIENCE_S)
     scripted.run(scripted.fake.send(type="done", id=id, finish_reason="stop", meta={}))
-    seen = workbench.seen_suggestions()
+    suggestions = workbench.seen_suggestions()
     workbench.press_keys("Tab")
     workbench.save_and_expect(file, "    return a")
 
-    shown = seen[seen.index("    a = 1") :]
-    assert all(longer.startswith(text) for text, longer in pairwise(shown))
+    growing_suggestions = suggestions[suggestions.index("    a = 1") :]
+    assert all(longer.startswith(text) for text, longer in pairwise(growing_suggestions))
     assert file.read_text() == f"import os\n{_LINE}\n" + "\n".join(["    a = 1", *_REST])
     wait_until(lambda: bool(scripted.fake.outcomes("accepted")), timeout_s=PATIENCE_S)
-    assert len([each for each in scripted.fake.outcomes("shown") if each["id"] == id]) == 1
+    assert len([frame for frame in scripted.fake.outcomes("shown") if frame["id"] == id]) == 1
 
 
 def test_the_visible_part_stays_when_the_engine_dies(

@@ -53,7 +53,7 @@ def test_two_pools_are_compared() -> None:
     two = make_report(["a", "b"], [[wrong, right], [right] * 2], models=["qwen", "llama"])
 
     assert "difference" not in one
-    assert [(each["pool"], each["model"]) for each in two["pools"]] == [
+    assert [(pool_report["pool"], pool_report["model"]) for pool_report in two["pools"]] == [
         ("a", "qwen"),
         ("b", "llama"),
     ]
