@@ -59,13 +59,13 @@ class UnvalidatedRequest:
 
 @dataclass(frozen=True, slots=True)
 class IncomingRequest:
-    protocol: str  # "stream", "openai"
+    protocol: str  # such as "stream" or "openai"
     key_text: str | None  # the API key as presented
     address: str | None  # of the client; None: unknown
     draft: UnvalidatedRequest
     received_s: float  # monotonic seconds
     occurred_at_ms: int  # Unix milliseconds
     trace_parent: str | None = None  # the client's own trace, a W3C header as received
-    editor: str = ""  # one of inference.consumers.base
+    editor: str = ""  # one of inference.consumers.base.EDITORS; "": unknown
     body_read_s: float | None = None  # when the body was complete; None: at `received_s`
     request_id: RequestId = field(default_factory=new_request_id)

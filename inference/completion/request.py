@@ -59,9 +59,9 @@ class Principal:
     @property
     def modes(self) -> frozenset[Mode]:
         """The modes that the key and the policy allow."""
-        of_key = self.credential.modes
-        allowed = self.snapshot.policy.features
-        return allowed if of_key is None else allowed & of_key
+        key_modes = self.credential.modes
+        policy_modes = self.snapshot.policy.features
+        return policy_modes if key_modes is None else policy_modes & key_modes
 
     @property
     def is_content_captured(self) -> bool:

@@ -54,8 +54,8 @@ class RequestTrace:
     num_snippets: int = 0
     segments: tuple[Segment, ...] = ()  # of the prompt, in order; empty: no prompt yet
     num_in_flight_at_replica: int | None = None  # other requests of this gateway at the replica
-    # Monotonic seconds; None: not reached.
-    received_s: float | None = None  # valid
+    # When each stage ended or each event occurred, in monotonic seconds; None: not reached.
+    received_s: float | None = None  # validated
     authenticated_s: float | None = None
     admitted_s: float | None = None
     assembled_s: float | None = None
@@ -69,7 +69,7 @@ class RequestTrace:
     engine_closed_s: float | None = None  # the engine's last stream
     num_sent_chars: int = field(default=0)
     texts: list[str] | None = None  # the sent text, if it may be stored; None: it may not
-    num_sent_newlines: int = 0  # line breaks among them
+    num_sent_newlines: int = 0  # of the sent characters
     is_syntax_checked: bool = False  # the filter used a parser
     edit: ProposedEdit | None = None  # None: another mode, or there is nothing to propose
 
@@ -132,7 +132,7 @@ class RequestTrace:
         self.num_sent_newlines += text.count("\n")
 
     def record_edit(self, edit: ProposedEdit) -> None:
-        """Note the edit that the end of the completion will carry. It counts as sent now."""
+        """Note the edit, which the last message will contain. It counts as sent now."""
         self.edit = edit
         self.first_sent_s = self.clock.monotonic_s()
         self.num_sent_chars = edit.num_changed_chars
@@ -140,10 +140,10 @@ class RequestTrace:
         if self.texts is not None:
             self.texts.append(edit.text)
 
-    def finish(self, ending: FinishReason) -> None:
+    def finish(self, finish_reason: FinishReason) -> None:
         """Note how the completion ended. Only the first call counts."""
         if self.finish_reason is None:
-            self.finish_reason = ending
+            self.finish_reason = finish_reason
         if self.closed_s is None:
             self.closed_s = self.clock.monotonic_s()
 

@@ -51,7 +51,7 @@ EDITORS: Final = frozenset(name for _, name in _SIGNS)
 
 
 def detect_editor(*headers: str | None) -> str:
-    """Return the editor that the first telling header names; "" if none does."""
+    """Return the editor named by the first header that names a known one; "" if none does."""
     for header in headers:
         text = (header or "")[:MAX_READ_CHARS].lower()
         for sign, name in _SIGNS:

@@ -41,7 +41,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         self._allowed_origins = allowed_origins
         self._drain_s = drain_s
         self._connection: Connection | None = None
-        self._slots = ExitStack()
+        self._key_watch = ExitStack()
         self._closing: asyncio.Task[None] | None = None
 
     async def websocket_connect(self, _message: Message) -> None:
@@ -55,7 +55,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             principal.credential.key_id, partial(self._on_key_end, key_text)
         )
         try:
-            self._slots.enter_context(watching)
+            self._key_watch.enter_context(watching)
         except CompletionError as error:
             await self._deny_handshake(error)
             return
@@ -102,12 +102,12 @@ class WebSocketConsumer(DataPlaneConsumer):
         raise StopConsumer
 
     async def release(self) -> None:
-        self._slots.close()
+        self._key_watch.close()
         if self._connection is not None:
             await self._connection.close()
 
     def _on_edited(self, key_text: str, edit: SuggestionEdit) -> None:
-        """Pass on the edit if the user consents now. The connection may be older than that."""
+        """Pass on the edit if the user consents now: this may have changed since the handshake."""
         if self._plane.content_capture is None:
             return
         try:

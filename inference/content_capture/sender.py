@@ -58,7 +58,7 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 
 
-GATHER_S: Final = 2.0  # so that a user's completions of a short time become one object
+GATHER_S: Final = 2.0  # completions of one user within this time become one object
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
 

@@ -42,14 +42,17 @@ def assemble(
 
 
 def _build_chat_prompt(writer: PromptWriter, request: CompletionRequest) -> Prompt:
-    """Build a chat's prompt. In a small context, a long answer leaves room for the question."""
-    most_tokens = writer.max_context_tokens - min(
+    """Build a chat's prompt.
+
+    In a small context, less than the requested answer is kept free, so that the question fits.
+    """
+    max_tokens = writer.max_context_tokens - min(
         request.max_tokens, int(writer.max_context_tokens * _ANSWER_SHARE)
     )
     prompt = build_chat_prompt(
         writer,
         request.messages,
-        max_tokens=min(writer.get_budget_tokens(request.tier), most_tokens),
+        max_tokens=min(writer.get_budget_tokens(request.tier), max_tokens),
         path=request.path,
         files=request.files,
     )
@@ -57,8 +60,8 @@ def _build_chat_prompt(writer: PromptWriter, request: CompletionRequest) -> Prom
 
 
 def _encode_raw_prompt(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
-    # Reject very long prompts without counting: counting 512 KB would block the event loop for 170
-    # ms.
+    # Very long prompts are rejected without counting their tokens: with 512 KB, this would block
+    # the event loop for 170 ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
         token_ids = _raw_token_ids(writer, request, total)
         if not token_ids:  # engines reject an empty prompt

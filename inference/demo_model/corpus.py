@@ -40,8 +40,7 @@ def read_corpus(root: Path) -> Corpus:
 
 
 def split(files: Iterable[SourceFile]) -> Corpus:
-    """Split the files by the hash of the path, so that a file's side never depends on other
-    files."""
+    """Split the files by the hash of the path: whether a file is held out depends on no other."""
     training: list[SourceFile] = []
     held_out: list[SourceFile] = []
     for file in files:
@@ -60,7 +59,7 @@ def _read_files(root: Path) -> list[SourceFile]:
     files = []
     for path in sorted(root.rglob("*.py")):
         relative = path.relative_to(root).as_posix()
-        if not _is_wanted(relative):
+        if not _is_included(relative):
             continue
         text = _read_text(path)
         if text is not None:
@@ -68,7 +67,7 @@ def _read_files(root: Path) -> list[SourceFile]:
     return files
 
 
-def _is_wanted(relative: str) -> bool:
+def _is_included(relative: str) -> bool:
     path = PurePosixPath(relative)
     is_built = path.parts[0].startswith(("config-", "lib-dynload", "_sysconfigdata"))
     return not is_built and EXCLUDED_FOLDERS.isdisjoint(path.parts)
@@ -79,10 +78,7 @@ def _is_test(relative: str) -> bool:
 
 
 def _read_text(path: Path) -> str | None:
-    """Return the text, or None unless it is ordinary source.
-
-    It is not ordinary if it is not UTF-8, tiny, or has lines of a table.
-    """
+    """Return the text; None if it is not UTF-8, too short, or has lines that only tables have."""
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Thin a training log and draw its loss curve, with only the standard library.
+"""Thin out a training log and draw its loss curve, with only the standard library.
 
 python -m inference.demo_model.curve --run DIR
 """

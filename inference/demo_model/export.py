@@ -97,9 +97,9 @@ def _end_and_pad(tokenizer_: Tokenizer) -> dict[str, int]:
 
 
 def quantization_config() -> dict[str, Any]:
-    """Return the configuration W8A8.
+    """Return the configuration of W8A8: weights and activations of 8 bits.
 
-    Weights have a scale for each channel; activations are quantised for each token.
+    Weights have a scale for each channel, activations one for each token.
     """
     eight_bits = {"num_bits": 8, "type": "int", "symmetric": True}
     scheme = {
@@ -117,8 +117,7 @@ def quantization_config() -> dict[str, Any]:
 
 
 def as_stored(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
-    """Return the tensors to store; the output layer is tied to the embedding, so it is not
-    stored."""
+    """Return the tensors to store. The output layer is not stored: it equals the embedding."""
     tensors = {}
     for name, weight in weights.items():
         if is_quantised and weight.ndim == 2 and name.startswith("layers."):
@@ -137,7 +136,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="inference.demo_model.export", description=__doc__)
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run of train")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="train's --out")
     parser.add_argument("--to", type=Path, default=WEIGHTS_FOLDER, metavar="DIR")
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
     parser.add_argument(

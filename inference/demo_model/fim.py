@@ -1,10 +1,9 @@
-"""Cut a source text at a cursor and lay the parts out as the gateway does.
+"""Cuts a source text at a cursor and lays the parts out as the gateway does.
 
 PSM:           <|fim_prefix|> prefix <|fim_suffix|> suffix <|fim_middle|> middle <|endoftext|>
 SPM variant 2: <|fim_prefix|> <|fim_suffix|> suffix <|fim_middle|> prefix middle <|endoftext|>
 
-Knows nothing about tokenization: the caller encodes each part separately, so a cursor in mid-word
-needs no token healing.
+The caller encodes each part separately, so a cursor in mid-word needs no token healing.
 """
 
 from collections.abc import Sequence
@@ -13,12 +12,16 @@ from enum import StrEnum
 
 
 class TrainingOrder(StrEnum):
-    PSM = "psm"
-    SPM = "spm"
+    """The order of the parts in a document."""
+
+    PSM = "psm"  # prefix, suffix, middle
+    SPM = "spm"  # suffix, prefix, middle: variant 2 above
 
 
 @dataclass(frozen=True, slots=True)
 class FimCut:
+    """A text in three parts. The model gets the prefix and the suffix, and writes the middle."""
+
     prefix: str
     middle: str
     suffix: str
@@ -26,10 +29,12 @@ class FimCut:
 
 @dataclass(frozen=True, slots=True)
 class FimIds:
+    """The token IDs of the markers above."""
+
     prefix: int
     suffix: int
     middle: int
-    end: int
+    end: int  # <|endoftext|>
 
 
 def cut_line_at(text: str, cursor: int) -> FimCut:
@@ -45,12 +50,14 @@ def arrange_document(
     middle: Sequence[int],
     suffix: Sequence[int],
 ) -> list[int]:
+    """Return the tokens of a training document: a prompt, its middle and the end token."""
     return [*arrange_prompt(order, ids, prefix=prefix, suffix=suffix), *middle, ids.end]
 
 
 def arrange_prompt(
     order: TrainingOrder, ids: FimIds, *, prefix: Sequence[int], suffix: Sequence[int]
 ) -> list[int]:
+    """Return the tokens after which the model writes the middle."""
     if order is TrainingOrder.PSM:
         return [ids.prefix, *prefix, ids.suffix, *suffix, ids.middle]
     return [ids.prefix, ids.suffix, *suffix, ids.middle, *prefix]

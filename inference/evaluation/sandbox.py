@@ -23,7 +23,7 @@ from inference.evaluation import sandboxed_program
 from inference.evaluation.task import Task
 
 _MB: Final = 1024 * 1024
-_LOOK_EVERY_S: Final = 0.05
+_CHECK_INTERVAL_S: Final = 0.05
 _SYSTEM_LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 
 
@@ -61,7 +61,7 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
         tempfile.TemporaryDirectory(prefix="caret-evaluation-") as folder,
         _pipe() as (read_end, write_end),
     ):
-        order = {
+        instructions = {
             "program": program,
             "folder": folder,
             "readable": _readable_folders(),
@@ -80,7 +80,7 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
             start_new_session=True,
         )
         try:
-            _send(process, json.dumps(order).encode())
+            _send(process, json.dumps(instructions).encode())
             early_verdict = _watch(process, Path(folder), limits)
         finally:
             process.kill()
@@ -91,12 +91,12 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
         return Verdict.PASSED if _read_pipe(read_end) == token.encode() else Verdict.FAILED
 
 
-def _send(process: subprocess.Popen[bytes], order: bytes) -> None:
+def _send(process: subprocess.Popen[bytes], instructions: bytes) -> None:
     assert process.stdin is not None
     try:
-        process.stdin.write(order)
+        process.stdin.write(instructions)
         process.stdin.close()
-    except BrokenPipeError:  # it could not be confined, and has ended
+    except BrokenPipeError:  # the program could not be confined, and has ended
         return
 
 
@@ -105,7 +105,7 @@ def _watch(process: subprocess.Popen[bytes], folder: Path, limits: SandboxLimits
     until_s = time.monotonic() + limits.time_s
     while True:
         try:
-            process.wait(timeout=_LOOK_EVERY_S)
+            process.wait(timeout=_CHECK_INTERVAL_S)
         except subprocess.TimeoutExpired:
             if time.monotonic() > until_s:
                 return Verdict.TIMED_OUT

@@ -101,13 +101,13 @@ class NoSandbox(Exception):
 
 
 def main() -> None:
-    order = json.load(sys.stdin)
-    os.chdir(order["folder"])
-    for name, value in order["limits"].items():
+    instructions = json.load(sys.stdin)
+    os.chdir(instructions["folder"])
+    for name, value in instructions["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
-    drop_rights(order["folder"], order["readable"])
-    code = compile(order["program"], "program", "exec")
-    token, result = order["token"], order["result"]
+    drop_rights(instructions["folder"], instructions["readable"])
+    code = compile(instructions["program"], "program", "exec")
+    token, result = instructions["token"], instructions["result"]
     exec(code, {"__name__": "__main__"})  # noqa: S102  # the purpose of the sandbox
     os.write(result, token.encode())
 
@@ -172,7 +172,7 @@ def _filter_program() -> list[bytes]:
         # The same calls have other numbers in the x32 ABI.
         _instruction(_AT_LEAST, _X32, jump_if_false=1),
         _instruction(_RETURN, _KILL),
-        # glibc then uses clone, whose flags a filter can read.
+        # clone3 is reported as unknown. glibc then uses clone, whose flags the filter can read.
         _instruction(_EQUAL, 435, jump_if_false=1),
         _instruction(_RETURN, _REFUSE | _ENOSYS),
     ]

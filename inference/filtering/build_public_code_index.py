@@ -1,8 +1,8 @@
 """`manage.py index_public_code FOLDER --to FILE`: builds the index of public code.
 
-It reads the source files (by file name) of all repositories in FOLDER. Hashes are sorted in runs on
-disk and merged, so the folder may be larger than memory. The speed is about 2 MB a second. The
-index is about half as large as the text.
+It reads the files of all repositories in FOLDER whose names show that they are source code. Hashes
+are sorted in runs on disk and merged, so the folder may be larger than memory. The speed is about
+2 MB a second. The index is about half as large as the text.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from inference.filtering.public_code_index import HASH_BYTES, HEADER, MAGIC, VER
 MAX_FILE_BYTES: Final = 1024 * 1024  # larger files are generated
 RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB, and four times as much during sorting
 _READ_HASHES: Final = 64 * 1024
-_NEITHER: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
+_SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 EXIT_USAGE: Final = 2
 
 
@@ -109,7 +109,7 @@ def _read_run(file: BinaryIO) -> Iterable[int]:
 def _source_texts(folder: Path) -> Iterator[str]:
     """Yield the texts of source files. Symbolic links are skipped: they may lead anywhere."""
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _NEITHER)
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
         for name in sorted(names):
             path = Path(parent, name)
             if grammar_of("", name) is None or path.is_symlink() or not path.is_file():

@@ -1,4 +1,4 @@
-"""The filter stage: forward useful text; stop the engine as soon as the outcome is decided."""
+"""The filter stage: forward useful text, and stop the engine as soon as the result is certain."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
@@ -95,10 +95,10 @@ def filter(
         return aclosing(_forward_verbatim(chunks, checks, request, trace))
     if request.mode is Mode.DOCSTRING:
         chunks = end_docstring(chunks, request.prefix)
-    around = build_truncation_context(request, is_single_line=prompt.is_single_line)
+    context = build_truncation_context(request, is_single_line=prompt.is_single_line)
     syntax = _make_syntax_checker(request, admitted.variant)
     trace.is_syntax_checked = syntax is not None
-    cutter = Truncator(around, syntax.can_continue if syntax is not None else None)
+    truncator = Truncator(context, syntax.can_continue if syntax is not None else None)
     checks = _make_line_checks(admitted, syntax, public_code)
     gate = LineGate(
         checks,
@@ -106,14 +106,14 @@ def filter(
         client_shows_text_early=trace.arrival.protocol == "stream",
     )
     return aclosing(
-        _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, trace)
+        _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), truncator, gate, trace)
     )
 
 
 def make_line_continuation(
     request: CompletionRequest, prompt: Prompt
 ) -> Callable[[str], bool] | None:
-    """Return a function that tells whether a completion goes on below its first line.
+    """Return a function that tells whether a completion continues below its first line.
 
     None: the engine does not stop there, or the client wants it to.
     """
@@ -124,9 +124,9 @@ def make_line_continuation(
 
 def _continues_below(request: CompletionRequest, prompt: Prompt, text: str) -> bool:
     healer = TokenHealer(prompt.healed_prefix)
-    cutter = Truncator(build_truncation_context(request, is_single_line=True))
-    cutter.feed(healer.feed(text) + "\n")
-    return healer.reason is None and not cutter.has_ended
+    truncator = Truncator(build_truncation_context(request, is_single_line=True))
+    truncator.feed(healer.feed(text) + "\n")
+    return healer.reason is None and not truncator.has_ended
 
 
 def _end_of_line(prefix: str) -> str:
@@ -138,12 +138,12 @@ def _make_line_checks(
 ) -> LineChecks:
     request, policy = admitted.request, admitted.principal.snapshot.policy
     kind = file_type(request.path)
-    public = None
+    is_public = None
     if policy.has_public_code_filter:
         if public_code is None:
             _warn_without_index(admitted.principal.snapshot.tenant_id)
         else:
-            public = PublicCodeMatcher(public_code, prefix=request.prefix).is_public
+            is_public = PublicCodeMatcher(public_code, prefix=request.prefix).is_public
     return LineChecks(
         is_valid=syntax.is_valid if syntax is not None else None,
         # In mode fim the client decides where the completion ends.
@@ -152,7 +152,7 @@ def _make_line_checks(
         if policy.has_secret_filter
         else None,
         contains_secret=partial(contains_secret, kind=kind) if policy.has_secret_filter else None,
-        is_public=public,
+        is_public=is_public,
     )
 
 
@@ -194,7 +194,7 @@ async def _forward_verbatim(
 async def _forward_filtered(
     chunks: AsyncIterator[EngineChunk],
     healer: TokenHealer,
-    cutter: Truncator,
+    truncator: Truncator,
     gate: LineGate,
     trace: RequestTrace,
 ) -> AsyncGenerator[str, None]:
@@ -203,18 +203,21 @@ async def _forward_filtered(
     async for chunk in chunks:
         stop = chunk.stop or stop
         has_text = has_text or bool(chunk.text)
-        if visible_text := gate.feed(cutter.feed(healer.feed(chunk.text))):
+        if visible_text := gate.feed(truncator.feed(healer.feed(chunk.text))):
             has_shown = True
             yield visible_text
-        if (healer.reason or cutter.has_ended or gate.has_ended) and stop is None:
+        if (healer.reason or truncator.has_ended or gate.has_ended) and stop is None:
             break  # leaving the loop stops the engine
     healer.finish()
-    if visible_text := gate.feed(cutter.finish()) + gate.finish():
+    if visible_text := gate.feed(truncator.finish()) + gate.finish():
         has_shown = True
         yield visible_text
     is_blank = has_text and not has_shown
     reason = (
-        healer.reason or gate.reason or cutter.reason or (FilterReason.BLANK if is_blank else None)
+        healer.reason
+        or gate.reason
+        or truncator.reason
+        or (FilterReason.BLANK if is_blank else None)
     )
     is_withheld = is_blank or gate.is_withheld
     trace.filter_reason = _finish_reason_of(reason, stop, is_withheld=is_withheld)
@@ -222,7 +225,7 @@ async def _forward_filtered(
 
 
 def _to_finish_reason(stop: EngineStop | None) -> FinishReason:
-    """Return the finish reason. Text that broke off counts as too long."""
+    """Return the finish reason. It is LENGTH, too, if the engine was lost."""
     is_stop = stop in (None, EngineStop.STOP, EngineStop.LINE)
     return FinishReason.STOP if is_stop else FinishReason.LENGTH
 

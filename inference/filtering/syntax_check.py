@@ -2,9 +2,10 @@
 
 The file is compared with and without the current line. If it parses without the line, it must also
 parse with the completed line, or the line must be incomplete but valid (an open bracket, a block
-without its body). If it does not parse without the line, the completion may have as many errors as
-that. In this case, and if the line is visibly incomplete, it may also have as many errors as the
-half-written line. In doubt the completion is accepted: the filter withholds only clear errors.
+without its body). If it does not parse without the line, the file with the completion may have as
+many errors as without the line. In this case, and if the line is visibly incomplete, it may also
+have as many errors as with the half-written line. In doubt the completion is accepted: the filter
+withholds only clear errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ Parse = Callable[[bytes], Tree]  # the port to the parser; raises ParseAbandoned
 
 MAX_PARSING_S: Final = 0.06  # for one completion; about 60 short lines take half of it
 # A line that ends with one of these continues on the next line.
-_GOES_ON: Final = tuple("+-*/%=&|<>?!.\\~^")
+_CONTINUATION_ENDS: Final = tuple("+-*/%=&|<>?!.\\~^")
 _ANNOTATION: Final = ("@", "#[", "#")
 # Statements of these grammars span lines without any mark, so each line may be incomplete.
 _LENIENT: Final = frozenset({Grammar.SQL, Grammar.HTML, Grammar.YAML})
@@ -39,10 +40,10 @@ def make_parser(grammar: Grammar) -> Parse:
 
 @dataclass(frozen=True, slots=True)
 class _ParsedText:
-    """The last checked text, unchanged or closed."""
+    """The last checked text, unchanged or with its open constructs closed."""
 
     completion: str
-    within: Excerpt
+    excerpt: Excerpt  # around the completion
     tree: Tree
 
 
@@ -59,7 +60,7 @@ class SyntaxChecker:
         self._prefix = prefix
         self._suffix = suffix
         self._last_parse: _ParsedText | None = None
-        self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
+        self._has_php_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_valid(self, completion: str) -> bool:
         """Return whether the completion adds no syntax errors. True in doubt."""
@@ -71,16 +72,16 @@ class SyntaxChecker:
     def _has_no_new_errors(self, completion: str) -> bool:
         tree = self._parse(self._near_excerpt.before + completion + self._near_excerpt.after)
         self._last_parse = _ParsedText(completion, self._near_excerpt, tree)
-        damage = self._count_tree_errors(tree)
-        if not damage or self._is_prose or damage <= self._stable_errors_nearby:
+        num_errors = self._count_tree_errors(tree)
+        if not num_errors or self._is_prose or num_errors <= self._stable_errors_nearby:
             return True
-        for finished in self._parse_finished(completion, tree):
-            if self._is_allowed(self._count_tree_errors(finished), completion):
-                self._last_parse = _ParsedText(completion, self._wide_excerpt, finished)
+        for closed_tree in self._parse_closed(completion, tree):
+            if self._is_allowed(self._count_tree_errors(closed_tree), completion):
+                self._last_parse = _ParsedText(completion, self._wide_excerpt, closed_tree)
                 return True
         return False
 
-    def _parse_finished(self, completion: str, near_tree: Tree) -> Iterator[Tree]:
+    def _parse_closed(self, completion: str, near_tree: Tree) -> Iterator[Tree]:
         """Yield parses of the text, unchanged and with its open constructs closed.
 
         `near_tree` is the parse of the unchanged text in the smaller excerpt.
@@ -92,13 +93,13 @@ class SyntaxChecker:
         for closing in closing_candidates(self._grammar, excerpt.line_before + completion + rest):
             yield self._parse(f"{text}{closing}{newline}{below}")
 
-    def _is_allowed(self, damage: int, completion: str) -> bool:
-        if damage <= self._stable_errors:
+    def _is_allowed(self, num_errors: int, completion: str) -> bool:
+        if num_errors <= self._stable_errors:
             return True
         # Without the closing bracket that begins the line, the brackets below match others.
         is_closing = self._near_excerpt.line_before.lstrip()[:1] in tuple(CLOSERS)
-        may_go_on = self._stable_errors or is_closing or not self._is_whole(completion)
-        return bool(may_go_on) and damage <= self._errors_without_completion
+        may_be_incomplete = self._stable_errors or is_closing or not self._is_complete(completion)
+        return bool(may_be_incomplete) and num_errors <= self._errors_without_completion
 
     @cached_property
     def _is_prose(self) -> bool:
@@ -138,11 +139,11 @@ class SyntaxChecker:
         """The number of errors with the half-written line."""
         return self._count_errors(self._wide_excerpt.before + self._wide_excerpt.after)
 
-    def _is_whole(self, completion: str) -> bool:
+    def _is_complete(self, completion: str) -> bool:
         if self._grammar in _LENIENT:
             return False
         line = (self._near_excerpt.line_before + completion).rpartition("\n")[2].strip()
-        return not line.endswith(_GOES_ON) and not line.startswith(_ANNOTATION)
+        return not line.endswith(_CONTINUATION_ENDS) and not line.startswith(_ANNOTATION)
 
     def has_block_ended(self, completion: str, line_start: int) -> bool:
         """Return whether the block ended before the completion's line at `line_start`.
@@ -158,9 +159,9 @@ class SyntaxChecker:
         is_top = not self._near_excerpt.line_before and line[:1].strip()
         if not is_top or tree.root_node.has_error:
             return False
-        cursor = self._byte_offset(last_parse.within.before)
+        cursor = self._byte_offset(last_parse.excerpt.before)
         first = cursor + _num_bytes(completion) - _num_bytes(completion.lstrip())
-        return _is_over(
+        return _starts_new_construct(
             tree.root_node, first=first, line=cursor + _num_bytes(completion[:line_start])
         )
 
@@ -177,17 +178,17 @@ class SyntaxChecker:
         return count_syntax_errors(tree, looks_everywhere=self._grammar is Grammar.HTML)
 
     def _parse(self, text: str) -> Tree:
-        if self._has_tag and _PHP_TAG not in text:
+        if self._has_php_tag and _PHP_TAG not in text:
             text = f"{_PHP_TAG} {text}"
         return self._parse_bytes(text.encode("utf-8", "replace"))
 
     def _byte_offset(self, before: str) -> int:
         """Return the byte offset of the end of `before` in the parsed text."""
-        is_tagged = self._has_tag and _PHP_TAG not in before
+        is_tagged = self._has_php_tag and _PHP_TAG not in before
         return _num_bytes(before) + (len(_PHP_TAG) + 1 if is_tagged else 0)
 
 
-def _is_over(root: Node, *, first: int, line: int) -> bool:
+def _starts_new_construct(root: Node, *, first: int, line: int) -> bool:
     """Return whether the line starts something new after a construct of several lines.
 
     `first` is the byte offset of the completion's first non-blank character, `line` that of the
@@ -212,8 +213,8 @@ def is_syntax_broken(grammar: Grammar, excerpt: Excerpt, removed: str, added: st
     False in doubt.
     """
     parse_bytes = make_parser(grammar)
-    has_tag = grammar is Grammar.PHP and _PHP_TAG not in excerpt.before
-    opening = f"{_PHP_TAG}\n" if has_tag else ""
+    needs_php_tag = grammar is Grammar.PHP and _PHP_TAG not in excerpt.before
+    opening = f"{_PHP_TAG}\n" if needs_php_tag else ""
     try:
         before, after = (
             parse_bytes(

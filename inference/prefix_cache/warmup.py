@@ -69,7 +69,7 @@ def stable_prefix(prompt: Prompt) -> Prompt:
 
 
 class WarmupQueue:
-    """The queue of warm-ups and their workers. One event loop uses it."""
+    """The queue of warm-ups and their workers. Only one event loop may use it."""
 
     def __init__(self, clock: Clock) -> None:
         self.num_ended: Counter[str] = Counter()  # by result: warmed, shed, an error's code ...
@@ -101,7 +101,7 @@ class WarmupQueue:
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
         """Queue a warm-up after the first completion of its namespace and repository."""
         repository = admitted.request.repository
-        # Prompts of edits have no other files.
+        # Nothing to warm up for edits: their prompts do not contain the repository's other files.
         if not repository or admitted.request.is_raw or admitted.request.mode is Mode.EDIT:
             return
         if self._is_new((admitted.principal.namespace, repository)):
@@ -126,11 +126,11 @@ class WarmupQueue:
             request = self._take_next()
             self._running.append(request)
             try:
-                ending = await self._run_request(request, warm)
+                result = await self._run_request(request, warm)
             finally:
                 self._running.remove(request)
-            if ending is not None:
-                self.num_ended[ending] += 1
+            if result is not None:
+                self.num_ended[result] += 1
             else:  # It has waited before, so it goes first. It stayed in memory while running.
                 self._requests.insert(0, request)
                 self._has_requests.set()
@@ -147,9 +147,9 @@ class WarmupQueue:
             if self._clock.monotonic_s() - request.arrival.received_s > MAX_AGE_S:
                 return "stale"
             request.num_tries += 1
-            ending = await _try_warm_up(request, warm)
-            if ending not in ("shed", "preempted") or request.num_tries >= MAX_TRIES:
-                return ending
+            result = await _try_warm_up(request, warm)
+            if result not in ("shed", "preempted") or request.num_tries >= MAX_TRIES:
+                return result
             if not self._is_blocking_tenant(request):
                 await asyncio.sleep(PAUSE_S)
         return None
@@ -167,7 +167,10 @@ class WarmupQueue:
         )
 
     def _preempt(self) -> None:
-        """Cancel the latest warm-up that blocks another tenant. A pausing one checks by itself."""
+        """Cancel the latest warm-up that blocks another tenant.
+
+        A warm-up that pauses needs no cancelling: it checks by itself whether it blocks a tenant.
+        """
         latest = next(filter(self._is_blocking_tenant, reversed(self._running)), None)
         if latest is not None and latest.attempt is not None:
             latest.attempt.cancel()
@@ -194,14 +197,14 @@ async def _try_warm_up(request: _WarmupRequest, warm: Warm) -> str:
     finally:
         request.attempt = None
         task.cancel()  # needed if the waiting task was cancelled; otherwise the task has ended
-        (defect,) = await asyncio.gather(task, return_exceptions=True)
-    if defect is None:
+        (error,) = await asyncio.gather(task, return_exceptions=True)
+    if error is None:
         return "warmed"
-    if isinstance(defect, asyncio.CancelledError):
+    if isinstance(error, asyncio.CancelledError):
         return "preempted"
-    if isinstance(defect, CompletionDropped):
-        return defect.finish_reason.value
-    if isinstance(defect, CompletionError):
-        return defect.code
-    log.error("warm_up.internal_error", request_id=request.arrival.request_id, **describe(defect))
+    if isinstance(error, CompletionDropped):
+        return error.finish_reason.value
+    if isinstance(error, CompletionError):
+        return error.code
+    log.error("warm_up.internal_error", request_id=request.arrival.request_id, **describe(error))
     return "defect"

@@ -9,8 +9,8 @@ look-ups. Rules:
 2. Otherwise the policy's default model for the language is used, then the pool that operators have
    assigned, then the first model of the catalogue that the policy allows.
 3. Edits use the first of these pools whose model has a prompt format for edits.
-4. A pool that is dedicated to another tenant is never used, whatever else says so, and nothing
-   shows that it exists.
+4. A pool that is dedicated to another tenant is never used, even if an assignment or a catalogue
+   names it, and nothing shows that it exists.
 """
 
 import re
@@ -27,7 +27,8 @@ from inference.completion.request_trace import DEFAULT_MODEL_NAME
 from inference.errors import CompletionError, EngineError, ForbiddenRequest, UnknownModel
 from inference.pools.pool_config import Pool, PoolConfig
 
-# Our own snippets for editors that require a name use the first one.
+# Requests with these names get the default model. In our settings for editors that require a name,
+# it is DEFAULT_MODEL_NAME.
 DEFAULT_MODEL_NAMES: Final = frozenset(["", DEFAULT_MODEL_NAME, "default"])
 _NAME: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)
 Value = TypeVar("Value")

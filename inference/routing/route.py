@@ -31,11 +31,11 @@ _PRIORITIES: Final = {
     Mode.EDIT: 3,  # nobody asked for it
 }
 _LAST: Final = 4  # for warm-ups
-# Two of the largest default block sizes of engines; a few lines of code.
+# Twice the largest default block size of engines; a few lines of code.
 _HEAD_TOKENS: Final = 64
 _MAX_RETRIES: Final = 1  # a user waits
-# Times the target of the first token: 0.4 s for inline. On a GPU, a cold prompt of 6,000 tokens
-# takes half of that.
+# A first token is late after this many times its target: 0.4 s for inline. On a GPU, a cold prompt
+# of 6,000 tokens takes half of that.
 LATE_TARGETS: Final = 5
 # The longest answer of a chat takes 40 s at 100 tokens a second, and its reader sees it grow.
 MAX_CHAT_S: Final = 300.0
@@ -116,19 +116,19 @@ def _choose_replicas(
     with_capacity = filter_with_capacity(
         _drop_unprofitable_speculation(router, admitted, fast), router.replicas.num_in_flight
     )
-    in_turn = dict.fromkeys(
+    best_first = dict.fromkeys(
         (*_prefer_cached_replicas(router, with_capacity, salt, prompt), *available)
     )
-    return tuple(in_turn)[: 1 + _MAX_RETRIES]
+    return tuple(best_first)[: 1 + _MAX_RETRIES]
 
 
 def _drop_unprofitable_speculation(
-    router: Router, admitted: AdmittedRequest, well: list[Replica]
+    router: Router, admitted: AdmittedRequest, replicas: list[Replica]
 ) -> list[Replica]:
     """Leave out speculating replicas if speculation does not pay off for the language."""
     if router.speculation.is_profitable(admitted.pool, admitted.request.language):
-        return well
-    return [replica for replica in well if replica.speculation is None] or well
+        return replicas
+    return [replica for replica in replicas if replica.speculation is None] or replicas
 
 
 def _prefer_cached_replicas(
@@ -143,7 +143,7 @@ def _prefer_cached_replicas(
 def _build_key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:
     """Return a key that requests with a common prefix share.
 
-    These are the requests for one file, or without a path, those whose prompts begin alike.
+    These are requests for the same file or, without a path, requests whose prompts begin alike.
     """
     if request.path:
         return f"{salt}|{request.repository}|{request.path}"

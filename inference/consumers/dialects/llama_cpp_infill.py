@@ -68,7 +68,8 @@ class InfillResponse(msgspec.Struct, frozen=True):
     tokens_cached: int = 0
     truncated: bool = False
     timings: Timings | None = None
-    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type is exact
+    # Left out if stop_type is exact.
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class InfillChunk(msgspec.Struct, frozen=True):
@@ -140,8 +141,8 @@ def _to_timings(trace: RequestTrace) -> Timings:
     )
 
 
-def _safe_ratio(share: float, total: float) -> float:
-    return round(share / total, 3) if total else 0.0
+def _safe_ratio(numerator: float, denominator: float) -> float:
+    return round(numerator / denominator, 3) if denominator else 0.0
 
 
 def _select_fields(response: InfillResponse, fields: Sequence[str]) -> dict[str, object]:

@@ -1,8 +1,10 @@
 """`POST /v1/chat/completions` in OpenAI's format, on the quality tier.
 
-Messages may contain text only. Images, tool calls and other content are rejected. `caret_files` is
-an extension: files as context, of which the policy's content exclusion removes some. `caret_path`
-and `caret_repository` are the headers X-Caret-Path and X-Caret-Repository, which hold no Unicode.
+Messages may contain text only. Images, tool calls and other content are rejected.
+
+Three fields are extensions. `caret_files` has files as context, without those that the policy's
+content exclusion removes. `caret_path` and `caret_repository` have the values of the headers
+X-Caret-Path and X-Caret-Repository, because headers cannot contain all Unicode characters.
 """
 
 from collections.abc import Sequence
@@ -110,7 +112,8 @@ class ChatCompletion(msgspec.Struct, frozen=True):
     choices: list[MessageChoice]
     usage: Usage
     object: str = "chat.completion"
-    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
+    # Left out if finish_reason is exact.
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChatChunk(msgspec.Struct, frozen=True):
@@ -163,7 +166,7 @@ def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     _check_options(request)
-    limit, is_warm_up = read_limit(_first_given(request))
+    limit, is_warm_up = read_limit(_read_max_tokens(request))
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,
         prefix="",
@@ -194,7 +197,7 @@ def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
 
 
 def _check_options(request: ChatBody) -> None:
-    """Raises BadRequest."""
+    """Check fields that the decoder accepts with any value. Raises BadRequest."""
     if not request.messages:
         message = "messages must have at least one entry."
         raise BadRequest("invalid_field", message, param="messages")
@@ -207,8 +210,8 @@ def _check_options(request: ChatBody) -> None:
         refuse_if("functions", request.functions)
 
 
-def _first_given(request: ChatBody) -> int | None:
-    """Return the limit of tokens under whichever name it was sent."""
+def _read_max_tokens(request: ChatBody) -> int | None:
+    """Return the limit of tokens, under whichever name the client sent it."""
     limits = (request.max_completion_tokens, request.max_tokens, request.n_predict)
     return next((limit for limit in limits if limit is not None), None)
 

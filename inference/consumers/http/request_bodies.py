@@ -1,4 +1,4 @@
-"""Reading of request bodies, shared by all dialects.
+"""Reads request bodies, for all dialects.
 
 Unknown fields are ignored. Stop strings that are markers are dropped: editors' plugins list them,
 and markers end every completion here anyway.
@@ -48,7 +48,7 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
 def read_limit(limit: int | None) -> tuple[int | None, bool]:
     """Return the limit of tokens, and whether the request only warms up the prefix cache.
 
-    Clients mean no limit by a negative one, and no completion by 0.
+    A negative limit means that there is none. 0 means that the client wants no completion.
     """
     return (None, True) if limit == 0 else (limit, False)
 
@@ -63,7 +63,7 @@ def build_sampling(temperature: float | None, top_p: float | None, seed: int | N
 
 
 def refuse_if(name: str, is_requested: object) -> None:
-    """Refuse a parameter whose effect a client would miss.
+    """Refuse the parameter `name` if the client requested its effect.
 
     The code of BadRequest is `unsupported_parameter`. Raises BadRequest.
     """

@@ -32,9 +32,10 @@ from inference.context.redaction.redact import (
 )
 from inference.errors import CompletionDropped
 
-_MAX_GROWTH_TOKENS: Final = 160  # that an edit may add to the region, with the answer's markers
+# An answer may have this many tokens more than the region: added text and the answer's markers.
+_MAX_GROWTH_TOKENS: Final = 160
 _DIAGNOSTICS_SHARE: Final = 0.4  # at most, of the tokens of edits and diagnostics
-_ROOMY: Final = 1.5  # messages have more characters per token than code
+_SPARSE_TEXT_FACTOR: Final = 1.5  # messages have more characters per token than code
 _MAX_PATH_CHARS: Final = 200  # the end of a longer path is enough
 # A line of a private key's body: an edit may contain such lines without the key's header.
 _KEY_LINE: Final = re.compile(r"^[ \t]*[A-Za-z0-9+/=]{40,}[ \t\r]*$", re.MULTILINE)
@@ -48,11 +49,14 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
     """
     edit_format = writer.edit_format
     assert edit_format is not None, "the pool was selected for its edit format"
-    fixed = {text: writer.tokenizer.encode(text) for text in _list_fixed_texts(edit_format)}
+    fixed_token_ids = {
+        text: writer.tokenizer.encode(text) for text in _list_fixed_texts(edit_format)
+    }
     total = min(
         writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
     )
-    room = total - len(writer.markers.begin) - sum(map(len, fixed.values()))
+    room = total - len(writer.markers.begin) - sum(map(len, fixed_token_ids.values()))
+    # The part of the format's token counts that fits.
     share = min(1.0, room / _sum_tokens(edit_format))
     context = _find_context(writer, edit_format, request, share)
     if context is None:
@@ -67,12 +71,12 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
     )
     if len(excerpt) > room:
         raise CompletionDropped(FinishReason.FILTERED)
-    instruction = [*writer.markers.begin, *fixed[edit_format.instruction]]
+    instruction = [*writer.markers.begin, *fixed_token_ids[edit_format.instruction]]
     pieces = [
         SegmentTokens(SegmentKind.MARKERS, instruction),
         SegmentTokens(SegmentKind.EDITS, edits),
         SegmentTokens(SegmentKind.EXCERPT, excerpt),
-        SegmentTokens(SegmentKind.MARKERS, fixed[edit_format.response]),
+        SegmentTokens(SegmentKind.MARKERS, fixed_token_ids[edit_format.response]),
     ]
     num_region_tokens = len(writer.tokenizer.encode(context.excerpt.region))
     return Prompt(
@@ -119,7 +123,7 @@ def _encode_edits(
     *,
     max_tokens: int,
 ) -> list[int]:
-    """Return the tokens of the newest edits and the diagnostics that fit, oldest edit first."""
+    """Return the tokens of the newest edits that fit, oldest first, and then of diagnostics."""
     kind = file_type(request.path)
     diagnostics = _encode_diagnostics(
         writer,
@@ -145,7 +149,7 @@ def _encode_diagnostics(
     max_tokens: int,
 ) -> list[int]:
     """Return the tokens of the first diagnostics that fit."""
-    max_chars = max_tokens * writer.chars_per_token * _ROOMY
+    max_chars = max_tokens * writer.chars_per_token * _SPARSE_TEXT_FACTOR
     for count in range(len(diagnostics), 0, -1):
         text = edit_format.render_diagnostics(diagnostics[:count])
         if len(text) <= max_chars:  # a longer text need not be encoded
@@ -164,7 +168,8 @@ def _select_diagnostics(
         index = diagnostic.line - context.start_line
         if 0 <= index < len(context.shown_lines):
             line = context.shown_lines[index].strip()
-            selected.append((line, replace(diagnostic, message=_redact(diagnostic.message, kind))))
+            message = _redact(diagnostic.message, kind)
+            selected.append((line, replace(diagnostic, message=message)))
     return selected
 
 

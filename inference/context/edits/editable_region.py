@@ -36,7 +36,7 @@ class _Window:
     """Whole lines around the cursor, without their line breaks."""
 
     lines: list[str]
-    start_line: int  # of the first line, from the first line of the prefix
+    start_line: int  # index of the first of them in the file
     cursor_line: int  # index in `lines`
     cursor_column: int
     has_last_line: bool
@@ -48,7 +48,7 @@ class _Selection:
 
     region: range  # indexes in the window's lines
     first: int  # index of the first shown line
-    shown: list[str]  # without secrets
+    shown_lines: list[str]  # without secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ def find_edit_context(
     path: str,
     kind: FileType,
 ) -> EditContext | None:
-    """Return the lines around the cursor; `text` is the text before and after it.
+    """Return the lines around the cursor, or None if they cannot be edited.
 
-    None: they cannot be edited. The cursor's line is too long, a private key is near, or the text
-    contains the format's markers.
+    They cannot if the cursor's line is too long, a private key is near, or the text contains the
+    format's markers. `text` is a pair: the text before the cursor and the text after it.
     """
     prefix, suffix = map(_unify_line_breaks, text)
     window = _cut_window(prefix, suffix, limits.region_chars + limits.context_chars)
@@ -77,7 +77,7 @@ def find_edit_context(
     selection = _select_lines(window, limits, kind)
     if selection is None:
         return None
-    if any(mark in line for line in [*selection.shown, path] for mark in edit_format.markers):
+    if any(mark in line for line in [*selection.shown_lines, path] for mark in edit_format.markers):
         return None
     return _to_context(edit_format, path, window, selection)
 
@@ -96,16 +96,16 @@ def _select_lines(window: _Window, limits: RegionLimits, kind: FileType) -> _Sel
 def _to_context(
     edit_format: EditFormat, path: str, window: _Window, selection: _Selection
 ) -> EditContext:
-    region, visible_lines = selection.region, selection.shown
+    region, shown_lines = selection.region, selection.shown_lines
     start, end = region.start - selection.first, region.stop - selection.first
-    shown_region = visible_lines[start:end]
+    shown_region = shown_lines[start:end]
     excerpt = EditExcerpt(
         path=path,
         is_file_start=window.start_line + selection.first == 0,
-        above="".join(f"{line}\n" for line in visible_lines[:start]),
+        above="".join(f"{line}\n" for line in shown_lines[:start]),
         region="\n".join(shown_region),
         cursor=_find_cursor(window, region, shown_region),
-        below="\n".join(visible_lines[end:]),
+        below="\n".join(shown_lines[end:]),
     )
     editable = EditableRegion(
         edit_format=edit_format,
@@ -118,7 +118,7 @@ def _to_context(
     return EditContext(
         region=editable,
         start_line=window.start_line + selection.first,
-        shown_lines=tuple(visible_lines),
+        shown_lines=tuple(shown_lines),
         excerpt=excerpt,
     )
 
@@ -183,4 +183,4 @@ def _find_cursor(window: _Window, region: range, shown_lines: Sequence[str]) -> 
     line = shown_lines[index]
     is_redacted = line != window.lines[window.cursor_line]
     column = len(line) if is_redacted else window.cursor_column
-    return sum(len(line) + 1 for line in shown_lines[:index]) + column
+    return sum(len(line_above) + 1 for line_above in shown_lines[:index]) + column

@@ -56,7 +56,7 @@ _BY_LANGUAGE: Final = {
     **dict.fromkeys(("html", "tsx", "vue", "xml", "astro", "blade", "erb"), (_TAG, _TEMPLATE)),
     **dict.fromkeys(("jinja", "jinja-html", "django-html", "liquid", "twig"), (_TAG, _TEMPLATE)),
 }
-_OTHERS: Final = (_LABEL,)
+_DEFAULT_PATTERNS: Final = (_LABEL,)
 _TEXTS: Final = frozenset({"csv", "markdown", "plaintext"})
 # In these languages the brace of a definition may stand on a line of its own.
 _LONE_BRACE: Final = frozenset({"c", "cpp", "csharp", "java", "php", "rust", "solidity"})
@@ -134,7 +134,7 @@ class BlockLines:
 
     def __init__(self, language: str, path: str) -> None:
         name = grammar_of(language, path) or language.lower() or _find_language(path)
-        patterns = _BY_LANGUAGE.get(name, _OTHERS)
+        patterns = _BY_LANGUAGE.get(name, _DEFAULT_PATTERNS)
         self._opens = _compile(patterns if name in _TEXTS else (_BRACKET, *patterns))
         self._has_labels = name in _WITH_LABELS
         self._own_branch = _OWN_BRANCHES.get(name)
@@ -228,7 +228,10 @@ def is_last_branch(line: str) -> bool:
 
 
 def has_block(prefix: str, indent: int) -> bool:
-    """Return whether the line above that is not indented more begins at this indentation."""
+    """Return whether the nearest line above that is not indented more may begin a block here.
+
+    It must have exactly this indentation and must not end a block.
+    """
     opening = _next_outside(reversed(prefix.split("\n")), indent)
     return opening is not None and measure_indent(opening) == indent and not is_end(opening)
 

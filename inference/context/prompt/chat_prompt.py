@@ -27,12 +27,13 @@ from inference.context.tokenization.text_window import head, last_lines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest
 
-# No text has more on average: a longer one cannot fit, so it need not be encoded.
+# No text has more on average. A text with more characters than this cannot fit, so it is not
+# encoded at all.
 _MAX_CHARS_PER_TOKEN: Final = 8
 # Longer than the longest secret within a line that a rule finds, such as a signed token.
 _MAX_SECRET_CHARS: Final = 4_096
 _FILES_SHARE: Final = 0.6  # of the tokens that the newest turn leaves; the rest is for older turns
-_MIN_FILE_TOKENS: Final = 32  # less of a file says nothing
+_MIN_FILE_TOKENS: Final = 32  # a shorter part of a file is useless
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,12 @@ def build_chat_prompt(
     and `prompt_too_long` (the system messages leave no room). Raises BadRequest.
     """
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
-    around = -(-len(empty) // len(messages))  # tokens that the template adds per turn, on average
+    # Tokens that the template adds to each turn, on average.
+    overhead_per_turn = -(-len(empty) // len(messages))
     encoder = _SafeEncoder(writer.tokenizer, file_type(path))
-    turns = _fit_turns(encoder, messages, files, around=around, max_tokens=max_tokens)
+    turns = _fit_turns(
+        encoder, messages, files, overhead_per_turn=overhead_per_turn, max_tokens=max_tokens
+    )
     num_files = turns[-1].num_files
     while (excess := len(token_ids := _lay_out(writer, turns)) - max_tokens) > 0:
         turns = _shorten_turns(turns, excess)
@@ -130,12 +134,12 @@ def _fit_turns(
     messages: Sequence[ChatMessage],
     files: Sequence[ContextFile],
     *,
-    around: int,
+    overhead_per_turn: int,
     max_tokens: int,
 ) -> list[_Turn]:
     """Return the leading system messages and the newest of the other turns that fit."""
     num_system = _num_system([message.role for message in messages])
-    room = max(max_tokens - around * (num_system + 1), 0)
+    room = max(max_tokens - overhead_per_turn * (num_system + 1), 0)
     system: list[_Turn] = []
     for message in messages[:num_system]:
         system.append(_Turn(message, encoder.encode_head(message.text, room // 2)))
@@ -148,7 +152,7 @@ def _fit_turns(
         if len(message.text) > room * _MAX_CHARS_PER_TOKEN:
             break
         turn = _Turn(message, encoder.encode_full(message.text))
-        room -= len(turn.token_ids) + around
+        room -= len(turn.token_ids) + overhead_per_turn
         if room < 0:
             break
         turns.append(turn)

@@ -14,9 +14,8 @@ _CLOSERS: Final = re.compile(r"""[)\]}>"'`]*+[ \t]*+[;:,{]?+[ \t\r]*+""")
 class CursorText:
     prefix: str
     suffix: str
-    healed_prefix: str = (
-        ""  # the end of the prefix that is withheld: the completion must begin with it
-    )
+    # The end of the prefix, which the prompt withholds: the completion must begin with it.
+    healed_prefix: str = ""
 
     def strip_closers(self) -> "CursorText":
         """Skip the rest of the cursor's line if it consists of closing brackets and the like.

@@ -19,5 +19,5 @@ class Prompt:
     # (see inference.filtering.filter).
     healed_prefix: str = ""
     segments: tuple[Segment, ...] = ()  # in order, of all tokens
-    max_tokens: int | None = None  # limit of the completion, unless less is requested; None: none
-    region: EditableRegion | None = None  # the completion rewrites it; None: it is not an edit
+    max_tokens: int | None = None  # a limit of the completion besides the request's; None: none
+    region: EditableRegion | None = None  # that the model rewrites; None: the mode is not `edit`

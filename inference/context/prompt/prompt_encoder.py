@@ -26,7 +26,7 @@ from inference.context.tokenization.tokenized_lines import PromptWindow
 from inference.context.tokenization.ttl_cache import PartitionKey, compute_digest
 
 # Comments and long names have this many times more characters per token than average.
-_ROOMY: Final = 1.5
+_SPARSE_TEXT_FACTOR: Final = 1.5
 MAX_PARSING_S: Final = 0.04  # for one request; an outline takes 2 to 4 ms
 
 
@@ -38,7 +38,7 @@ class PromptEncoder:
         self._partition = partition
         self._passages = TokenizedLinesCache(writer, partition)
         self._kind = file_type(path)
-        self._allowance = ParseBudget(total_s=MAX_PARSING_S)
+        self._parse_budget = ParseBudget(total_s=MAX_PARSING_S)
 
     def encode_text(self, text: str) -> list[int]:
         return self._tokens.encode(text)
@@ -151,7 +151,7 @@ class PromptEncoder:
         return [*self.encode_header(file.path), *body]
 
     def _outline_file(self, file: ContextFile) -> str:
-        return outline(file.path, file.text, self._allowance)
+        return outline(file.path, file.text, self._parse_budget)
 
     def _encode_before_in_one_piece(self, text: str, *, max_tokens: int) -> list[int]:
         """Encode in one piece, for tokenizers without split points between lines."""
@@ -160,10 +160,10 @@ class PromptEncoder:
         max_chars = int(max_tokens * self._writer.chars_per_token)
         token_ids = self.encode_text(tail(safe, max_chars=max_chars))
         if len(token_ids) > max_tokens:
-            # Denser than the sample: use half the text, so that the window still begins at an
-            # anchor.
+            # The text has more tokens per character than expected. Half of the text is used, so
+            # that the window still begins at an anchor.
             token_ids = self.encode_text(tail(safe, max_chars=max_chars // 2))
         return token_ids[-max_tokens:] if max_tokens > 0 else []
 
     def _max_chars(self, max_tokens: int) -> int:
-        return max(0, int(max_tokens * self._writer.chars_per_token * _ROOMY))
+        return max(0, int(max_tokens * self._writer.chars_per_token * _SPARSE_TEXT_FACTOR))

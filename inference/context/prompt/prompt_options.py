@@ -10,8 +10,8 @@ class PromptOptions:
 
     layout: str | None = None  # None: the default
     family: str | None = None  # None: detected by the tokenizer's markers
-    # False: the model was trained with prefix and middle encoded separately, so that it can
-    # continue a partial word, whatever its tokens are.
+    # False: the model was trained with prefix and middle encoded separately, so it can continue a
+    # partial word, whatever the tokens of that word are.
     has_token_healing: bool = True
     budget_tokens: int | None = None  # of a prompt; None: the tier's default
     edit_format: str | None = None  # None: the model proposes no edits

@@ -64,10 +64,10 @@ EVICTION_INTERVAL_S: Final = 5.0  # maximum delay of an eviction
 
 # Ordinary code, to measure the characters per token of this tokenizer.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
-# For all entries together. A source has about 400 tokens, tokenized lines 1,500. A token takes 8
-# bytes, or 40 if the line cache does not share it.
-_MAX_SOURCE_TOKENS: Final = 8_000_000
-_MAX_PASSAGE_TOKENS: Final = 8_000_000
+# For all entries of a cache together. An encoded file has about 400 tokens, tokenized lines 1,500.
+# A token takes 8 bytes, or 40 if the line cache does not share it.
+_MAX_ITEM_TOKENS: Final = 8_000_000
+_MAX_LINE_WINDOW_TOKENS: Final = 8_000_000
 _MAX_SCORES: Final = 200_000
 
 
@@ -86,16 +86,17 @@ class PromptWriter:
     ) -> None:
         """`chat_template` is the model's, if it has one.
 
-        BadSetting means a tokenizer without known markers, or an unknown name. Raises BadSetting.
+        BadSetting means a tokenizer without known markers, or an unknown name in `style`. Raises
+        BadSetting.
         """
         self.tokenizer = tokenizer
         self.partitions = CachePartitions()
         self.lines = LineCache(tokenizer, clock)
         self.line_windows = TtlCache[TokenizedLines](
-            clock, max_weight=_MAX_PASSAGE_TOKENS, weigh=_weight_of
+            clock, max_weight=_MAX_LINE_WINDOW_TOKENS, weigh=_weight_of
         )
         self.items = TtlCache[list[int]](
-            clock, max_weight=_MAX_SOURCE_TOKENS, weigh=lambda source: 1 + len(source)
+            clock, max_weight=_MAX_ITEM_TOKENS, weigh=lambda token_ids: 1 + len(token_ids)
         )
         self.scores = TtlCache[float](clock, max_weight=_MAX_SCORES)
         self.family = (
@@ -116,8 +117,8 @@ class PromptWriter:
 
     def evict_expired(self) -> None:
         """Evict expired entries of all caches. Call this periodically."""
-        for memory in (self.lines, self.line_windows, self.items, self.scores):
-            memory.evict_expired()
+        for cache in (self.lines, self.line_windows, self.items, self.scores):
+            cache.evict_expired()
 
     def get_budget_tokens(self, tier: Tier) -> int:
         """Return the token budget of a prompt."""
@@ -136,8 +137,8 @@ class PromptWriter:
         return order is FimOrder.EFIM or (self._heals_words and ends_with_text(order, self.family))
 
 
-def _weight_of(passage: TokenizedLines) -> int:
-    return len(passage.token_ids) + len(passage.starts) + len(passage.anchors)
+def _weight_of(lines: TokenizedLines) -> int:
+    return len(lines.token_ids) + len(lines.starts) + len(lines.anchors)
 
 
 async def evict_expired_forever(

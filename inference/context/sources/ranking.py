@@ -18,10 +18,11 @@ from inference.completion.snippet import Snippet
 from inference.context.sources.outline import head_of
 from inference.context.tokenization.text_window import last_stable_lines
 
-# Of a snippet's lines. A chunk has 10 to 60 of them; recent keystrokes changed fewer.
-_MOST: Final = 0.8
+# A snippet counts as known if at least this share of its lines is. A chunk has 10 to 60 lines, and
+# recent keystrokes changed less than a fifth of them.
+_MIN_KNOWN_SHARE: Final = 0.8
 # Shorter lines are blank or brackets, which all code has in common.
-_TELLING_CHARS: Final = 4
+_MIN_LINE_CHARS: Final = 4
 
 
 def drop_duplicates(
@@ -53,8 +54,9 @@ def drop_duplicates(
 
 
 def _is_mostly(lines: frozenset[str], known_lines: frozenset[str]) -> bool:
-    significant_lines = [line for line in lines if len(line) >= _TELLING_CHARS]
-    return sum(line in known_lines for line in significant_lines) >= _MOST * len(significant_lines)
+    significant_lines = [line for line in lines if len(line) >= _MIN_LINE_CHARS]
+    num_known = sum(line in known_lines for line in significant_lines)
+    return num_known >= _MIN_KNOWN_SHARE * len(significant_lines)
 
 
 def _line_set(text: str) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Byte-pair encoding by tiktoken, with the model's exact tokens in a sixth of the time.
 
-It is used only for tokenizers for which the results are provably equal; for others it is None.
+It is used only for tokenizers for which the results are provably equal. For others,
+`make_bpe_encoder` returns None.
 
 - Pieces: one expression splits the text, the same in both libraries (two arrangements are known).
 - Merges: tiktoken joins any neighbours that form the token of lowest rank. The model's own library

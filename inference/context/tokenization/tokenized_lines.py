@@ -75,7 +75,7 @@ class TokenizedLines:
         )
 
     def _find_first_anchor(self, first: int, num_current: int) -> int:
-        """Return the first anchor from `first` on; `first` if too much would be lost."""
+        """Return the first anchor from `first` on; `first` if too much would be skipped."""
         start = self.starts[first]
         spare = int(MAX_SKIPPED_SHARE * (len(self.token_ids) - start + num_current))
         end = bisect_right(self.starts, start + spare) - 1

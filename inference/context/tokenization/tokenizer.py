@@ -40,7 +40,7 @@ def prefill_word_cache(tokenizer: HfTokenizer) -> None:
 
 
 # The first rule that does not change the sample's tokens is used.
-_SEAMS: Final = (AFTER_NEWLINE, BEFORE_NEWLINE)
+_SPLIT_RULES: Final = (AFTER_NEWLINE, BEFORE_NEWLINE)
 _LINES_SAMPLE: Final = (
     "import os\n\n\nclass A(B):\n    x = {'a': 1,\n         'b': 2}\n\n    def f(self, n=10):  \n"
     "\t\tif n == 3:\n\t\t\treturn [n,\n                    # ö, 漢字;\n            ]\r\n  \r\n"
@@ -67,7 +67,7 @@ class Tokenizer:
             hf_tokenizer.no_padding()
             prefill_word_cache(hf_tokenizer)
         self._merge = make_bpe_encoder(self._plain)  # None: use the library
-        self._line_seam = self._find_line_split()
+        self._split_rule = self._find_line_split()
         self._num_bytes = _bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
 
@@ -80,18 +80,18 @@ class Tokenizer:
 
     def split_lines(self, text: str) -> list[str]:
         """Split into lines that can be encoded separately; the whole text if impossible."""
-        return [text] if self._line_seam is None else self._line_seam.split(text)
+        return [text] if self._split_rule is None else self._split_rule.split(text)
 
     def find_last_line_start(self, text: str) -> int:
         """Return the start of the last line."""
-        return 0 if self._line_seam is None else self._line_seam.last_start(text)
+        return 0 if self._split_rule is None else self._split_rule.last_start(text)
 
     def find_first_line_end(self, text: str) -> int:
-        return len(text) if self._line_seam is None else self._line_seam.first_end(text)
+        return len(text) if self._split_rule is None else self._split_rule.first_end(text)
 
     @property
     def has_line_splits(self) -> bool:
-        return self._line_seam is not None
+        return self._split_rule is not None
 
     def split_word(self, line: str) -> tuple[str, str]:
         """Return the line without its last word, and that word; "" if it does not end in one.
@@ -152,10 +152,10 @@ class Tokenizer:
 
     def _find_line_split(self) -> SplitRule | None:
         sample_token_ids = self.encode(_LINES_SAMPLE)
-        for seam in _SEAMS:
-            parts = self.encode_each(seam.split(_LINES_SAMPLE))
+        for rule in _SPLIT_RULES:
+            parts = self.encode_each(rule.split(_LINES_SAMPLE))
             if list(chain.from_iterable(parts)) == sample_token_ids:
-                return seam
+                return rule
         return None
 
 

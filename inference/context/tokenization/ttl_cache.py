@@ -76,7 +76,7 @@ class _CacheGenerations(Generic[Value]):
 
 
 class TtlCache(Generic[Value]):
-    """The cache of all partitions. One event loop uses it."""
+    """The cache of all partitions. Only one event loop may use it."""
 
     def __init__(
         self, clock: Clock, *, max_weight: int, weigh: Callable[[Value], int] = lambda _: 1

@@ -84,7 +84,7 @@ def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _metadata_path(wheel: zipfile.ZipFile) -> str:
-    """Return the outermost metadata file: vendored packages have their own, further down."""
+    """Return the outermost metadata file: vendored packages have their own in deeper folders."""
     names = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return min(names, key=lambda name: name.count("/"))
 

@@ -64,7 +64,7 @@ def is_ordinary_source(text: str) -> bool:
 
 
 def without_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
-    """Yield the first of the files that differ only in white space."""
+    """Yield the files, but of those that differ only in white space only the first."""
     digests = set()
     for file in files:
         digest = hashlib.sha256(" ".join(file.text.split()).encode()).digest()

@@ -37,7 +37,7 @@ WINDOW_TOKENS = 2048
 PREFIX_TOKENS = 1024
 SUFFIX_TOKENS = 256
 MAX_NEW_TOKENS = 48
-CHARS_PER_TOKEN = 8  # more than any window needs, before the cut to tokens
+CHARS_PER_TOKEN = 8  # more than any text has on average; windows are then cut to their tokens
 ANSWER_LENGTHS = ((1, 8), (9, 20), (21, 10_000))  # characters
 NUM_SAMPLES = 16
 
@@ -58,7 +58,7 @@ class ModelCompleter:
         return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
 
     def sum_nats(self, tokens: Sequence[int]) -> float:
-        """Return the sum over all tokens except the first."""
+        """Return the loss of all tokens except the first, summed up."""
         window = torch.tensor([tokens])
         with torch.no_grad():
             logits = self.model(window).logits[0, :-1]
@@ -126,8 +126,10 @@ def summarize_lines(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
 
 
 def summarize_names(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
-    """Report separately the names of which nothing is typed yet: another name may be right as
-    well."""
+    """Return the shares of copied names.
+
+    Names of which nothing is typed yet are reported separately: another name may be right, too.
+    """
     outcomes = [
         (bool(probe.typed_part), probe.is_copied_by(text))
         for probe, text in zip(probes, completions, strict=True)

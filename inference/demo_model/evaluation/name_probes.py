@@ -22,9 +22,8 @@ MAX_PROBES_PER_FILE = 15
 MIN_NAME_CHARS = 4
 NOT_COPIED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 
-Window = Callable[
-    [FimCut], str
-]  # the prefix and the suffix that a prompt shows, joined by a line break
+# Returns the prefix and the suffix that a prompt shows, joined by a line break.
+Window = Callable[[FimCut], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class NameProbe:
 
 
 def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -> list[NameProbe]:
-    """Choose the probes; the same files, windows and seed give the same ones."""
+    """Choose the probes. The same files, windows and seed give the same probes."""
     probes: list[NameProbe] = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}:names")
@@ -49,7 +48,7 @@ def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -
         for start, name in places:
             cursor = start + rng.randrange(len(name))
             fim_cut = cut_line_at(file.text, cursor)
-            if _stands_in(window(fim_cut), name):
+            if _occurs_in(window(fim_cut), name):
                 file_probes.append(_build_probe(file.path, fim_cut, name, cursor - start))
             if len(file_probes) == MAX_PROBES_PER_FILE:
                 break
@@ -62,7 +61,7 @@ def _build_probe(path: str, fim_cut: FimCut, name: str, num_typed: int) -> NameP
 
 
 def _find_names(text: str) -> list[tuple[int, str]]:
-    """Return the start of each name in the code; strings and comments have none."""
+    """Return each name in the code with its start. Strings and comments have no names."""
     lines = [0]
     for line in text.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
@@ -74,7 +73,7 @@ def _find_names(text: str) -> list[tuple[int, str]]:
     return names
 
 
-def _stands_in(text: str, name: str) -> bool:
+def _occurs_in(text: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 

@@ -32,7 +32,7 @@ class ProbeScore:
 
 
 def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
-    """Choose the probes; the same files and seed give the same ones."""
+    """Choose the probes. The same files and seed give the same probes."""
     probes = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}")

@@ -1,8 +1,8 @@
-"""Draw documents from the corpus, lay them out for fill-in-the-middle, and put each in a row.
+"""Draws documents from the corpus, lays them out for fill-in-the-middle, and puts each in a row.
 
-A row contains one document, so that no other document competes for attention. A prefix loses tokens
-on the left and a suffix on the right, as in the gateway's windows. A short file follows a piece of
-a neighbouring file, so that rows have little padding.
+A row contains one document, so that no other document competes for attention. A prefix that is too
+long loses tokens on the left, and such a suffix on the right, as in the gateway's windows. A piece
+of a neighbouring file precedes a short file, so that rows have little padding.
 """
 
 import random
@@ -23,9 +23,11 @@ MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often than t
 PLAIN_SHARE = 0.22
 CONTEXT_SHARE = 0.2
 MIN_CONTEXT_ROW_TOKENS = 512
+NUM_HEADER_TOKENS = 40  # of the repository's name and the paths, approximately
+NUM_SPECIAL_TOKENS = 4  # of a FIM document: three markers and the end token
 SHORT_FILE_SHARE = 0.6  # of a row: a shorter file always gets context
 NO_SUFFIX_SHARE = 0.12
-MAX_SUFFIX_SHARE = 0.5  # of the room for prefix and suffix
+MAX_SUFFIX_SHARE = 0.5  # of the tokens of prefix and suffix
 PSM_SHARE = 0.55
 CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
     CutKind.LINES: 45,
@@ -34,14 +36,16 @@ CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
     CutKind.BLOCK: 10,
     CutKind.DOCSTRING: 5,
 }
-ANSWER_WEIGHT = 4.0  # of middles and their end tokens in the loss, against 1 for the given text
+# Weights in the loss, against 1 for tokens of prompts (0 in echoes). An answer is a middle and its
+# end token.
+ANSWER_WEIGHT = 4.0
 FIRST_WEIGHT = 10.0  # of an answer's first token: in PSM it is the hardest to find
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingDocument:
     tokens: list[int]
-    # the prediction wanted at each token's place: nearly always the token itself
+    # What the model should predict in place of each token: nearly always the token itself.
     targets: list[int]
     weights: list[float]  # of each target in the loss
 
@@ -49,7 +53,7 @@ class TrainingDocument:
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
     inputs: list[int]
-    labels: list[int]  # the next target of each
+    labels: list[int]  # for each input, the target in place of the next token
     weights: list[float]  # of each label in the loss: 0 in the padding
 
 
@@ -58,7 +62,7 @@ class Mixture:
     """The texts that documents are drawn from."""
 
     group_shares: Mapping[Group, float]
-    echo_share: float = 0.0  # of the documents
+    echo_share: float = 0.0  # of the documents (see _draw_echo_document)
     order: TrainingOrder | None = None  # None: both
 
 
@@ -109,18 +113,18 @@ class DocumentSource:
         return self._groups[group].draw(self._rng)
 
     def _draw_echo_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
-        """Return shuffled tokens twice, the second time with a middle cut out.
+        """Return the same shuffled tokens twice; the middle is a part of the second copy.
 
-        Only the answer counts, and only copying finds it. This teaches the model to look up what
-        followed the same tokens before, and in PSM to continue from before the suffix.
+        Only the answer has weight in the loss, and only copying finds it. This teaches the model to
+        look up what followed the same tokens before, and in PSM to continue the prefix rather than
+        the suffix.
         """
-        num_tokens = (max_tokens - 4) // 2
+        num_tokens = (max_tokens - NUM_SPECIAL_TOKENS) // 2
         tokens = self._pick_piece(file, num_tokens)
         self._rng.shuffle(tokens)
         middle_start, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
-        return self._arrange_document(
-            tokens + tokens[:middle_start], tokens[middle_start:end], tokens[end:], given_weight=0.0
-        )
+        prefix, middle = tokens + tokens[:middle_start], tokens[middle_start:end]
+        return self._arrange_document(prefix, middle, tokens[end:], prompt_weight=0.0)
 
     def _draw_plain_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         start = file.start + self._rng.randrange(max(1, len(file) - max_tokens // 2))
@@ -134,40 +138,41 @@ class DocumentSource:
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
         spans = self._cutter.cut(file, kind)
-        room = max_tokens - 4 - len(spans.middle)  # three special tokens and the end token
-        if room < max_tokens // 4:
+        tokens_left = max_tokens - NUM_SPECIAL_TOKENS - len(spans.middle)
+        if tokens_left < max_tokens // 4:
             return self._draw_plain_document(file, max_tokens)
-        prefix, suffix = self._cut_windows(file, spans, room)
-        return self._arrange_document(prefix, spans.middle, suffix, given_weight=1.0)
+        prefix, suffix = self._cut_windows(file, spans, tokens_left)
+        return self._arrange_document(prefix, spans.middle, suffix, prompt_weight=1.0)
 
     def _arrange_document(
-        self, prefix: list[int], middle: list[int], suffix: list[int], *, given_weight: float
+        self, prefix: list[int], middle: list[int], suffix: list[int], *, prompt_weight: float
     ) -> TrainingDocument:
         random_order = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
         order = self.mixture.order or random_order
         tokens = arrange_document(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
-        num_given = len(tokens) - len(middle) - 1
-        weights = [given_weight] * num_given + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
+        prompt_tokens = len(tokens) - len(middle) - 1
+        weights = [prompt_weight] * prompt_tokens + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
         targets = tokens.copy()
         if order is TrainingOrder.PSM:
-            # A hint: the answer's first token is also a target right after the prefix, so that the
-            # answer only has to look there. At inference nothing uses that prediction.
+            # In place of the token after the suffix marker, the target is the answer's first token.
+            # So the model computes the continuation of the prefix there, where its attention can
+            # find it again when the answer begins. At inference nothing uses that prediction.
             after_marker = len(prefix) + 2
-            targets[after_marker] = tokens[num_given]
+            targets[after_marker] = tokens[prompt_tokens]
             weights[after_marker] = FIRST_WEIGHT
         return TrainingDocument(tokens, targets, weights)
 
     def _cut_windows(
-        self, file: TokenFile, spans: TokenSpans, room: int
+        self, file: TokenFile, spans: TokenSpans, num_tokens: int
     ) -> tuple[list[int], list[int]]:
-        """Return a prefix and a suffix that fill the room together, if the file is long enough."""
+        """Return a prefix and a suffix of this many tokens together; fewer if the file is short."""
         has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
         share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0
         num_before = spans.start - file.start + len(spans.prefix_end)
-        num_suffix = max(int(share * room), room - num_before if has_suffix else 0)
+        num_suffix = max(int(share * num_tokens), num_tokens - num_before if has_suffix else 0)
         after = self._corpus.tokens[spans.end : min(file.end, spans.end + num_suffix)].tolist()
         suffix = (spans.suffix_start + after)[:num_suffix]
-        num_prefix = room - len(suffix)
+        num_prefix = num_tokens - len(suffix)
         first = max(file.start, spans.start - num_prefix)
         prefix = self._corpus.tokens[first : spans.start].tolist() + spans.prefix_end
         return prefix[max(0, len(prefix) - num_prefix) :], suffix
@@ -175,9 +180,9 @@ class DocumentSource:
     def _draw_context(self, file: TokenFile, max_tokens: int) -> list[int]:
         if max_tokens < MIN_CONTEXT_ROW_TOKENS:
             return []
-        missing = max_tokens - len(file) - 40  # the header's tokens, about
         if len(file) < SHORT_FILE_SHARE * max_tokens:
-            return self._build_context_tokens(file, missing)
+            num_missing = max_tokens - len(file) - NUM_HEADER_TOKENS
+            return self._build_context_tokens(file, num_missing)
         if self._rng.random() < CONTEXT_SHARE:
             return self._build_context_tokens(file, self._rng.randint(0, max_tokens // 2))
         return []
@@ -206,7 +211,7 @@ class DocumentSource:
 
 
 class _WeightedFiles:
-    """Draws the files of a group by their number of tokens; a large package's share is limited."""
+    """Draws files of a group in proportion to their tokens; a large package's share is limited."""
 
     def __init__(self, corpus: TokenCorpus, group: Group) -> None:
         self._files = [file for file in corpus.files if file.group is group and len(file)]
@@ -228,6 +233,7 @@ class _WeightedFiles:
 
 
 def token_id(tokenizer: Tokenizer, name: str) -> int:
+    """Return the ID of a special token. Raises KeyError."""
     id_: int | None = tokenizer.token_to_id(name)
     if id_ is None:
         raise KeyError(name)

@@ -1,8 +1,8 @@
 """The state of a training run on disk. A truncated or damaged checkpoint is never loaded.
 
 A file consists of the SHA-256 of its content and then the content. It is written to a temporary
-file, flushed to the disk and renamed. The last two are kept, so that a damaged file loses only a
-few minutes.
+file, flushed to the disk and renamed. The last two files are kept, so that only a few minutes are
+lost if one is damaged.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ def load(path: Path) -> dict[str, Any]:
 def load_newest(folder: Path) -> dict[str, Any] | None:
     """Load the newest undamaged checkpoint, or return None if the folder has no checkpoint.
 
-    Damaged ones are renamed, so that they are neither mirrored nor counted among those to keep.
+    Damaged checkpoints are renamed, so that they are neither mirrored nor counted as kept.
     Raises CheckpointError if all checkpoints are damaged.
     """
     checkpoints = list_checkpoints(folder)
@@ -109,7 +109,7 @@ def restore(training_state: TrainedCheckpoint, content: dict[str, Any]) -> None:
 
 
 def mirror_checkpoint(run: Path, target: Path) -> None:
-    """Copy the newest checkpoint and the log, and then remove older checkpoints of the copy."""
+    """Copy the newest checkpoint and the log, and then remove older checkpoints from `target`."""
     target.mkdir(parents=True, exist_ok=True)
     newest = list_checkpoints(run)[-1]
     write_durably(target / newest.name, newest.read_bytes())

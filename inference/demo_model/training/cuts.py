@@ -1,7 +1,8 @@
-"""Cut a tokenised file at a cursor.
+"""Cuts a tokenised file at a cursor.
 
-Only the lines around the cursor are decoded and encoded again. Line breaks begin a piece of the
-tokenizer, so the result equals that of encoding the parts of the text separately.
+Only the lines around the cursor are decoded and encoded again. The tokenizer never joins a line
+break with the text before it, so the result equals that of encoding the parts of the text
+separately.
 """
 
 import random
@@ -15,7 +16,7 @@ from inference.demo_model.token_corpus import TokenCorpus, TokenFile
 
 MAX_SPAN_CHARS = 400
 LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # one to four lines
-AT_INDENT_SHARE = 0.3  # cursors where an editor puts them after Enter
+AT_INDENT_SHARE = 0.3  # of the cursors: after the indentation, where an editor puts them on Enter
 MAX_BLOCK_LINES = 12
 MAX_DOCSTRING_CHARS = 600
 REGION_LINES = 16
@@ -52,8 +53,8 @@ class _Region:
     start: int  # in the corpus' tokens
     end: int
     text: str
-    above: str  # some text before
-    lead: int  # characters before the first word
+    above: str  # some text before the region
+    lead: int  # characters before the first word: the line break and the indentation
 
 
 class Cutter:
@@ -65,10 +66,7 @@ class Cutter:
         self._is_break = [text.startswith("\n") for text in texts]
 
     def cut(self, file: TokenFile, kind: CutKind) -> TokenSpans:
-        """Cut the file with a cut of this kind.
-
-        If several random regions allow none, cut at whole lines instead.
-        """
+        """Cut the file as this kind, or as LINES if a few random regions do not allow the kind."""
         for _ in range(NUM_DRAWS):
             region = self._pick_region(file)
             span = self._pick_span(region, kind)
@@ -93,15 +91,17 @@ class Cutter:
         )
 
     def line_start(self, file: TokenFile, position: int) -> int:
-        """Return the start of the line break before the position, or a place near it in a very long
-        line."""
+        """Return the index of the last line break at or before the position.
+
+        In a very long line, return the index of a token in that line.
+        """
         first = max(file.start, position - MAX_LINE_TOKENS)
         while position > first and not self._is_break[self._tokens[position]]:
             position -= 1
         return position
 
     def _lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
-        """Return the start of the line break after this many lines."""
+        """Return the index of the line break after this many lines; less in very long lines."""
         last = min(file.end, start + num_lines * MAX_LINE_TOKENS // 8)
         position = start + 1
         while position < last:
@@ -166,22 +166,22 @@ def _block_span(region: _Region) -> tuple[int, int] | None:
     """
     text, lead = region.text, region.lead
     lines = text[lead:].split("\n")
-    head = next((n for n, line in enumerate(lines) if line.rstrip().endswith(":")), None)
-    if head is None or head + 2 >= len(lines):
+    opening = next((n for n, line in enumerate(lines) if line.rstrip().endswith(":")), None)
+    if opening is None or opening + 2 >= len(lines):
         return None
-    indent = _indent_of(lines[head + 1])
-    last = head + 1
+    indent = _indent_of(lines[opening + 1])
+    last = opening + 1
     while last + 1 < len(lines) and (
         not lines[last + 1].strip() or _indent_of(lines[last + 1]) >= indent
     ):
         last += 1
     is_cut_off = last == len(lines) - 1
-    while last > head and not lines[last].strip():
+    while last > opening and not lines[last].strip():
         last -= 1
-    if is_cut_off or indent == 0 or not 0 < last - head <= MAX_BLOCK_LINES:
+    if is_cut_off or indent == 0 or not 0 < last - opening <= MAX_BLOCK_LINES:
         return None
-    start = lead + sum(len(line) + 1 for line in lines[: head + 1])
-    end = start + sum(len(line) + 1 for line in lines[head + 1 : last + 1]) - 1
+    start = lead + sum(len(line) + 1 for line in lines[: opening + 1])
+    end = start + sum(len(line) + 1 for line in lines[opening + 1 : last + 1]) - 1
     return start + indent, end
 
 

@@ -34,8 +34,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:
-    """Set the singular values of (batch, rows, columns) to about one, with the same singular
-    vectors."""
+    """Set the singular values of each matrix to about one, and keep its singular vectors.
+
+    The shape of `matrices` is (batch, rows, columns).
+    """
     a, b, c = NEWTON_SCHULZ
     is_tall = matrices.shape[-2] > matrices.shape[-1]
     x = (matrices.mT if is_tall else matrices).bfloat16()
@@ -69,5 +71,5 @@ def _groups_by_shape(parameters: list[nn.Parameter]) -> list[dict[str, object]]:
 
 def _gradient_of(parameter: nn.Parameter) -> Tensor:
     if parameter.grad is None:
-        raise ValueError("a matrix has no gradient: it was not used in the loss")
+        raise ValueError("A matrix has no gradient, because the loss does not depend on it.")
     return parameter.grad

@@ -1,7 +1,8 @@
 """Learning rate, row length and mixture as functions of the step, so that a run can be resumed.
 
-A warm-up, then a constant rate, then a cool-down that can begin at any step. Short rows and echoes
-come first, because they teach copying. Long rows come later.
+The learning rate rises in a warm-up, is then constant, and falls in a cool-down, which can begin at
+any step. Training begins with short rows and many echoes, because these teach copying. Long rows
+come later.
 """
 
 import random
@@ -32,7 +33,7 @@ COOL_DOWN_SHARES: Final[Mapping[Group, float]] = {
 @dataclass(frozen=True, slots=True)
 class Phase:
     until_tokens: float
-    row_weights: tuple[int, int, int, int]  # of the steps, for each of ROW_TOKENS
+    row_weights: tuple[int, int, int, int]  # the frequency of each of ROW_TOKENS, by steps
     echo_share: float  # of the documents
 
 

@@ -1,5 +1,9 @@
-"""The loss on whole files that were not used for training: from left to right, and of FIM
-answers."""
+"""Measures the loss on files that were not used for training.
+
+There are four losses: of plain text from left to right, and of the answers (middles) of documents
+in the orders PSM and SPM and of echoes. An echo is a document of shuffled tokens that occur twice,
+so that only copying finds the answer (see `batches`).
+"""
 
 import random
 from collections.abc import Sequence
@@ -22,12 +26,14 @@ from inference.demo_model.training.batches import (
 ROWS_AT_ONCE = 8
 ROW_TOKENS = 512
 NUM_PLAIN_ROWS = 96
-NUM_ANSWER_ROWS = 48  # for each layout; as many rows of echoes (shuffled tokens that occur twice)
+NUM_ANSWER_ROWS = 48  # for each of PSM, SPM and echoes
 
 
 class ValidationSet:
-    """Validation rows. The same files give the same rows, so results of all checkpoints are
-    comparable."""
+    """The rows of each loss.
+
+    The same files give the same rows, so the losses of all checkpoints are comparable.
+    """
 
     def __init__(
         self, files: Sequence[SourceFile], tokenizer: Tokenizer, device: torch.device
@@ -49,7 +55,7 @@ class ValidationSet:
 
     @torch.no_grad()
     def measure(self, model: Qwen3) -> dict[str, float]:
-        """Return the nats per token of each kind."""
+        """Return each loss, in nats per token, by its name in the training log."""
         return {name: self._mean_nats(model, rows) for name, rows in self._rows.items()}
 
     def _mean_nats(self, model: Qwen3, rows: Sequence[TrainingRow]) -> float:
@@ -66,7 +72,7 @@ class ValidationSet:
 def plain_rows(
     files: Sequence[SourceFile], tokenizer: Tokenizer, num_tokens: int
 ) -> list[TrainingRow]:
-    """Return rows of each file from its beginning, without the remainder of the file."""
+    """Return full rows of each file from its beginning, without the remainder of the file."""
     rows = []
     for file in files:
         tokens: list[int] = tokenizer.encode(file.text, add_special_tokens=False).ids
@@ -84,13 +90,14 @@ def as_tensors(rows: Sequence[TrainingRow]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_answer_weights(row: TrainingRow) -> TrainingRow:
-    """Keep only the weights of the answer's tokens.
+    """Return the row with weight 1 for the tokens of the answer and 0 for all others.
 
-    The weights of the other text become 0. In PSM order, the answer's first token is also a target
-    directly after the prefix, as a hint for training; this target does not count either.
+    In PSM documents, the answer's first token is also the target right after the suffix marker (see
+    `DocumentSource`). That target has a high weight, too, but is not the token that follows.
     """
     weights = [1.0 if weight >= ANSWER_WEIGHT else 0.0 for weight in row.weights]
     for index in range(len(weights) - 1):
-        if row.labels[index] != row.inputs[index + 1]:
+        is_next_token = row.labels[index] == row.inputs[index + 1]
+        if not is_next_token:
             weights[index] = 0.0
     return TrainingRow(row.inputs, row.labels, weights)

@@ -17,7 +17,7 @@ from inference.filtering.line_gate import LineChecks
 from inference.filtering.syntax_check import is_syntax_broken
 from inference.filtering.syntax_excerpt import extract_excerpt
 
-_WIDE_EXCERPT: Final = 1  # an index of the excerpt's SIZES
+_WIDE_EXCERPT: Final = 1  # an index of syntax_excerpt.SIZES
 
 
 def find_edit_grammar(admitted: AdmittedRequest) -> Grammar | None:
@@ -34,7 +34,7 @@ def find_objection(
     checks: LineChecks,
     grammar: Grammar | None,
 ) -> FilterReason | None:
-    """Return why the edit must not be shown; None: it may be."""
+    """Return why the edit must not be shown; None: it may be shown."""
     if any(marker in line for line in replacement.added for marker in region.edit_format.markers):
         return FilterReason.MARKERS
     if _has_secret(replacement, region, checks):

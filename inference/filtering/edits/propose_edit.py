@@ -1,4 +1,4 @@
-"""Reads the answer of a model to a request for the next edit, and notes the edit."""
+"""Reads a model's answer to a request for the next edit, and records the edit in the trace."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final

@@ -283,10 +283,10 @@ class Truncator:
         if self._is_first_line and line.strip() == "," and not context.rest_of_line:
             self._min_indent = context.min_indent_below
             return False
-        return not self._goes_on_below(line, whole_line)
+        return not self._continues_below(line, whole_line)
 
-    def _goes_on_below(self, line: str, whole_line: str) -> bool:
-        """Return whether the completion goes on, and enter the block that the line opens."""
+    def _continues_below(self, line: str, whole_line: str) -> bool:
+        """Return whether the completion continues below, and enter a block that the line opens."""
         lines = self._context.lines
         if lines.is_unfinished(whole_line):
             if self._is_whole_head(line, whole_line):

@@ -89,9 +89,7 @@ class StreamedCompletion:
     supersession_key: SupersessionKey
     suggestion: SuggestionRecord
     send: Send
-    include_prompt_segments: bool = (
-        False  # whether the client wants to know the prompt's composition
-    )
+    include_prompt_segments: bool = False  # the client wants to know the prompt's composition
     state: CompletionState = CompletionState.UNKNOWN
     task: asyncio.Task[None] | None = None
     cancelled_s: float | None = None  # monotonic; None: not cancelled
@@ -156,16 +154,14 @@ class Connection:
 
         The client receives `reason` for each completion; None: the client left.
         """
-        tasks = [completion.task for completion in self._in_flight.values() if completion.task]
+        tasks = self._list_tasks()
         for task in tasks:
             task.cancel() if reason is None else task.cancel(reason)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def drain(self) -> None:
         """Wait until nothing is in flight. New requests are still served meanwhile."""
-        while tasks := [
-            completion.task for completion in self._in_flight.values() if completion.task
-        ]:
+        while tasks := self._list_tasks():
             await asyncio.wait(tasks)
 
     async def _dispatch_frame(self, frame: ClientFrame) -> None:
@@ -195,9 +191,8 @@ class Connection:
     async def _on_complete(self, frame: CompleteFrame) -> None:
         previous = self._find_completion(frame.id)
         if previous is not None:
-            advance(
-                previous.state, CompletionEvent.COMPLETE
-            )  # raises InvalidFrame: the id is in use
+            # Raises InvalidFrame: the id is in use.
+            advance(previous.state, CompletionEvent.COMPLETE)
         supersession_key = _supersession_key(frame)
         superseded = self._find_superseded(supersession_key)
         self._require_room(num_leaving=len(superseded))
@@ -233,16 +228,21 @@ class Connection:
             if key.is_superseding(completion.supersession_key)
         ]
 
+    def _list_tasks(self) -> list[asyncio.Task[None]]:
+        return [completion.task for completion in self._in_flight.values() if completion.task]
+
     def _list_running(self) -> list[StreamedCompletion]:
-        completions = self._in_flight.values()
         return [
             completion
-            for completion in completions
+            for completion in self._in_flight.values()
             if completion.state is not CompletionState.CANCELLING
         ]
 
     def _require_room(self, *, num_leaving: int) -> None:
-        """Check the limits. Cancelled completions may wait briefly for a slow client."""
+        """Check the limits. Raises TooManyRequests.
+
+        A cancelled completion remains in flight until a slow client has read its end.
+        """
         num_running = len(self._list_running()) - num_leaving
         if num_running >= MAX_CONCURRENT_COMPLETIONS or len(self._in_flight) >= MAX_UNFINISHED:
             raise TooManyRequests(

@@ -41,4 +41,4 @@ class StreamCaller:
     principal: Principal
     key_text: str
     address: str | None  # the client's; None: unknown
-    editor: str = ""  # one of inference.consumers.base
+    editor: str = ""  # one of inference.consumers.base.EDITORS; "": unknown

@@ -19,9 +19,7 @@ from inference.gateway.bad_fields import name_bad_field
 from inference.gateway.receive import MAX_NAME_CHARS
 
 SUBPROTOCOL: Final = "caret.v1"
-MAX_FRAME_CHARS: Final = (
-    6 * 1024 * 1024
-)  # the limits of `receive` fit in it, JSON's escapes included
+MAX_FRAME_CHARS: Final = 6 * 1024 * 1024  # enough for the limits of `receive`, escapes included
 
 
 class FileFrame(msgspec.Struct, frozen=True):
@@ -122,7 +120,7 @@ class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
 class SegmentFrame(msgspec.Struct, frozen=True):
     kind: SegmentKind
     tokens: int
-    cached_tokens: int | None  # of these; None: not reported by the engine
+    cached_tokens: int | None  # among `tokens`; None: not reported by the engine
 
 
 class PromptSegments(msgspec.Struct, frozen=True):
@@ -130,8 +128,8 @@ class PromptSegments(msgspec.Struct, frozen=True):
 
     segments: list[SegmentFrame]  # in the order of the prompt; empty: no prompt was assembled
     files_sent: int
-    files_excluded: int  # of these, by policy
-    files_in_prompt: int  # of the rest, whole or in part
+    files_excluded: int  # of the sent files, by policy
+    files_in_prompt: int  # of the other sent files, whole or in part
     snippets_in_prompt: int
 
 
@@ -155,9 +153,8 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     pool: str
     replica: str
     filter_reason: str  # why the filter truncated or withheld it; "": it did not
-    prompt_segments: PromptSegments | msgspec.UnsetType = (
-        msgspec.UNSET
-    )  # left out: the client did not request it
+    # Left out unless the client requested them.
+    prompt_segments: PromptSegments | msgspec.UnsetType = msgspec.UNSET
 
 
 class EditFrame(msgspec.Struct, frozen=True):
@@ -172,7 +169,7 @@ class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
     id: str
     finish_reason: FinishReason
     meta: CompletionMeta
-    edit: EditFrame | msgspec.UnsetType = msgspec.UNSET  # left out: there is nothing to propose
+    edit: EditFrame | msgspec.UnsetType = msgspec.UNSET  # left out if there is nothing to propose
 
 
 class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
@@ -242,7 +239,7 @@ def encode_frame(frame: ServerFrame) -> str:
 
 
 def _to_invalid_frame(text: str, error: msgspec.ValidationError) -> InvalidFrame:
-    """Name the invalid field, never its value: it may be code."""
+    """Return an error that names the invalid field, but not its value, which may be code."""
     try:
         frame = _decode_any(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -10,7 +10,7 @@ from caret.foundation.environment import BadSetting
 SECONDS_PER_DAY: Final = 86_400
 # A larger figure is a typing error, and sums over the servers would take minutes.
 MAX_GPUS: Final = 100_000
-# Likewise figures outside of these limits: their products and quotients would overflow.
+# With figures outside of these limits, products and quotients would overflow.
 MIN_FIGURE: Final = 1e-6
 MAX_FIGURE: Final = 1e9
 
@@ -61,8 +61,8 @@ class CapacityInputs:
             _require_valid(name, getattr(self, name) >= 0, "0 or more", self)
         for name in (*_POSITIVE, *_NOT_NEGATIVE, "utilisation", "acceptance", "burst"):
             value = getattr(self, name)
-            is_told = value == 0 or MIN_FIGURE <= value <= MAX_FIGURE
-            _require_valid(name, is_told, f"from {MIN_FIGURE:g} to {MAX_FIGURE:g}", self)
+            is_in_range = value == 0 or MIN_FIGURE <= value <= MAX_FIGURE
+            _require_valid(name, is_in_range, f"from {MIN_FIGURE:g} to {MAX_FIGURE:g}", self)
         for name in ("hit_rate", "acceptance"):
             _require_valid(name, 0 <= getattr(self, name) <= 1, "from 0 to 1", self)
         _require_valid("utilisation", 0 < self.utilisation < 1, "more than 0 and less than 1", self)
@@ -98,7 +98,7 @@ def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
     return tokens_per_day / SECONDS_PER_DAY / output_tokens
 
 
-def _require_valid(name: str, is_right: bool, requirement: str, figures: CapacityInputs) -> None:
+def _require_valid(name: str, is_valid: bool, requirement: str, figures: CapacityInputs) -> None:
     value = getattr(figures, name)
-    if not is_right or not math.isfinite(value):  # NaN is never valid; infinity would often pass
+    if not is_valid or not math.isfinite(value):  # NaN is never valid; infinity would often pass
         raise InvalidInput(f"{name} is {value:g}; it must be {requirement}.")

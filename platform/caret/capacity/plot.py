@@ -92,12 +92,12 @@ def draw_plot(
 ) -> Drawing:
     """Draw the plot; without `style` for a page that styles the classes itself."""
     figures, curve = plan.figures, _compute_curve(plan, steps)
-    overloaded_rates = [at.hit_rate for at in curve if at.sustained is None]
-    served_rates = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
+    overloaded_rates = [row.hit_rate for row in curve if row.sustained is None]
+    served_rates = [(row.hit_rate, row.sustained) for row in curve if row.sustained is not None]
     # Far beyond the target, exact values do not matter.
-    most_ms = max(100 * figures.target_ms, 10_000.0)
+    max_ms = max(100 * figures.target_ms, 10_000.0)
     values_ms = [
-        min(value(latency), most_ms) for _, latency in served_rates for value in _QUANTILES.values()
+        min(value(latency), max_ms) for _, latency in served_rates for value in _QUANTILES.values()
     ]
     scale = _Scale(_low_rate(overloaded_rates), [*values_ms, figures.target_ms])
     parts = [
@@ -106,7 +106,7 @@ def draw_plot(
         *_draw_overload(overloaded_rates, scale, words),
         *_draw_axes(scale, words),
         *_draw_marks(plan, scale),
-        *_draw_curves(served_rates, scale, most_ms, scale.y(figures.target_ms)),
+        *_draw_curves(served_rates, scale, max_ms, scale.y(figures.target_ms)),
     ]
     picture = _write_element(
         "svg",
@@ -203,7 +203,7 @@ def _draw_marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
 def _draw_curves(
     served_rates: Sequence[tuple[float, FirstTokenLatency]],
     scale: _Scale,
-    most_ms: float,
+    max_ms: float,
     target_y: float,
 ) -> list[str]:
     parts: list[str] = []
@@ -213,7 +213,7 @@ def _draw_curves(
         points = [
             (scale.x(rate), scale.y(value(latency)))
             for rate, latency in served_rates
-            if value(latency) <= most_ms
+            if value(latency) <= max_ms
         ]
         if points:
             parts.append(_write_polyline(points, class_=f"curve {name}"))

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_MOST: Final = 1e30  # a probability of one in this many counts as zero
-_LEAST: Final = 1e-17  # smallest share of a sum that a float can represent
+_MAX_INVERSE: Final = 1e30  # a probability of one in this many counts as zero
+_MIN_SHARE: Final = 1e-17  # smallest share of a sum that a float can represent
 
 
 class QueueUnstable(Exception):
@@ -75,7 +75,7 @@ def compute_wait(
 
 
 def erlang_c(num_servers: int, offered_load: float) -> float:
-    """Return the probability that all `num_servers` are busy, if `offered` are busy on average.
+    """Return the probability that all servers are busy if `offered_load` are busy on average.
 
     It uses Erlang's B. The inverse of that is the sum of N (N - 1) ... (N - k + 1) / A^k for k from
     0. All terms are positive, so that no digits are lost. They rise until k = N - A and fall from
@@ -86,9 +86,9 @@ def erlang_c(num_servers: int, offered_load: float) -> float:
     for number in range(num_servers, 0, -1):
         term *= number / offered_load
         inverse += term
-        if inverse > _MOST:
+        if inverse > _MAX_INVERSE:
             return 0.0
-        if number < offered_load and term * number < inverse * _LEAST * (offered_load - number):
+        if number < offered_load and term * number < inverse * _MIN_SHARE * (offered_load - number):
             break  # the rest is a geometric series below a float's precision
     blocked = 1 / inverse
     return blocked / (1 - offered_load / num_servers * (1 - blocked))

@@ -39,7 +39,7 @@ _BY_SUFFIX: Final = {
 
 
 def language_of(path: str) -> str:
-    """Return the language ID that editors use; "" if the name does not tell."""
+    """Return the ID that editors use for the file's language; "" for an unknown suffix."""
     return _BY_SUFFIX.get(PurePath(path).suffix.lower(), "")
 
 
@@ -62,13 +62,14 @@ def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         raise CursorOutOfRange(f"There is no line {line}: the file has {len(lines)}.")
-    at = lines[line - 1]
-    if not 1 <= column <= len(at) + 1:
-        raise CursorOutOfRange(f"There is no column {column}: line {line} ends at {len(at) + 1}.")
+    cursor_line = lines[line - 1]
+    end = len(cursor_line) + 1
+    if not 1 <= column <= end:
+        raise CursorOutOfRange(f"There is no column {column}: line {line} ends at {end}.")
     before, after = lines[: line - 1], lines[line:]
     return CursorSplit(
-        prefix="\n".join([*before, at[: column - 1]]),
-        suffix="\n".join([at[column - 1 :], *after]),
+        prefix="\n".join([*before, cursor_line[: column - 1]]),
+        suffix="\n".join([cursor_line[column - 1 :], *after]),
     )
 
 

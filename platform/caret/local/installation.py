@@ -49,7 +49,7 @@ class Installation:
 
         Raises PortInUse before anything has started.
         """
-        self._end_leftovers()
+        self._terminate_leftovers()
         require_free(*self._settings.needed_ports)
         write_credentials(self._settings.paths)
         self._services = make_services(self._settings, tag=self._tag)
@@ -124,8 +124,8 @@ class Installation:
                 self.progress.print_line(f"{file} was saved; restarting: {names}.")
                 self._supervisor.restart(services)
 
-    def _end_leftovers(self) -> None:
-        """End processes of an earlier run, in case its supervisor and its watchdog were killed."""
+    def _terminate_leftovers(self) -> None:
+        """Terminate processes of an earlier run whose supervisor and watchdog were killed."""
         num_ended = terminate_tagged(
             home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S
         )
@@ -147,7 +147,7 @@ class Installation:
         with self.progress.show_step("Migrations", _DESCRIPTIONS["Migrations"]) as tick:
             for description, *arguments in (
                 ("The migration of the database", "migrate", *_MIGRATE),
-                ("The making of partitions", "create_partitions"),
+                ("The creation of partitions", "create_partitions"),
             ):
                 run_to_end(
                     description,

@@ -63,7 +63,7 @@ class PlainProgress:
             nonlocal reminded_s
             if self._now_s() - reminded_s >= _REMINDER_S:
                 reminded_s = self._now_s()
-                self.print_line(f"  ... {title}: still at it after {reminded_s - began_s:.0f} s")
+                self.print_line(f"  ... {title}: still running after {reminded_s - began_s:.0f} s")
 
         yield tick
         self.print_line(f"  ok  {title}: {self._now_s() - began_s:.1f} s")

@@ -67,8 +67,8 @@ def settings_from_environment() -> UpSettings:
     ports = ports_from_environment()
     own_pools = os.environ.get("CARET_POOLS_FILE")
     has_retrieval = env_bool("CARET_RETRIEVAL", False)
-    has_own_postgres = _is_named("DATABASE_URL")
-    if has_own_postgres and not _is_named("CARET_OWNER_DATABASE_URL"):
+    has_own_postgres = _is_set("DATABASE_URL")
+    if has_own_postgres and not _is_set("CARET_OWNER_DATABASE_URL"):
         raise BadSetting(
             "DATABASE_URL is set, so Caret uses your own Postgres. Set CARET_OWNER_DATABASE_URL"
             " too, for migrations: the same database, with the role that owns the tables."
@@ -85,7 +85,7 @@ def settings_from_environment() -> UpSettings:
         engine_plan=plan,
         engines=make_engines(plan, engine, ports),
         has_own_postgres=has_own_postgres,
-        has_own_redis=_is_named("REDIS_URL"),
+        has_own_redis=_is_set("REDIS_URL"),
         own_pools=Path(own_pools).absolute() if own_pools else None,
         embeddings=_read_embeddings(ports) if has_retrieval else None,
         has_retrieval=has_retrieval,
@@ -121,5 +121,5 @@ def _read_embeddings(ports: Ports) -> EmbeddingsSettings | None:
     )
 
 
-def _is_named(setting: str) -> bool:
+def _is_set(setting: str) -> bool:
     return bool(os.environ.get(setting) or os.environ.get(f"{setting}_FILE"))

@@ -163,7 +163,7 @@ def test_a_file_that_is_no_index_is_rejected(tmp_path: Path, data: bytes) -> Non
 def test_a_truncated_index_is_rejected(tmp_path: Path, index: PublicCodeIndexFile) -> None:
     (tmp_path / "cut").write_bytes((tmp_path / "index").read_bytes()[:-8])
 
-    with pytest.raises(BadSetting, match="no index of this version"):
+    with pytest.raises(BadSetting, match="not an index of this version"):
         PublicCodeIndexFile(tmp_path / "cut")
 
 

@@ -45,8 +45,8 @@ def test_plain_output_shows_that_a_long_step_continues() -> None:
         tick()
         tick()
 
-    assert [line for line in lines if "still at it" in line] == [
-        "  ... Engine: still at it after 18 s\n"
+    assert [line for line in lines if "still running" in line] == [
+        "  ... Engine: still running after 18 s\n"
     ]
 
 

@@ -26,7 +26,7 @@ class EditExcerpt:
 
 @dataclass(frozen=True, slots=True)
 class EditFormat:
-    """The format of one line of models.
+    """The format of one series of models.
 
     Token counts are those of the editor that the model was trained for. Larger excerpts would be
     unlike the model's training data.
@@ -37,9 +37,10 @@ class EditFormat:
     context_tokens: int  # of the lines above the region, and of those below it
     edits_tokens: int  # of the recent edits and diagnostics
     markers: tuple[str, ...]  # a file that contains one of them cannot be edited
-    end_marker: str  # an answer is complete with it
+    end_marker: str  # an answer that contains it is complete
     render_edit: Callable[[RecentEdit], str]
-    render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]  # with their lines
+    # Of diagnostics, each with the text of its line.
+    render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]
     instruction: str  # before the edits
     render_excerpt: Callable[[EditExcerpt], str]
     response: str  # after the excerpt; the answer follows

@@ -31,7 +31,7 @@ class ModelFamily:
     repository: str | None = None
     begin: str | None = None  # the first token of every prompt
     ends: tuple[str, ...] = ()  # further tokens that end a completion, if the tokenizer has them
-    edit_format: str | None = None  # (edit_formats.py); None: its models propose no edits
+    edit_format: str | None = None  # a name in edit_formats.py; None: its models propose no edits
 
 
 # The order matters: the first family is chosen whose markers the tokenizer knows.

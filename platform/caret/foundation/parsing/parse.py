@@ -41,8 +41,8 @@ _YAML_MARK: Final = re.compile(rb"(?<![^ \t\0])[-?:](?![^ \t\0])[ \t]*+")
 _CHECKS_PER_BYTE: Final = 0.03
 _MIN_CHECKS: Final = 20
 
-_let_go: Final = ctypes.pythonapi.Py_DecRef
-_let_go.argtypes, _let_go.restype = [ctypes.py_object], None
+_decrease_refcount: Final = ctypes.pythonapi.Py_DecRef
+_decrease_refcount.argtypes, _decrease_refcount.restype = [ctypes.py_object], None
 
 IsLate = Callable[[], bool]
 
@@ -118,7 +118,7 @@ def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
         # the customers' texts would stay in memory. The reference count shows whether a fixed
         # binding releases them.
         if getrefcount(text) > num_references:
-            _let_go(text)
+            _decrease_refcount(text)
 
 
 def _num_yaml_columns(source: bytes) -> int:

@@ -20,7 +20,7 @@ from caret.foundation.web.body_limit import Application, Receive, Send
 from caret.foundation.web.connections import network_of
 
 _SLOW: Final = b'{"status":408,"code":"too_slow","detail":"The body took too long to arrive."}'
-_BUSY: Final = b'{"status":503,"code":"busy","detail":"Too much is going on here. Try again."}'
+_BUSY: Final = b'{"status":503,"code":"busy","detail":"The server is busy. Try again."}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +215,13 @@ class _RequestBody:
 
         The next event of the server is the disconnect.
         """
-        is_given = False
+        has_returned_body = False
 
         async def replay() -> Mapping[str, Any]:
-            nonlocal is_given
-            if is_given:
+            nonlocal has_returned_body
+            if has_returned_body:
                 return await receive()
-            is_given = True
+            has_returned_body = True
             return {"type": "http.request", "body": bytes(self._bytes), "more_body": False}
 
         return replay

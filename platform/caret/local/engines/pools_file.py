@@ -32,8 +32,8 @@ def render_pools(
 ) -> str:
     """Return the catalogue's text.
 
-    A sequence of `replicas` serves both tiers. `heals_words` is False for a model that continues in
-    mid-word. `additions_from` lists the hosts on which operators may add replicas.
+    A sequence of `replicas` serves both tiers. `heals_words` is False for a model that can continue
+    a partial word. `additions_from` lists the hosts on which operators may add replicas.
     """
     common_values: dict[str, Value] = {
         "model": model,
@@ -48,9 +48,9 @@ def render_pools(
         replicas = {"fast": replicas, "quality": replicas}
     return "\n".join(
         _render_pool(
-            {"name": f"{model}-{tier}", "tier": tier, **common_values, "replicas": list(of_tier)}
+            {"name": f"{model}-{tier}", "tier": tier, **common_values, "replicas": list(addresses)}
         )
-        for tier, of_tier in replicas.items()
+        for tier, addresses in replicas.items()
     )
 
 
