@@ -43,7 +43,10 @@ _REFUSALS: Final = (DomainError, ProblemRaised, HttpError, AuthenticationError, 
 
 
 def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
-    """Wrap an operation's `run`, for django-ninja's `add_decorator(..., mode="view")`."""
+    """Wrap an operation's `run`: a POST with a key runs once, and a GET has an ETag.
+
+    It is a decorator for django-ninja's `add_decorator(..., mode="view")`.
+    """
     operation = run.__self__
     assert isinstance(operation, Operation)
     is_once, api = not is_safe_to_repeat(operation), _api_of(operation)
@@ -118,8 +121,8 @@ def _replay_response(stored_response: StoredResponse) -> HttpResponse:
 def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add an ETag, and answer 304 if the caller already has this version.
 
-    `console.web.middleware.NoStore` forbids caches to store the response. Clients remember ETags on
-    their own.
+    `console.web.middleware.NoStore` keeps caches from storing the response. Clients remember the ETag
+    themselves.
     """
     if response.streaming or response.status_code >= _FIRST_ERROR_STATUS:
         return response

@@ -15,7 +15,7 @@ class Tab:
 
 
 def tabs_of(request: HttpRequest, pages: Iterable[tuple[str, str]]) -> list[Tab]:
-    """Return the tabs. `pages`: URL name and title of each."""
+    """Return a tab for each of `pages`, which are URL names and titles."""
     current_name = request.resolver_match.url_name if request.resolver_match is not None else None
     return [
         Tab(title, reverse(f"console:{name}"), is_current=name == current_name)

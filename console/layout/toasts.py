@@ -5,5 +5,5 @@ from django.http import HttpRequest
 
 
 def toast(request: HttpRequest, text: str, *, undo_url: str = "") -> None:
-    """Show `text` on the next page. The toast's undo button posts to `undo_url`."""
+    """Show `text` on the next page. Its undo button posts to `undo_url`; "": no button."""
     messages.success(request, text, extra_tags=undo_url)

@@ -38,13 +38,13 @@ class DemoKeys:
     """The developers and services that have keys at the current time of the timeline."""
 
     company: DemoCompany
-    coders: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
+    developers: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
 
     def make_developer(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
-        random = self.company.stage.make_random(f"coder {person and person.character.email}")
+        random = self.company.timeline.make_random(f"coder {person and person.character.email}")
         team = person.character.team if person else "Platform"
         return DemoDeveloper(
-            tenant_id=self.company.stage.tenant_id,
+            tenant_id=self.company.timeline.tenant_id,
             user_id=UUID(person.user_id) if person else None,
             key_id=key_id,
             editor=random.choice(_EDITORS) if person else "",
@@ -58,23 +58,25 @@ class DemoKeys:
         return _FAST_PACE_FACTOR if person in (None, self.company.spender) else usual_factor
 
 
-def plan_keys(keyring: DemoKeys) -> list[TimelineEvent]:
+def plan_keys(demo_keys: DemoKeys) -> list[TimelineEvent]:
     """Return the events of members' keys, service keys, and rotated or ended keys."""
-    company = keyring.company
+    company = demo_keys.company
     administrator = company.member_with_role(Role.ADMINISTRATOR)
     coding = [person for person in company.people if person.character.role not in _NOT_CODING]
     return [
         *(
-            TimelineEvent(_find_arrival(company, person), _make_key_creation(keyring, person))
+            TimelineEvent(_find_arrival(company, person), _make_key_creation(demo_keys, person))
             for person in coding
         ),
-        *_plan_service_keys(keyring, administrator),
+        *_plan_service_keys(demo_keys, administrator),
         *_plan_revocations(company, administrator),
-        TimelineEvent(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
+        TimelineEvent(
+            company.leaves_at, lambda _: demo_keys.developers.pop(company.leaver.user_id)
+        ),
         # The key of the user who is erased today ends some time before.
         TimelineEvent(
-            company.stage.now - timedelta(hours=30),
-            lambda _: keyring.coders.pop(company.erased.user_id, None),
+            company.timeline.now - timedelta(hours=30),
+            lambda _: demo_keys.developers.pop(company.erased.user_id, None),
         ),
     ]
 
@@ -83,11 +85,11 @@ _NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
 
 
 def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
-    return company.stage.moment_at(person.character.arrival_share) + _AFTER_ARRIVAL
+    return company.timeline.moment_at(person.character.arrival_share) + _AFTER_ARRIVAL
 
 
-def _make_key_creation(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
-    company, number = keyring.company, len(person.character.email)
+def _make_key_creation(demo_keys: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
+    company, number = demo_keys.company, len(person.character.email)
     kind = KeyKind.TEST if number % 4 == 0 else KeyKind.DEVELOPER
 
     def get(now: datetime) -> None:
@@ -100,13 +102,13 @@ def _make_key_creation(keyring: DemoKeys, person: DemoUser) -> Callable[[datetim
         actor = company.member_with_role(Role.ADMINISTRATOR)
         key = create_key(actor=actor, new=new, now=now).key
         key_id = _find_key_id(actor, key.lookup_id)
-        keyring.coders[person.user_id] = keyring.make_developer(key_id, person)
+        demo_keys.developers[person.user_id] = demo_keys.make_developer(key_id, person)
 
     return get
 
 
-def _plan_service_keys(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
-    stage = keyring.company.stage
+def _plan_service_keys(demo_keys: DemoKeys, actor: Actor) -> list[TimelineEvent]:
+    timeline = demo_keys.company.timeline
     uses = (
         ("Review bot", frozenset({KeyScope.INFERENCE}), ("198.51.100.0/24",)),
         ("Usage dashboard", frozenset({KeyScope.USAGE_READ, KeyScope.QUALITY_READ}), ()),
@@ -121,18 +123,18 @@ def _plan_service_keys(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
         def make(now: datetime) -> None:
             key = create_key(actor=actor, new=new, now=now).key
             if KeyScope.INFERENCE in scopes:
-                keyring.coders[None] = keyring.make_developer(
+                demo_keys.developers[None] = demo_keys.make_developer(
                     _find_key_id(actor, key.lookup_id), None
                 )
 
-        return TimelineEvent(stage.moment_at(0.04, hour=14), make)
+        return TimelineEvent(timeline.moment_at(0.04, hour=14), make)
 
     return [plan_creation(*use) for use in uses]
 
 
 def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
     """Return the events of a rotated, a revoked, a leaked, an expired and an unused key."""
-    stage, owner = company.stage, company.developers[0].user_id
+    timeline, owner = company.timeline, company.developers[0].user_id
 
     def new(name: str, expires_at: datetime) -> KeyRequest:
         return KeyRequest(KeyKind.DEVELOPER, owner, name, expires_at)
@@ -158,12 +160,13 @@ def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]
 
     return [
         TimelineEvent(
-            stage.moment_at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))
+            timeline.moment_at(0.3, hour=15),
+            lambda now: make("Trial", now, now + timedelta(days=3)),
         ),
-        TimelineEvent(stage.moment_at(0.2, hour=15), lambda now: make("Never used", now)),
-        TimelineEvent(stage.moment_at(0.55, hour=15), rotates),
-        TimelineEvent(stage.moment_at(0.6, hour=15), revokes),
-        TimelineEvent(stage.moment_at(0.66, hour=15), leaks),
+        TimelineEvent(timeline.moment_at(0.2, hour=15), lambda now: make("Never used", now)),
+        TimelineEvent(timeline.moment_at(0.55, hour=15), rotates),
+        TimelineEvent(timeline.moment_at(0.6, hour=15), revokes),
+        TimelineEvent(timeline.moment_at(0.66, hour=15), leaks),
     ]
 
 

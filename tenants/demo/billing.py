@@ -39,48 +39,50 @@ _MOMENT: Final = timedelta(minutes=20)
 _TOKEN_COST_PER_DEVELOPER: Final = Decimal("0.24")
 
 
-def add_price_of_first_day(stage: DemoTimeline) -> None:
+def add_price_of_first_day(timeline: DemoTimeline) -> None:
     """Add a price from the first day of the period: the plan's existing price begins later."""
-    first = utc_day(stage.begins_at)
+    first = utc_day(timeline.begins_at)
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
     if not any(price.effective_on <= first for price in plan.prices):
         new = NewPrice(first, SEAT_MONTH_MICROS, PRICES)
-        add_price(plan=PLAN, new=new, now=stage.moment_before(2))
+        add_price(plan=PLAN, new=new, now=timeline.moment_before(2))
 
 
 def plan_billing(company: DemoCompany) -> list[TimelineEvent]:
-    stage = company.stage
+    timeline = company.timeline
     return [
         TimelineEvent(
-            stage.begins_at + timedelta(hours=8), lambda now: _subscribe_tenant(stage, now)
+            timeline.begins_at + timedelta(hours=8), lambda now: _subscribe_tenant(timeline, now)
         ),
         *_plan_budgets(company),
-        *_plan_nights(stage),
-        *_plan_invoices(stage),
-        TimelineEvent(stage.moment_at(0.62, hour=12), lambda now: _grant_credit(stage, now)),
-        TimelineEvent(stage.now - timedelta(days=3), lambda now: _correct_invoice(stage, now)),
-        TimelineEvent(stage.now, lambda _: _mark_alerts_delivered(stage)),
+        *_plan_nights(timeline),
+        *_plan_invoices(timeline),
+        TimelineEvent(timeline.moment_at(0.62, hour=12), lambda now: _grant_credit(timeline, now)),
+        TimelineEvent(
+            timeline.now - timedelta(days=3), lambda now: _correct_invoice(timeline, now)
+        ),
+        TimelineEvent(timeline.now, lambda _: _mark_alerts_delivered(timeline)),
     ]
 
 
-def _subscribe_tenant(stage: DemoTimeline, now: datetime) -> None:
+def _subscribe_tenant(timeline: DemoTimeline, now: datetime) -> None:
     """Subscribe the tenant. Seats of later days that are already posted stay posted."""
     subscribe_tenant(
-        actor=stage.platform,
+        actor=timeline.platform,
         plan=PLAN,
         starts_on=utc_day(now) + timedelta(days=1),
         now=now,
         reason="Demo data.",
     )
-    with tenant_scope(stage.tenant_id):
-        BillingState.objects.filter(tenant_id=stage.tenant_id).update(seats_booked_on=None)
+    with tenant_scope(timeline.tenant_id):
+        BillingState.objects.filter(tenant_id=timeline.tenant_id).update(seats_booked_on=None)
     set_billing_profile(
-        actor=stage.platform,
+        actor=timeline.platform,
         customer=InvoiceParty(
-            name=f"{stage.slug.title()} (demonstration)",
+            name=f"{timeline.slug.title()} (demonstration)",
             address=("1 Example Street", "12345 Exampleville"),
             tax_id="XX000000000",
-            email=f"billing@{stage.slug}.example",
+            email=f"billing@{timeline.slug}.example",
             country="DE",
         ),
         tax=InvoiceTax("VAT", 1_900),
@@ -89,14 +91,14 @@ def _subscribe_tenant(stage: DemoTimeline, now: datetime) -> None:
 
 
 def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
-    stage, spender = company.stage, company.spender
+    timeline, spender = company.timeline, company.spender
     actor, num = company.member_with_role(Role.BILLING), len(company.people)
     team = company.teams[spender.character.team]
 
     def creates(scope: BudgetScope, holder: UUID, months: str, *, is_hard: bool) -> TimelineEvent:
         terms = BudgetTerms(_compute_limit(Decimal(months)), is_hard=is_hard)
         return TimelineEvent(
-            stage.moment_at(0.15, hour=13),
+            timeline.moment_at(0.15, hour=13),
             lambda now: create_budget(
                 actor=actor, holder=BudgetTarget(scope, holder), terms=terms, now=now
             ),
@@ -104,7 +106,7 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
 
     return [
         TimelineEvent(
-            stage.moment_at(0.12, hour=13),
+            timeline.moment_at(0.12, hour=13),
             _make_budget_cut(company, _compute_limit(Decimal(num) * Decimal("0.75"))),
         ),
         creates(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
@@ -133,43 +135,48 @@ def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datet
     return narrow
 
 
-def _plan_nights(stage: DemoTimeline) -> list[TimelineEvent]:
+def _plan_nights(timeline: DemoTimeline) -> list[TimelineEvent]:
     nights = (
-        stage.begins_at + timedelta(days=number) + _NIGHTLY for number in range(stage.num_days)
+        timeline.begins_at + timedelta(days=number) + _NIGHTLY
+        for number in range(timeline.num_days)
     )
-    moments = (*nights, stage.now)
-    return [TimelineEvent(at, lambda now: rate_tenant(stage.tenant_id, now=now)) for at in moments]
+    moments = (*nights, timeline.now)
+    return [
+        TimelineEvent(at, lambda now: rate_tenant(timeline.tenant_id, now=now)) for at in moments
+    ]
 
 
-def _plan_invoices(stage: DemoTimeline) -> list[TimelineEvent]:
-    month, events = start_of_next_month(utc_day(stage.begins_at)), []
-    while start_of_day(month) <= stage.now:
+def _plan_invoices(timeline: DemoTimeline) -> list[TimelineEvent]:
+    month, events = start_of_next_month(utc_day(timeline.begins_at)), []
+    while start_of_day(month) <= timeline.now:
         at = start_of_day(month) + GRACE + _MOMENT
-        events.append(TimelineEvent(at, lambda now: issue_due_invoices(stage.tenant_id, now=now)))
+        events.append(
+            TimelineEvent(at, lambda now: issue_due_invoices(timeline.tenant_id, now=now))
+        )
         month = start_of_next_month(month)
     return events
 
 
-def _grant_credit(stage: DemoTimeline, now: datetime) -> None:
+def _grant_credit(timeline: DemoTimeline, now: datetime) -> None:
     grant_credit(
-        actor=stage.platform,
+        actor=timeline.platform,
         amount_micros=25 * MICROS,
         reason="Credit for slow completions.",
         now=now,
     )
 
 
-def _correct_invoice(stage: DemoTimeline, now: datetime) -> None:
+def _correct_invoice(timeline: DemoTimeline, now: datetime) -> None:
     """Issue a credit note for the first invoice, if any: for a seat, or half of the amount due."""
-    with tenant_scope(stage.tenant_id):
-        state = BillingState.objects.get(tenant_id=stage.tenant_id)
+    with tenant_scope(timeline.tenant_id):
+        state = BillingState.objects.get(tenant_id=timeline.tenant_id)
     if not state.last_number:
         return
-    document = find_invoice(actor=stage.platform, number=1).document
+    document = find_invoice(actor=timeline.platform, number=1).document
     net_cents = min(_SEAT_CENTS, (document.subtotal_cents - document.credit_cents) // 2)
     if net_cents:
         issue_credit_note(
-            actor=stage.platform,
+            actor=timeline.platform,
             number=1,
             net_cents=net_cents,
             reason="A seat was billed for a former member.",
@@ -177,8 +184,8 @@ def _correct_invoice(stage: DemoTimeline, now: datetime) -> None:
         )
 
 
-def _mark_alerts_delivered(stage: DemoTimeline) -> None:
+def _mark_alerts_delivered(timeline: DemoTimeline) -> None:
     """Mark budget alerts as delivered: nobody receives alerts of generated spending."""
-    with tenant_scope(stage.tenant_id):
-        pending = AlertDelivery.objects.filter(tenant_id=stage.tenant_id, delivered_at=None)
-        pending.update(delivered_at=stage.now, next_at=None, attempts=1)
+    with tenant_scope(timeline.tenant_id):
+        pending = AlertDelivery.objects.filter(tenant_id=timeline.tenant_id, delivered_at=None)
+        pending.update(delivered_at=timeline.now, next_at=None, attempts=1)

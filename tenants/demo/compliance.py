@@ -32,7 +32,7 @@ _MONTH: Final = timedelta(days=30)
 
 
 def erase_one_user(company: DemoCompany, at: datetime) -> None:
-    tenant_id = company.stage.tenant_id
+    tenant_id = company.timeline.tenant_id
     erasure_request = ErasureRequest(
         company.erased.user_id, "Requested by letter from a former employee."
     )
@@ -43,7 +43,7 @@ def erase_one_user(company: DemoCompany, at: datetime) -> None:
 
 
 def purge_expired_data(company: DemoCompany, at: datetime) -> None:
-    purge_due(now=at, tenant_ids=[company.stage.tenant_id])
+    purge_due(now=at, tenant_ids=[company.timeline.tenant_id])
 
 
 def build_exports(company: DemoCompany, at: datetime) -> None:
@@ -69,7 +69,7 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
     for number, (actor, export_request) in enumerate(
         (
             (auditor, ExportRequest("usage_days", "csv", period)),
-            (payer, ExportRequest("invoices", "xlsx", Period(company.stage.begins_at, at))),
+            (payer, ExportRequest("invoices", "xlsx", Period(company.timeline.begins_at, at))),
             (owner, ExportRequest(PACK, PACK_MEDIA, period)),
         )
     ):
@@ -82,7 +82,7 @@ def _fail_export(
     company: DemoCompany, actor: Actor, export_request: ExportRequest, at: datetime
 ) -> None:
     """Let an export fail after all attempts, as if its workers were killed."""
-    tenant_id = company.stage.tenant_id
+    tenant_id = company.timeline.tenant_id
     with tenant_scope(tenant_id):
         request_export(actor=actor, export_request=export_request, now=at)
         for number in range(MAX_ATTEMPTS):
@@ -93,7 +93,7 @@ def _fail_export(
 def _build_export(company: DemoCompany, at: datetime) -> None:
     for _ in range(_MAX_SLICES):
         did_work = [
-            run_slice_of_oldest_job(company.stage.tenant_id, _make_clock(at), lane)
+            run_slice_of_oldest_job(company.timeline.tenant_id, _make_clock(at), lane)
             for lane in JobLane
         ]
         if not any(did_work):

@@ -28,18 +28,19 @@ _NUM_EXAMPLE_OBJECTS: Final = 4  # for each user
 
 def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of consent, after the policy allows it."""
-    stage = company.stage
+    timeline = company.timeline
     consenting_users = _choose_consenting_users(company)
     return [
         *(
             TimelineEvent(
-                stage.moment_at(0.62 + 0.02 * (number % 8), hour=14), _make_consent(company, person)
+                timeline.moment_at(0.62 + 0.02 * (number % 8), hour=14),
+                _make_consent(company, person),
             )
             for number, person in enumerate(consenting_users)
         ),
         *(
             TimelineEvent(
-                stage.moment_at(0.86, hour=14), partial(_withdraw_consent, company, person)
+                timeline.moment_at(0.86, hour=14), partial(_withdraw_consent, company, person)
             )
             for person in consenting_users[_NUM_LASTING_CONSENTS::2]
         ),
@@ -53,14 +54,14 @@ def store_example_content(company: DemoCompany, at: datetime) -> None:
         for number in range(_NUM_EXAMPLE_OBJECTS):
             items = _make_items(person.user_id, at + timedelta(minutes=number))
             store_content(
-                tenant_id=company.stage.tenant_id,
+                tenant_id=company.timeline.tenant_id,
                 user_id=person.user_id,
                 items=items,
                 now=at + timedelta(minutes=number + 1),
             )
     _withdraw_consent(company, second, at + timedelta(hours=1))
     erase_requested_content(
-        tenant_id=company.stage.tenant_id, now=at + timedelta(hours=1, minutes=1)
+        tenant_id=company.timeline.tenant_id, now=at + timedelta(hours=1, minutes=1)
     )
 
 
@@ -81,7 +82,7 @@ def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime]
 
     def agree(now: datetime) -> None:
         set_consent(
-            actor=person.as_actor(company.stage.tenant_id),
+            actor=person.as_actor(company.timeline.tenant_id),
             choice=ConsentChoice(consent, frozenset(USER_WORDINGS.values())),
             now=now,
         )
@@ -90,7 +91,7 @@ def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime]
 
 
 def _withdraw_consent(company: DemoCompany, person: DemoUser, now: datetime) -> None:
-    withdraw_consent(actor=person.as_actor(company.stage.tenant_id), now=now)
+    withdraw_consent(actor=person.as_actor(company.timeline.tenant_id), now=now)
 
 
 def _make_items(user_id: UserId, at: datetime) -> list[Item]:

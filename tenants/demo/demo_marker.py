@@ -41,33 +41,33 @@ def is_marked(tenant_id: TenantId, action: str) -> bool:
         return AuditEntry.objects.filter(tenant_id=tenant_id, action=action).exists()
 
 
-def mark_begun(stage: DemoTimeline) -> None:
+def mark_begun(timeline: DemoTimeline) -> None:
     """Mark that seeding has begun: add the suffix to the name, and backdate the creation."""
-    made_at = stage.moment_before(6)
-    with tenant_scope(stage.tenant_id):
-        row = Tenant.objects.select_for_update(no_key=True).get(id=stage.tenant_id)
+    made_at = timeline.moment_before(6)
+    with tenant_scope(timeline.tenant_id):
+        row = Tenant.objects.select_for_update(no_key=True).get(id=timeline.tenant_id)
         name = row.name.removesuffix(SUFFIX) + SUFFIX
-        Tenant.objects.filter(id=stage.tenant_id).update(
+        Tenant.objects.filter(id=timeline.tenant_id).update(
             name=name, created_at=min(row.created_at, made_at)
         )
-        _record(stage, BEGUN, ({"name": row.name}, {"name": name}), made_at)
+        _record(timeline, BEGUN, ({"name": row.name}, {"name": name}), made_at)
 
 
-def mark_filled(stage: DemoTimeline, row_counts: dict[str, int]) -> None:
-    with tenant_scope(stage.tenant_id):
-        _record(stage, FILLED, (None, {"seed": stage.seed, **row_counts}), stage.now)
+def mark_filled(timeline: DemoTimeline, row_counts: dict[str, int]) -> None:
+    with tenant_scope(timeline.tenant_id):
+        _record(timeline, FILLED, (None, {"seed": timeline.seed, **row_counts}), timeline.now)
 
 
 def _record(
-    stage: DemoTimeline,
+    timeline: DemoTimeline,
     action: str,
     change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
     record_change(
-        actor=stage.platform,
+        actor=timeline.platform,
         action=action,
-        target=f"tenant:{stage.slug}",
+        target=f"tenant:{timeline.slug}",
         change=change,
         reason=_REASON,
         now=now,

@@ -45,14 +45,14 @@ class DemoUser:
 
 @dataclass(frozen=True, slots=True)
 class DemoCompany:
-    stage: DemoTimeline
+    timeline: DemoTimeline
     people: list[DemoUser]
     teams: dict[str, UUID]
 
     def member_with_role(self, role: Role) -> Actor:
         """Return the first member with the role. This member joins before the period begins."""
         person = next(person for person in self.people if person.character.role is role)
-        return person.as_actor(self.stage.tenant_id)
+        return person.as_actor(self.timeline.tenant_id)
 
     @property
     def leaver(self) -> DemoUser:
@@ -69,18 +69,18 @@ class DemoCompany:
 
     @property
     def leaves_at(self) -> datetime:
-        return self.stage.moment_at(0.8, hour=16)
+        return self.timeline.moment_at(0.8, hour=16)
 
     @property
     def developers(self) -> list[DemoUser]:
         return [person for person in self.people if person.character.role is Role.DEVELOPER]
 
 
-def create_company(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
+def create_company(timeline: DemoTimeline, characters: list[Persona]) -> DemoCompany:
     """Create accounts, an owner, members invited by the owner, and teams, in the week before."""
     people = [
         DemoUser(
-            _create_account(character, stage.moment_before(5)),
+            _create_account(character, timeline.moment_before(5)),
             character,
             _ADDRESS.format(10 + number),
         )
@@ -88,27 +88,27 @@ def create_company(stage: DemoTimeline, characters: list[Persona]) -> DemoCompan
     ]
     owner, *colleagues = people
     add_member(
-        actor=stage.platform,
+        actor=timeline.platform,
         user_id=owner.user_id,
         role=Role.OWNER,
-        now=stage.moment_before(4, hour=8),
+        now=timeline.moment_before(4, hour=8),
     )
     company = DemoCompany(
-        stage, people, _make_teams(owner.as_actor(stage.tenant_id), stage.moment_before(4))
+        timeline, people, _make_teams(owner.as_actor(timeline.tenant_id), timeline.moment_before(4))
     )
-    _put_into_team(company, owner, stage.moment_before(4, hour=10))
+    _put_into_team(company, owner, timeline.moment_before(4, hour=10))
     for number, person in enumerate(colleagues):
         if not person.character.arrival_share:
-            _add_company_member(company, person, stage.moment_before(3) + number * 7 * _MINUTE)
+            _add_company_member(company, person, timeline.moment_before(3) + number * 7 * _MINUTE)
     return company
 
 
 def plan_membership_changes(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of members who join, change role or leave, and of failed invitations."""
-    stage, owner = company.stage, company.member_with_role(Role.OWNER)
+    timeline, owner = company.timeline, company.member_with_role(Role.OWNER)
     joining = [
         TimelineEvent(
-            stage.moment_at(person.character.arrival_share), _make_join_action(company, person)
+            timeline.moment_at(person.character.arrival_share), _make_join_action(company, person)
         )
         for person in company.people
         if person.character.arrival_share
@@ -118,7 +118,7 @@ def plan_membership_changes(company: DemoCompany) -> list[TimelineEvent]:
         *joining,
         *_plan_invitations(company),
         TimelineEvent(
-            stage.moment_at(0.45, hour=11),
+            timeline.moment_at(0.45, hour=11),
             lambda now: change_role(
                 actor=owner,
                 user_id=promoted_user.user_id,
@@ -151,7 +151,7 @@ def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
 
 def _add_company_member(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     """Add a user by an invitation that the user accepts within minutes."""
-    stage, tokens = company.stage, list[TenantToken]()
+    timeline, tokens = company.timeline, list[TenantToken]()
 
     def deliver(_: str, token: TenantToken) -> bool:
         tokens.append(token)
@@ -168,7 +168,7 @@ def _add_company_member(company: DemoCompany, person: DemoUser, now: datetime) -
     guest = InvitationBearer(person.user_id, person.address, "")
     accept_invitation(guest=guest, text=tokens[0].text, now=now + 4 * _MINUTE)
     _put_into_team(company, person, now + 5 * _MINUTE)
-    assert stage.tenant_id == tokens[0].tenant_id
+    assert timeline.tenant_id == tokens[0].tenant_id
 
 
 def _make_join_action(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
@@ -195,7 +195,11 @@ def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> Non
 
 def _plan_invitations(company: DemoCompany) -> list[TimelineEvent]:
     """Return an expired invitation, a revoked one and two open ones."""
-    stage, owner, slug = company.stage, company.member_with_role(Role.OWNER), company.stage.slug
+    timeline, owner, slug = (
+        company.timeline,
+        company.member_with_role(Role.OWNER),
+        company.timeline.slug,
+    )
 
     def invites(name: str, role: Role = Role.DEVELOPER) -> Callable[[datetime], InvitationView]:
         return lambda now: create_invitation(
@@ -207,10 +211,10 @@ def _plan_invitations(company: DemoCompany) -> list[TimelineEvent]:
         revoke_invitation(actor=owner, invitation_id=view.id, now=now + 90 * _MINUTE)
 
     return [
-        TimelineEvent(stage.moment_at(0.1), invites("never.answered")),
-        TimelineEvent(stage.moment_at(0.5), takes_back),
-        TimelineEvent(stage.now - timedelta(days=2), invites("starts.monday")),
-        TimelineEvent(stage.now - timedelta(days=1), invites("external.auditor", Role.AUDITOR)),
+        TimelineEvent(timeline.moment_at(0.1), invites("never.answered")),
+        TimelineEvent(timeline.moment_at(0.5), takes_back),
+        TimelineEvent(timeline.now - timedelta(days=2), invites("starts.monday")),
+        TimelineEvent(timeline.now - timedelta(days=1), invites("external.auditor", Role.AUDITOR)),
     ]
 
 

@@ -72,14 +72,16 @@ def seed_tenant(options: SeedOptions, *, now: datetime, report_progress: Say) ->
             slug=options.slug,
         )
     begins_at = get_midnight(now) - timedelta(days=options.num_days)
-    stage = DemoTimeline(tenant_id, options.slug, begins_at, now, options.seed)
+    timeline = DemoTimeline(tenant_id, options.slug, begins_at, now, options.seed)
     report_progress("People and teams")
-    mark_begun(stage)
-    add_price_of_first_day(stage)
+    mark_begun(timeline)
+    add_price_of_first_day(timeline)
     cast = make_personas(
-        options.num_people, domain=f"{options.slug}.example", random=stage.make_random("characters")
+        options.num_people,
+        domain=f"{options.slug}.example",
+        random=timeline.make_random("characters"),
     )
-    company = create_company(stage, cast)
+    company = create_company(timeline, cast)
     report_progress(f"{options.num_days} days of work")
     with tenant_scope(tenant_id):
         run_events(_plan_quarter(company), until=now)
@@ -90,56 +92,57 @@ def seed_tenant(options: SeedOptions, *, now: datetime, report_progress: Say) ->
     erase_one_user(company, now - timedelta(hours=10))
     purge_expired_data(company, now - timedelta(hours=8))
     build_exports(company, now - timedelta(hours=6))
-    return _finish_tenant(stage)
+    return _finish_tenant(timeline)
 
 
 def _plan_quarter(company: DemoCompany) -> list[TimelineEvent]:
-    keyring = DemoKeys(company)
+    demo_keys = DemoKeys(company)
     # Usage comes first among events of the same time, because billing depends on it.
     return [
-        *plan_usage(keyring, cut_off=company.spender.user_id),
+        *plan_usage(demo_keys, cut_off=company.spender.user_id),
         *plan_membership_changes(company),
-        *plan_keys(keyring),
+        *plan_keys(demo_keys),
         *plan_policies(company),
         *plan_consents(company),
         *plan_sign_in_settings(company),
         *plan_billing(company),
-        *_plan_signatures(company.stage),
+        *_plan_signatures(company.timeline),
     ]
 
 
-def _finish_tenant(stage: DemoTimeline) -> dict[str, int]:
-    row_counts = _count_rows(stage)
-    mark_filled(stage, row_counts)
-    sign_head(tenant_id=stage.tenant_id, keys=load_signing_keys(), now=stage.now)
-    set_sink_states(stage)
+def _finish_tenant(timeline: DemoTimeline) -> dict[str, int]:
+    row_counts = _count_rows(timeline)
+    mark_filled(timeline, row_counts)
+    sign_head(tenant_id=timeline.tenant_id, keys=load_signing_keys(), now=timeline.now)
+    set_sink_states(timeline)
     return row_counts
 
 
-def _plan_signatures(stage: DemoTimeline) -> list[TimelineEvent]:
+def _plan_signatures(timeline: DemoTimeline) -> list[TimelineEvent]:
     """Return the events that sign the audit chain each evening."""
     evenings = (
-        stage.begins_at + timedelta(days=number, hours=23, minutes=59)
-        for number in range(stage.num_days)
+        timeline.begins_at + timedelta(days=number, hours=23, minutes=59)
+        for number in range(timeline.num_days)
     )
     return [
         TimelineEvent(
-            at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=load_signing_keys(), now=now)
+            at,
+            lambda now: sign_head(tenant_id=timeline.tenant_id, keys=load_signing_keys(), now=now),
         )
         for at in evenings
     ]
 
 
-def _count_rows(stage: DemoTimeline) -> dict[str, int]:
+def _count_rows(timeline: DemoTimeline) -> dict[str, int]:
     models = {
         "requests": UsageRecord,
         "outcomes": Outcome,
         "typed": TypingReport,
         "audit_entries": AuditEntry,
     }
-    with tenant_scope(stage.tenant_id):
+    with tenant_scope(timeline.tenant_id):
         return {
-            name: model._default_manager.filter(tenant_id=stage.tenant_id).count()
+            name: model._default_manager.filter(tenant_id=timeline.tenant_id).count()
             for name, model in models.items()
         }
 

@@ -63,7 +63,7 @@ def plan_policies(company: DemoCompany) -> list[TimelineEvent]:
         *_plan_retention(company),
         *_plan_holds(company),
         TimelineEvent(
-            company.stage.moment_at(0.25, hour=15), lambda now: _set_min_group_size(company, now)
+            company.timeline.moment_at(0.25, hour=15), lambda now: _set_min_group_size(company, now)
         ),
     ]
 
@@ -72,12 +72,12 @@ def _plan_change(
     company: DemoCompany, share: float, changed_fields: dict[str, Any], reason: str
 ) -> TimelineEvent:
     def change(now: datetime) -> None:
-        policy = find_policy_in_force(tenant_id=company.stage.tenant_id).policy
+        policy = find_policy_in_force(tenant_id=company.timeline.tenant_id).policy
         document = serialize_policy(msgspec.structs.replace(policy, **changed_fields))
         actor = company.member_with_role(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 
-    return TimelineEvent(company.stage.moment_at(share, hour=11), change)
+    return TimelineEvent(company.timeline.moment_at(share, hour=11), change)
 
 
 def _plan_overrides(company: DemoCompany) -> list[TimelineEvent]:
@@ -114,7 +114,7 @@ def _plan_override(
             now=now,
         )
 
-    return TimelineEvent(company.stage.moment_at(share, hour=12), say)
+    return TimelineEvent(company.timeline.moment_at(share, hour=12), say)
 
 
 def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
@@ -127,18 +127,18 @@ def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
             now=now,
         )
 
-    stage = company.stage
+    timeline = company.timeline
     return [
         TimelineEvent(
-            stage.moment_at(0.3, hour=10),
+            timeline.moment_at(0.3, hour=10),
             setting(DataClass.AUDIT, 1_095, "Our auditors require three years."),
         ),
         TimelineEvent(
-            stage.moment_at(0.5, hour=10),
+            timeline.moment_at(0.5, hour=10),
             setting(DataClass.USAGE, _USAGE_DAYS, "Older invoices are settled."),
         ),
         TimelineEvent(
-            stage.moment_at(0.6, hour=10),
+            timeline.moment_at(0.6, hour=10),
             setting(DataClass.RETRIEVAL, 14, "Branches are short-lived."),
         ),
     ]
@@ -146,11 +146,15 @@ def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
 
 def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
     """Return events of a hold in force, for a user and a period, and of a released one."""
-    stage = company.stage
+    timeline = company.timeline
 
     def placing(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:
         new = NewHold(
-            name, reason, UUID(user_id), since=stage.moment_at(0.1), until=stage.moment_at(0.9)
+            name,
+            reason,
+            UUID(user_id),
+            since=timeline.moment_at(0.1),
+            until=timeline.moment_at(0.9),
         )
         return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=new, now=now)
 
@@ -165,8 +169,8 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
 
     place_case = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
     return [
-        TimelineEvent(stage.moment_at(0.35, hour=9), passes),
-        TimelineEvent(stage.moment_at(0.7, hour=9), place_case),
+        TimelineEvent(timeline.moment_at(0.35, hour=9), passes),
+        TimelineEvent(timeline.moment_at(0.7, hour=9), place_case),
     ]
 
 

@@ -44,39 +44,41 @@ _NUM_FAILURES: Final = 41
 
 
 def plan_sign_in_settings(company: DemoCompany) -> list[TimelineEvent]:
-    stage = company.stage
+    timeline = company.timeline
     return [
-        TimelineEvent(stage.moment_at(0.05, hour=9), lambda now: _claim_domain(company, now)),
-        TimelineEvent(stage.moment_at(0.06, hour=10), lambda now: _set_provider(company, now)),
-        TimelineEvent(stage.moment_at(0.08, hour=9), lambda now: _make_tokens(company, now)),
-        TimelineEvent(stage.moment_at(0.12, hour=9), lambda now: _make_sinks(company, now)),
+        TimelineEvent(timeline.moment_at(0.05, hour=9), lambda now: _claim_domain(company, now)),
+        TimelineEvent(timeline.moment_at(0.06, hour=10), lambda now: _set_provider(company, now)),
+        TimelineEvent(timeline.moment_at(0.08, hour=9), lambda now: _make_tokens(company, now)),
+        TimelineEvent(timeline.moment_at(0.12, hour=9), lambda now: _make_sinks(company, now)),
     ]
 
 
-def set_sink_states(stage: DemoTimeline) -> None:
+def set_sink_states(timeline: DemoTimeline) -> None:
     """Set the state of one sink to up to date, and that of another to failing.
 
     Both wait for an hour before the next delivery, which fails because their servers do not exist.
     """
-    with tenant_scope(stage.tenant_id):
-        last = find_head(tenant_id=stage.tenant_id).sequence
-        sinks = AuditSink.objects.filter(tenant_id=stage.tenant_id)
+    with tenant_scope(timeline.tenant_id):
+        last = find_head(tenant_id=timeline.tenant_id).sequence
+        sinks = AuditSink.objects.filter(tenant_id=timeline.tenant_id)
         sinks.filter(name=_HEALTHY).update(
-            delivered_sequence=last, delivered_at=stage.now, next_attempt_at=stage.now + MAX_WAIT
+            delivered_sequence=last,
+            delivered_at=timeline.now,
+            next_attempt_at=timeline.now + MAX_WAIT,
         )
         sinks.filter(name=_FAILING).update(
             delivered_sequence=last // 2,
-            delivered_at=stage.now - timedelta(days=2),
-            failed_since=stage.now - timedelta(days=2) + timedelta(minutes=1),
+            delivered_at=timeline.now - timedelta(days=2),
+            failed_since=timeline.now - timedelta(days=2) + timedelta(minutes=1),
             last_error=UNKNOWN,
             num_failures=_NUM_FAILURES,
-            next_attempt_at=stage.now + MAX_WAIT,
+            next_attempt_at=timeline.now + MAX_WAIT,
         )
 
 
 def _claim_domain(company: DemoCompany, now: datetime) -> None:
     """Claim two domains: one that is verified, and one that waits for its TXT record."""
-    owner, slug = company.member_with_role(Role.OWNER), company.stage.slug
+    owner, slug = company.member_with_role(Role.OWNER), company.timeline.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
     verify_domain(
         actor=owner,
@@ -88,8 +90,8 @@ def _claim_domain(company: DemoCompany, now: datetime) -> None:
 
 
 def _set_provider(company: DemoCompany, now: datetime) -> None:
-    owner, host = company.member_with_role(Role.OWNER), f"login.{company.stage.slug}.example"
-    if company.stage.slug in _BY_SAML:
+    owner, host = company.member_with_role(Role.OWNER), f"login.{company.timeline.slug}.example"
+    if company.timeline.slug in _BY_SAML:
         metadata = _METADATA.format(host=host, certificate=_make_certificate(host, now))
         set_saml_provider(
             actor=owner, config=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
@@ -123,13 +125,13 @@ def _make_tokens(company: DemoCompany, now: datetime) -> None:
 
 def _make_sinks(company: DemoCompany, now: datetime) -> None:
     """Create sinks; nothing is delivered before set_sink_states."""
-    administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.stage.slug
+    administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.timeline.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),
         (_FAILING, f"https://changes.{slug}.example/caret"),
     ):
         create_sink(actor=administrator, new=NewSink(name, address, from_sequence=1), now=now)
-    with tenant_scope(company.stage.tenant_id):
-        AuditSink.objects.filter(tenant_id=company.stage.tenant_id).update(
-            next_attempt_at=company.stage.now + MAX_WAIT
+    with tenant_scope(company.timeline.tenant_id):
+        AuditSink.objects.filter(tenant_id=company.timeline.tenant_id).update(
+            next_attempt_at=company.timeline.now + MAX_WAIT
         )

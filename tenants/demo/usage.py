@@ -28,62 +28,66 @@ _DEFAULT_OPENING_HOUR: Final = 7
 _CUT_OFF_FROM: Final = 20
 
 
-def plan_usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
+def plan_usage(demo_keys: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
     """Return an event for each day. `cut_off` is the user whose hard budget is used up."""
-    stage = keyring.company.stage
-    calendar = make_calendar(stage)
+    timeline = demo_keys.company.timeline
+    calendar = make_calendar(timeline)
     day_ends = timedelta(hours=23, minutes=58)
 
     def make_event(day: datetime) -> TimelineEvent:
-        at = min(day + day_ends, stage.now)
-        return TimelineEvent(at, lambda _: _generate_and_store_day(keyring, calendar, day, cut_off))
+        at = min(day + day_ends, timeline.now)
+        return TimelineEvent(
+            at, lambda _: _generate_and_store_day(demo_keys, calendar, day, cut_off)
+        )
 
     return [make_event(day) for day in calendar.list_days()]
 
 
-def make_calendar(stage: DemoTimeline) -> TrafficCalendar:
+def make_calendar(timeline: DemoTimeline) -> TrafficCalendar:
     return TrafficCalendar(
-        stage.begins_at, stage.now, _OPENING_HOURS.get(stage.slug, _DEFAULT_OPENING_HOUR)
+        timeline.begins_at, timeline.now, _OPENING_HOURS.get(timeline.slug, _DEFAULT_OPENING_HOUR)
     )
 
 
 def _generate_and_store_day(
-    keyring: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off: str
+    demo_keys: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off: str
 ) -> None:
     is_late = day.day >= _CUT_OFF_FROM
     rows: list[Row] = []
-    for user_id, coder in keyring.coders.items():
-        current_coder = replace(coder, is_cut_off=is_late and user_id == cut_off)
-        rows += generate_day(current_coder, day, calendar, keyring.company.stage)
-    _store_rows(keyring.company.stage, [row for row in rows if row.occurred_at <= calendar.now])
+    for user_id, developer in demo_keys.developers.items():
+        current_coder = replace(developer, is_cut_off=is_late and user_id == cut_off)
+        rows += generate_day(current_coder, day, calendar, demo_keys.company.timeline)
+    _store_rows(
+        demo_keys.company.timeline, [row for row in rows if row.occurred_at <= calendar.now]
+    )
 
 
 def generate_day(
-    coder: DemoDeveloper, day: datetime, calendar: TrafficCalendar, stage: DemoTimeline
+    developer: DemoDeveloper, day: datetime, calendar: TrafficCalendar, timeline: DemoTimeline
 ) -> list[Row]:
     """Return the rows of one developer on a day."""
-    random = stage.make_random(f"{coder.user_id}/{day:%Y-%m-%d}")
+    random = timeline.make_random(f"{developer.user_id}/{day:%Y-%m-%d}")
     requests: list[UsageRecord] = []
     outcomes: list[Outcome] = []
-    for at in calendar.draw_moments(day, coder.pace, random):
-        season = calendar.level_at(at)
-        row = generate_request(coder, at, season, random)
+    for at in calendar.draw_moments(day, developer.pace, random):
+        level = calendar.level_at(at)
+        row = generate_request(developer, at, level, random)
         requests.append(row)
-        outcomes += generate_outcomes(row, coder, season, random)
+        outcomes += generate_outcomes(row, developer, level, random)
     inline = [row for row in requests if row.mode == Mode.INLINE and row.user_id is not None]
     return [
         *requests,
         *outcomes,
-        *generate_typing_reports(coder, inline, calendar.level_at(day), random),
+        *generate_typing_reports(developer, inline, calendar.level_at(day), random),
     ]
 
 
-def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
-    with tenant_scope(stage.tenant_id):
+def _store_rows(timeline: DemoTimeline, rows: Sequence[Row]) -> None:
+    with tenant_scope(timeline.tenant_id):
         completions = [row for row in rows if isinstance(row, UsageRecord)]
         if not completions:
             return
-        batch = allocate_batch(stage.tenant_id)
+        batch = allocate_batch(timeline.tenant_id)
         for row in completions:
             row.batch = batch
         _insert_rows(UsageRecord, completions)
@@ -92,7 +96,8 @@ def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
         # Only the hours of completions are needed: outcomes are counted in the hour of their
         # completion.
         mark_hours_dirty(
-            stage.tenant_id, list_dirty_hours(row for row in rows if not isinstance(row, Outcome))
+            timeline.tenant_id,
+            list_dirty_hours(row for row in rows if not isinstance(row, Outcome)),
         )
         record_key_use({(row.key_id, row.occurred_at) for row in completions})
 

@@ -49,7 +49,7 @@ class Seat:
 @dataclass(frozen=True, slots=True)
 class SeatPage:
     page: Page[Seat]
-    min_users: int  # the tenant's smallest group; figures are shown if it is 1
+    min_users: int  # smallest group size in the tenant's reports; 1: figures are shown
     currency: Currency | None  # None: the tenant has no plan, or the actor may not see costs
 
 

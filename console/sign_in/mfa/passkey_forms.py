@@ -70,10 +70,10 @@ class RenamePasskey(EditWebAuthnForm):  # type: ignore[misc]  # allauth has no t
 class _CheckedPasskeyForm:
     """Parses an assertion before allauth's form processes it."""
 
-    answer: AuthenticationResponse
+    assertion: AuthenticationResponse
 
     def clean_credential(self) -> Authenticator:
-        self.answer = _parse_authentication(self.cleaned_data["credential"])  # type: ignore[attr-defined]
+        self.assertion = _parse_authentication(self.cleaned_data["credential"])  # type: ignore[attr-defined]
         return super().clean_credential()  # type: ignore[misc]  # allauth's form comes next
 
 
@@ -96,7 +96,7 @@ class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[m
         # Check the user verification here, too: the challenge may come from the second-factor page,
         # which requires only a touch. With it, the finder of a security key without a PIN could
         # sign in.
-        if not self.answer.response.authenticator_data.is_user_verified():
+        if not self.assertion.response.authenticator_data.is_user_verified():
             raise ValidationError(_NOT_A_PASSKEY)
         return authenticator
 

@@ -189,7 +189,7 @@ def _build_header(
 ) -> InvoiceHeader:
     """Return a header with the next number.
 
-    The number belongs to the transaction, so a failure leaves no gap.
+    A failure of the transaction also undoes the increase of the number, so there are no gaps.
     """
     tenant_id = TenantId(str(state.tenant_id))
     state.last_number += 1

@@ -20,7 +20,7 @@ _EVENTS: Final = OutcomeEvent
 
 
 def generate_outcomes(
-    row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel, random: Random
+    row: UsageRecord, developer: DemoDeveloper, level: TrafficLevel, random: Random
 ) -> Iterator[Outcome]:
     if not _is_suggestion(row) or random.random() > _SHOWN_SHARE:
         return
@@ -28,7 +28,7 @@ def generate_outcomes(
     shown_at = row.occurred_at + timedelta(milliseconds=row.total_ms)
     yield _make_outcome(row, _EVENTS.SHOWN, shown_at, random, chars=row.num_chars or 0, after_ms=0)
     ended_at = shown_at + timedelta(milliseconds=stood_ms)
-    if random.random() > _compute_acceptance_chance(row, coder, season):
+    if random.random() > _compute_acceptance_chance(row, developer, level):
         event, chars = _EVENTS.REJECTED, row.num_chars or 0
     elif random.random() < _PARTLY_ACCEPTED_SHARE:
         event, chars = _EVENTS.PARTIALLY_ACCEPTED, max(1, int((row.num_chars or 0) * 0.4))
@@ -40,7 +40,7 @@ def generate_outcomes(
 
 
 def generate_typing_reports(
-    coder: DemoDeveloper, rows: list[UsageRecord], season: TrafficLevel, random: Random
+    developer: DemoDeveloper, rows: list[UsageRecord], level: TrafficLevel, random: Random
 ) -> Iterator[TypingReport]:
     """Yield a typing report for each hour and language with requests."""
     last = {(row.occurred_at.hour, row.language): row for row in rows}
@@ -49,10 +49,10 @@ def generate_typing_reports(
             tenant_id=row.tenant_id,
             occurred_at=row.occurred_at,
             typed_id=UUID(int=random.getrandbits(128), version=4),
-            user_id=coder.user_id,
+            user_id=developer.user_id,
             language=row.language,
-            editor=coder.editor,
-            chars=int(random.uniform(250, 900) * (1.15 - 0.3 * season.share)),
+            editor=developer.editor,
+            chars=int(random.uniform(250, 900) * (1.15 - 0.3 * level.share)),
         )
 
 
@@ -62,10 +62,10 @@ def _is_suggestion(row: UsageRecord) -> bool:
 
 
 def _compute_acceptance_chance(
-    row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel
+    row: UsageRecord, developer: DemoDeveloper, level: TrafficLevel
 ) -> float:
     """Return the chance of acceptance: higher for fast and short suggestions, and growing."""
-    chance = coder.keenness * (0.85 + 0.3 * season.share)
+    chance = developer.keenness * (0.85 + 0.3 * level.share)
     if row.variant == VARIANTS[0]:
         chance *= 1.09
     if (row.first_token_ms or 0.0) > 250:

@@ -98,43 +98,43 @@ class DemoDeveloper:
 
 
 def generate_request(
-    coder: DemoDeveloper, at: datetime, season: TrafficLevel, random: Random
+    developer: DemoDeveloper, at: datetime, level: TrafficLevel, random: Random
 ) -> UsageRecord:
     (kind,) = random.choices(KINDS, _KIND_WEIGHTS)
-    finish_reason = _choose_finish_reason(coder, season, random)
-    row = _make_request(coder, kind, at, random)
+    finish_reason = _choose_finish_reason(developer, level, random)
+    row = _make_request(developer, kind, at, random)
     row.finish_reason = finish_reason
     if finish_reason is FinishReason.ERROR:
         row.error_code = random.choice(_ERRORS)
     if finish_reason not in _UNSERVED:
-        _fill_timings(row, kind, season, random)
+        _fill_timings(row, kind, level, random)
     return row
 
 
 def _choose_finish_reason(
-    coder: DemoDeveloper, season: TrafficLevel, random: Random
+    developer: DemoDeveloper, level: TrafficLevel, random: Random
 ) -> FinishReason:
-    if coder.is_cut_off:
+    if developer.is_cut_off:
         return FinishReason.BUDGET_EXCEEDED
     (finish_reason,) = random.choices(
-        _ENDINGS, _OVERLOADED_WEIGHTS if season.is_overloaded else _USUAL_WEIGHTS
+        _ENDINGS, _OVERLOADED_WEIGHTS if level.is_overloaded else _USUAL_WEIGHTS
     )
     return finish_reason
 
 
 def _make_request(
-    coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Random
+    developer: DemoDeveloper, kind: RequestProfile, at: datetime, random: Random
 ) -> UsageRecord:
     is_automatic = kind.mode is Mode.INLINE and random.random() < 0.9
     return UsageRecord(
-        tenant_id=UUID(coder.tenant_id),
+        tenant_id=UUID(developer.tenant_id),
         occurred_at=at,
         request_id=_generate_request_id(at, random),
-        user_id=coder.user_id,
-        key_id=coder.key_id,
+        user_id=developer.user_id,
+        key_id=developer.key_id,
         protocol=kind.protocol,
         mode=kind.mode.value,
-        language=random.choices(coder.languages, range(len(coder.languages), 0, -1))[0],
+        language=random.choices(developer.languages, range(len(developer.languages), 0, -1))[0],
         tier=kind.tier.value,
         pool="",
         replica="",
@@ -149,7 +149,7 @@ def _make_request(
         num_snippets=0,
         authenticated_ms=round(random.uniform(0.05, 0.3), 3),
         admitted_ms=round(random.uniform(0.3, 0.9), 3),
-        editor=coder.editor,
+        editor=developer.editor,
         model="",
         num_chars=0,
         num_lines=0,
@@ -158,7 +158,7 @@ def _make_request(
 
 
 def _fill_timings(
-    row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random: Random
+    row: UsageRecord, kind: RequestProfile, level: TrafficLevel, random: Random
 ) -> None:
     """Add the timings and tokens of the stages that the request reached."""
     row.pool = kind.tier.value
@@ -166,15 +166,15 @@ def _fill_timings(
     row.model = _MODELS[kind.tier]
     row.variant = VARIANTS[row.key_id.int % len(VARIANTS)]
     row.num_files, row.num_snippets = random.randint(0, 6), random.choice((0, 0, 0, 2, 3))
-    row.num_in_flight_at_replica = random.randint(0, 9) * (4 if season.is_overloaded else 1)
+    row.num_in_flight_at_replica = random.randint(0, 9) * (4 if level.is_overloaded else 1)
     row.prompt_tokens = _draw_log_normal(kind.prompt_tokens, 0.35, random)
     row.assemble_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
     row.routed_ms = round(row.assemble_ms + random.uniform(0.1, 0.5), 2)
     row.total_ms = row.routed_ms
     if _was_left_early(row, random):
         return
-    share = min(0.995, max(0.0, random.gauss(season.hit_rate, 0.12)))
-    _fill_generation(row, kind, random, slowness=season.slowness * (1.5 - 0.6 * share))
+    share = min(0.995, max(0.0, random.gauss(level.hit_rate, 0.12)))
+    _fill_generation(row, kind, random, slowness=level.slowness * (1.5 - 0.6 * share))
     if row.finish_reason in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
         row.cached_tokens = int(row.prompt_tokens * share)
         _fill_ending(row, kind, random)

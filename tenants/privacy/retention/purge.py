@@ -82,20 +82,20 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
     with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=data_class)
-        under_way = runs.filter(finished_at=None).order_by("id").first()
-        if under_way is not None:
-            return under_way
+        interrupted_run = runs.filter(finished_at=None).order_by("id").first()
+        if interrupted_run is not None:
+            return interrupted_run
         rule = load_rule(data_class, tenant_id=tenant_id)
-        before = runs.order_by("-created_at", "-id").first()
-        if before is not None and data_class not in _ERASED_OTHERWISE:
-            _log_vanished_records(before)
+        previous_run = runs.order_by("-created_at", "-id").first()
+        if previous_run is not None and data_class not in _ERASED_OTHERWISE:
+            _log_vanished_records(previous_run)
         cutoff = rule.compute_cutoff(now)
-        if data_class in _ERASED_OTHERWISE or before is None or before.closing is None:
+        if data_class in _ERASED_OTHERWISE or previous_run is None or previous_run.closing is None:
             opening = count_records(
                 data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()
             ).records
         else:
-            opening = before.closing
+            opening = previous_run.closing
         return PurgeRun.objects.create(
             tenant_id=tenant_id,
             data_class=data_class,
@@ -107,21 +107,21 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
         )
 
 
-def _log_vanished_records(before: PurgeRun) -> None:
+def _log_vanished_records(previous_run: PurgeRun) -> None:
     """Log records that vanished since the last run.
 
     A record that arrives late, with an older time, hides a record that vanished. Late records are
     rare.
     """
-    if before.settled is None:
+    if previous_run.settled is None:
         return
-    num_left = _count_older_records(before)
-    if num_left < before.settled:
+    num_left = _count_older_records(previous_run)
+    if num_left < previous_run.settled:
         log.error(
             "retention.unexplained_deletion",
-            tenant_id=str(before.tenant_id),
-            data_class=before.data_class,
-            records=before.settled - num_left,
+            tenant_id=str(previous_run.tenant_id),
+            data_class=previous_run.data_class,
+            records=previous_run.settled - num_left,
         )
 
 
