@@ -29,9 +29,9 @@ class AuditEntryResponse(ResponseSchema):
     actor_key: str | None  # lookup ID; null: no key was used
     action: str
     target: str
-    before: Any  # null: it did not exist, or was only read
+    before: Any  # null: the target did not exist, or was only read
     after: Any
-    address: str | None  # null: not over the network
+    address: str | None  # null: not a network request
     request_id: str
     reason: str
     previous_hash: str

@@ -61,9 +61,9 @@ class BudgetResponse(ResponseSchema):
     scope: BudgetScope
     holder_id: uuid.UUID | None  # ID of the team or user; null: the whole tenant
     holder_name: str | None
-    limit_micros: int  # a month; of one seat, if is_per_seat
+    limit_micros: int  # for a month; for each seat, if is_per_seat
     is_per_seat: bool
-    month_limit_micros: int  # of all present seats
+    month_limit_micros: int  # of all current seats
     currency: Currency
     is_hard: bool
     webhook_url: str  # "": alerts by mail only
@@ -84,8 +84,8 @@ class CreateBudget(
     scope: BudgetScope
     team_id: uuid.UUID | None = None
     user_id: uuid.UUID | None = None
-    limit_micros: _LimitMicros  # a month
-    is_per_seat: bool = False  # true: the limit is of one seat, and grows with the seats
+    limit_micros: _LimitMicros  # for a month
+    is_per_seat: bool = False  # true: the limit applies to each seat
     is_hard: bool = True  # false: the budget only sends alerts
     webhook_url: _Address = ""
 

@@ -41,7 +41,7 @@ class ConsentTextAnswer(ResponseSchema):
 
 
 class OwnConsentAnswer(ResponseSchema):
-    allowance: ConsentAnswer  # the most that the tenant's policy allows
+    allowance: ConsentAnswer  # the consent that the tenant's policy allows
     given: ConsentAnswer
     retention_days: int | None  # null: nothing is stored
     consent_texts: list[ConsentTextAnswer]  # the current consent texts
@@ -56,7 +56,7 @@ class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
 
 class ReceiptAnswer(ResponseSchema):
     id: UUID
-    user_email: str | None  # null: the tenant's own
+    user_email: str | None  # null: the receipt of the tenant itself
     kind: ConsentKind
     is_given: bool
     wording: str

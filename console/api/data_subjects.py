@@ -30,7 +30,8 @@ from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.security.authorization.actor import Actor
 
 router = Router(tags=["data subjects"])
-# Some seconds of work and usually 10 MB. Larger bundles need the operator's command.
+# A bundle of this size takes some seconds and usually has 10 MB. Larger bundles need the operator's
+# command.
 BOUNDS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
 
 

@@ -123,7 +123,7 @@ def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
 def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
     job = queries.find_build(actor=actor_of(request), build_id=export_id)
     if not job.proof:
-        raise Conflict(f"The export is {job.state}, so there is no proof yet.")
+        raise Conflict("The export has no proof, because its status is “{state}”.", state=job.state)
     name = f"{job.name}.proof.json"
     return file_response(job.proof, name=name, content_type="application/json")
 

@@ -4,8 +4,8 @@ A POST with an Idempotency-Key (1 to 255 visible characters) runs once. A retry 
 the first response and `Idempotent-Replayed: true`. Error responses are not stored, so a corrected
 request may use the same key. Source: draft-ietf-httpapi-idempotency-key-header.
 
-The request is one transaction, so nothing in it may wait for other systems. Mail is sent after the
-commit, and endpoints that wait for other systems are marked SAFE_TO_REPEAT.
+An idempotent request is one transaction, so nothing in it may wait for other systems. Mail is sent
+after the commit, and endpoints that wait for other systems are marked SAFE_TO_REPEAT.
 """
 
 import re

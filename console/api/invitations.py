@@ -38,7 +38,7 @@ class InvitationResponse(ResponseSchema):
     invited_by_email: str | None  # null: the platform itself
     created_at: datetime
     expires_at: datetime
-    mailed_at: datetime | None  # null: not yet, or it failed; then invite again
+    mailed_at: datetime | None  # null: not sent yet, or sending failed; then invite again
 
 
 class InvitationPage(PageResponse):

@@ -1,6 +1,6 @@
 """Invoices over REST, as JSON and PDF.
 
-They are generated from the ledger, always with equal bytes.
+They are generated from the ledger, with the same bytes each time.
 """
 
 import datetime
@@ -31,7 +31,7 @@ class InvoiceResponse(ResponseSchema):
     name: str  # as printed on the document
     kind: DocumentKind
     month: datetime.date  # the billed month, given by its first day
-    corrects: int | None  # number of the corrected invoice; null: it is an invoice
+    corrects: int | None  # number of the corrected invoice; null: this is an invoice
     currency: Currency
     total_micros: int  # negative for a credit note
     issued_on: datetime.date
@@ -75,13 +75,13 @@ class InvoiceHeaderResponse(ResponseSchema):
     tax: InvoiceTaxResponse
     payment: list[str]
     reason: str
-    bank: BankAccountResponse | None = None  # null: none is set, or a credit note
+    bank: BankAccountResponse | None = None  # null: no account is set, or it is a credit note
 
 
 class InvoiceLineResponse(ResponseSchema):
     code: str
     description: str
-    used_in: datetime.date  # month of use; an earlier month means late usage records
+    used_in: datetime.date  # month of use; if it precedes the billed month, records arrived late
     quantity: int
     unit: str
     price_micros: int

@@ -55,7 +55,7 @@ class KeyResponse(ResponseSchema):
     kind: KeyKind
     name: str
     owner_email: str | None  # null: a service key
-    created_by_email: str | None  # of the creating key's owner, if a key created it; null: unknown
+    created_by_email: str | None  # if a key created it, that key's owner; null: unknown
     issued_by_email: str | None  # the user who was shown the current text; null: unknown
     state: KeyState
     created_at: datetime
@@ -65,7 +65,7 @@ class KeyResponse(ResponseSchema):
     scopes: list[str]  # sorted
     networks: list[str]  # networks that may use the key; empty: all
     issued_at: datetime  # of the current text
-    previous_ends_at: datetime | None  # the previous text works until then; null: there is none
+    previous_ends_at: datetime | None  # the previous text works until then; null: no previous text
 
     @staticmethod
     def resolve_scopes(view: KeyView) -> list[str]:
@@ -153,7 +153,7 @@ def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyVi
 )
 def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     actor = actor_of(request)
-    actor.require(Permission.CREATE_KEYS)  # first: others cannot probe for members
+    actor.require(Permission.CREATE_KEYS)  # checked first, so that others cannot probe for members
     new = KeyRequest(
         kind=body.kind,
         owner_id=None if body.owner_email is None else _find_owner(actor, body.owner_email),

@@ -79,7 +79,7 @@ def _is_signed(key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool
 def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
     """Return GitHub's keys by ID.
 
-    They are read once: new keys need a restart. Raises BadSetting.
+    The file is read once: new keys need a restart. Raises BadSetting.
     """
     try:
         entries = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys

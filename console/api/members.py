@@ -35,7 +35,7 @@ class TenantResponse(ResponseSchema):
     name: str
     status: TenantStatus
     region: str  # where its data is stored
-    isolation: Isolation  # of the prefix cache, by the policy
+    isolation: Isolation  # of the prefix cache, as the policy sets it
     created_at: datetime
 
 
@@ -61,7 +61,7 @@ class UnownedKeys(ResponseSchema):
 
 
 class MembershipChangeResponse(MemberResponse):
-    unowned_keys: UnownedKeys  # keys that the new role may not create
+    unowned_keys: UnownedKeys  # keys that the new role does not allow the member to create
 
 
 class RemovedMember(ResponseSchema):

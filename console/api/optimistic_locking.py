@@ -1,7 +1,7 @@
 """Optimistic locking: `If-Match`, or `expected_version` in the body, names the version to replace.
 
-If another version is in force, the error contains both versions: 412 for the header, 409 for the
-body.
+If another version is in force, the error contains both versions. Its status is 412 for the header
+and 409 for the body.
 """
 
 import re

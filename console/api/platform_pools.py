@@ -54,7 +54,7 @@ class AssignPool(
         "example": {"pool": "acme-fast", "is_dedicated": True, "reason": "Contract 2041"}
     },
 ):
-    pool: _Text  # its tier decides for which requests
+    pool: _Text  # serves the requests of its tier
     language: Annotated[str, Field(max_length=40)] = ANY_LANGUAGE  # identifier, such as python
     is_dedicated: bool = False  # true: no other tenant may use the pool
     reason: _Text  # for the tenant's audit log
@@ -85,9 +85,9 @@ class PublishModel(
     },
 ):
     title: _Text  # the name that people see
-    pools: Annotated[list[_Text], Field(max_length=100)]  # all of one tier and with one model
+    pools: Annotated[list[_Text], Field(max_length=100)]  # all have the same tier and model
     plans: Annotated[list[_Text], Field(default_factory=list, max_length=100)]  # empty: all
-    position: int | None = None  # in its tier's list; null: unchanged, or the last
+    position: int | None = None  # in its tier's list; null: unchanged, or the last for a new model
 
 
 class ModelQuery(RequestSchema):

@@ -55,7 +55,7 @@ class ModelsResponse(ResponseSchema):
 class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     policy: dict[str, Any]  # as in `PolicyResponse.policy`
     reason: str
-    # The version to replace; if another one is in force, that is a conflict. Null: any.
+    # The version to replace. If another version is in force, the response is a conflict. Null: any.
     expected_version: Annotated[int, Field(ge=1)] | None = None
 
 

@@ -42,12 +42,12 @@ class DryRunResponse(ResponseSchema):
     num_affected: int
     affected: list[str]  # e-mail addresses, at most 200; empty if the caller may not read members
     fields: dict[str, int]  # field of the policy -> number of affected members
-    features_lost: dict[Feature, int]  # -> number of members
+    features_lost: dict[Feature, int]  # feature -> number of members who lose it
     features_gained: dict[Feature, int]
     globs_added: list[GlobResponse]
     globs_removed: list[GlobResponse]
     keys_beyond_lifetime: int  # active keys that last longer than the new maximum
-    keys_to_be_revoked: int  # as idle, within the hour
+    keys_to_be_revoked: int  # idle keys, which are revoked within an hour
 
 
 class PreviewPolicy(RequestSchema, json_schema_extra={"example": _PREVIEW_EXAMPLE}):

@@ -58,8 +58,8 @@ class PolicyOverridePage(PageResponse):
 class SetPolicyOverride(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     override: dict[str, Any]  # as in `PolicyOverrideResponse.override`; {} removes the override
     reason: str
-    # The version to replace, 0 if there is none; if another one is in force, that is a conflict.
-    # Null: any.
+    # The version to replace, 0 if there is no override. If another version is in force, the
+    # response is a conflict. Null: any.
     expected_version: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 

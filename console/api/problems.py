@@ -23,9 +23,9 @@ class Problem:
     status: int
     code: str
     detail: str
-    field: str | None = None  # of the request; None: no particular field
+    field: str | None = None  # of the request; None: the error concerns no single field
     retry_after_s: int | None = None  # None: a retry would fail again
-    versions: tuple[int, int | None] | None = None  # current, to replace; None: unrelated
+    versions: tuple[int, int | None] | None = None  # current, to replace; None: no conflict
 
     @property
     def title(self) -> str:
@@ -36,7 +36,7 @@ UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry
 
 
 class ProblemRaised(Exception):
-    """A problem of the request itself, found before any operation runs."""
+    """A problem of the request itself, detected before any operation runs."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.code)

@@ -58,14 +58,14 @@ class ReportRowResponse(ResponseSchema):
 
 
 class QualityRowResponse(ReportRowResponse):
-    metrics: dict[str, float | None] | None  # null: suppressed; a metric: divisor is 0
+    metrics: dict[str, float | None] | None  # null: suppressed; null metric: divisor is 0
 
 
 class ReportResponse(ResponseSchema):
     start: datetime.date
     end: datetime.date
     group_by: GroupBy | None
-    # Usage before this time is complete, as far as gateways delivered it; null: there is none yet.
+    # Usage before this time is complete, if gateways have delivered it; null: no usage is complete.
     complete_until: datetime.datetime | None
     generated_at: datetime.datetime
     definition_version: int

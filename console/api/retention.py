@@ -28,7 +28,7 @@ class RetentionRunResponse(ResponseSchema):
     id: uuid.UUID
     data_class: DataClass
     days: int
-    rule_version: int | None  # null: there was no rule yet
+    rule_version: int | None  # null: no rule was set yet
     cutoff: datetime.datetime
     opening: int  # opening + created - deleted = closing
     created: int | None  # null: the purge is running or paused
@@ -50,14 +50,14 @@ class DataClassResponse(ResponseSchema):
     min_days: int
     max_days: int
     is_overridable: bool
-    version: int  # of the tenant's rule, which can have the default's days; 0: no rule
+    version: int  # of the tenant's rule; 0: no rule was ever set
     author_email: str | None  # null: the default, or the platform itself
     reason: str
     records: int | None  # null: the tenant has no rows of this class
     oldest_at: datetime.datetime | None
     due: int  # rows that the next purge deletes
-    held: int  # rows due but on legal hold
-    overdue: int  # rows that should be deleted already; normally 0
+    held: int  # rows that are due but on legal hold
+    overdue: int  # rows that should have been deleted by now; normally 0
     last_run: RetentionRunResponse | None
 
 

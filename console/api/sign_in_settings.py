@@ -1,6 +1,7 @@
 """Sign-in settings over REST: domains, identity providers, SCIM tokens and groups.
 
-Each write here can decide who signs in as which user, owners included. So only owners may write.
+Each of these settings can decide who signs in as which user, owners included. Therefore only owners
+may change them.
 """
 
 import uuid

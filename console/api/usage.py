@@ -28,7 +28,7 @@ class UsageDayResponse(ResponseSchema):
     errors: int
     prompt_tokens: int
     prompt_tokens_with_cache_info: int  # of requests whose engine reported its cached tokens
-    cached_tokens: int  # of those tokens
+    cached_tokens: int  # of prompt_tokens_with_cache_info
     generated_tokens: int
 
 
@@ -41,7 +41,7 @@ class StageTimingResponse(ResponseSchema):
     name: str
     began_ms: float  # since the request was received
     took_ms: float
-    budget_ms: float | None  # null: it has none
+    budget_ms: float | None  # null: the stage has no budget
     ended_here: bool  # the completion ended in this stage
 
 
@@ -54,7 +54,7 @@ class ExplainedRequest(ResponseSchema):
     pool: str
     replica: str
     prompt_tokens: int
-    cached_tokens: int | None  # null: the engine did not report it
+    cached_tokens: int | None  # null: the engine did not report them
     generated_tokens: int
     num_in_flight_at_replica: int | None  # other requests of the same gateway; null: unknown
     first_token_ms: float | None  # null: no text was sent

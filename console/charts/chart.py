@@ -28,10 +28,17 @@ class Scale:
         return min(1.0, max(0.0, value / self.top))
 
 
-def scale_of(values: Iterable[float | None], *, at_most: float | None = None) -> Scale:
-    """Return the scale of the values. `at_most` is their natural maximum, such as 1 for shares."""
+def scale_of(
+    values: Iterable[float | None], *, at_most: float | None = None, is_whole: bool = False
+) -> Scale:
+    """Return the scale of the values. `at_most` is their natural maximum, such as 1 for shares.
+
+    `is_whole`: only whole numbers have a tick.
+    """
     highest = max((value for value in values if value and value > _NOTHING), default=1.0)
     step = _round_step(highest / _NUM_TICKS)
+    if is_whole:
+        step = float(ceil(step))
     num = max(1, ceil(round(highest / step, 9)))
     if at_most is not None and step * num > at_most:
         step, num = at_most / _NUM_TICKS, _NUM_TICKS
@@ -51,6 +58,7 @@ _MIN_HEIGHT: Final = 1.5  # keeps a single request visible beside many
 _NUM_LABELS: Final = 5
 _MISSING: Final = "–"
 
+COUNT: Final = "count"  # the unit of whole numbers
 Value = float | None  # None: missing or suppressed
 Write = Callable[[float], str]
 
@@ -144,7 +152,7 @@ def build_bar_chart(
 ) -> Chart:
     """Return a chart of stacked columns, with the first series at the bottom."""
     sums = [sum(value or 0 for value in at) for at in _by_time(series)]
-    scale = scale_of(sums)
+    scale = scale_of(sums, is_whole=unit.name == COUNT)
     return _build_chart(title, times, series, unit, scale, is_lines=False)
 
 

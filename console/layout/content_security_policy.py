@@ -20,7 +20,7 @@ _DIRECTIVES: Final = [
 POLICY: Final = "; ".join(_DIRECTIVES)
 
 
-# The operator pages use a web font.
+# Only the operator pages use a web font.
 OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
 
 

@@ -33,7 +33,7 @@ def render_page(
 
 
 def is_htmx_fragment(request: HttpRequest) -> bool:
-    """Return whether htmx requests a fragment, not a page (hx-boost, history restoration)."""
+    """Return whether htmx requests a fragment. For hx-boost and history it requests a page."""
     details = getattr(request, "htmx", None)  # set by HtmxMiddleware
     if not isinstance(details, HtmxDetails):
         return False

@@ -1,7 +1,7 @@
 """The navigation of the console: one table, read by the sidebar, the search and tests.
 
-The URL name of a page is its area (`keys`) or begins with it (`keys-new`). The sidebar marks the
-current area by this. Users see only the items that their role may open.
+The URL name of a page is its area (`keys`) or begins with it (`keys-new`), so the sidebar can mark
+the current area. Users see only the items that their role may open.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _QUALITY: Final = (_P.READ_QUALITY, _P.READ_OWN_QUALITY)
 class NavigationItem:
     area: str  # the URL name of its first page, and the name of its icon
     title: str | Promise
-    needs: tuple[Permission, ...]  # any of them is enough; empty: open to everybody
+    needs: tuple[Permission, ...]  # one of these is enough; empty: open to everybody
     words: str | Promise = ""  # more search terms
 
 

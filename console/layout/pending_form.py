@@ -1,8 +1,8 @@
 """A form that is stored while its sender reauthenticates, and is then submitted again.
 
 It may contain a secret, so it is encrypted and bound to its sender and their tenant. Only the
-newest form of a user is stored: after reauthenticating, the user is not asked again for minutes,
-whatever their other tabs submit.
+newest form of a user is stored. One is enough: after the user has reauthenticated, none of
+their forms requires it again for minutes.
 """
 
 import secrets

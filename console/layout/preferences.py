@@ -1,8 +1,8 @@
 """Display preferences of the console: language, time zone, light or dark theme.
 
-They are cookies, so that a page needs no query for them and they work before sign-in. None of them
-identifies a user. A script stores the browser's time zone at the first visit. Without it, times are
-in UTC until the user chooses a zone.
+They are stored in cookies, so that pages need no query for them, and they work before sign-in. None
+of them identifies a user. A script stores the browser's time zone at the first visit. Without it,
+times are in UTC until the user chooses a zone.
 """
 
 import zoneinfo

@@ -1,4 +1,4 @@
-"""Search entries besides the pages of the sidebar: settings, actions and further pages.
+"""Search entries for pages, settings and actions that are not in the sidebar.
 
 Each entry has synonyms, in each language. A test opens every entry.
 """
@@ -26,7 +26,7 @@ class SearchEntry:
     icon: str
     title: Promise
     url_name: str
-    needs: tuple[Permission, ...]  # any of them is enough; empty: open to everybody
+    needs: tuple[Permission, ...]  # one of these is enough; empty: open to everybody
     words: Promise  # more search terms
     query: str = ""  # of the URL, with a question mark, or its fragment
 
@@ -147,8 +147,8 @@ def find_entries(actor: Actor, words: list[str]) -> list[SearchEntry]:
 def has_words(words: list[str], *texts: str | Promise) -> bool:
     """Return whether each search word is a form of a word of the texts.
 
-    The texts count in the user's language and in English: administrators search for "policy" in
-    every language.
+    The texts are compared in the user's language and in English, because administrators search for
+    words such as "policy" in every language.
     """
     known_words = _words_of(texts)
     with translation.override("en"):

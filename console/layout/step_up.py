@@ -45,7 +45,7 @@ def step_up_required(view: _View[P]) -> _View[P]:
 
 
 def step_up_required_to_save(view: _View[P]) -> _View[P]:
-    """Guard only the submission of a view's form, whose page previews a change without making it.
+    """Guard a view that shows a form, but only when the form is submitted.
 
     The form is stored and resumed, so that no input is lost.
     """
@@ -63,7 +63,7 @@ def step_up_required_to_save(view: _View[P]) -> _View[P]:
 def step_up_redirect(request: HttpRequest, member: CurrentMember) -> HttpResponse | None:
     """Return the redirect to the step-up; None if the user authenticated recently.
 
-    Recently: within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. Views call this where only some of
+    Recently: within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. Views call this if only some of
     their forms are sensitive. Raises redis.RedisError.
     """
     if _has_recent_authentication(request):
@@ -82,8 +82,8 @@ def _store_form(request: HttpRequest, member: CurrentMember) -> str:
 def _has_recent_authentication(request: HttpRequest) -> bool:
     """Return whether the user signed in or reauthenticated recently.
 
-    allauth's own check ignores sign-ins. It also lets every user pass who has neither a password
-    nor a second factor here.
+    allauth's own check ignores sign-ins, and it accepts every user who has neither a password nor a
+    second factor here.
     """
     confirmed_at_s = [record["at"] for record in get_authentication_records(request, request.user)]
     last_s = max([*confirmed_at_s, signed_in_at_s(request)])

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue
 from caret.capacity.plan import CapacityPlan, compute_plan
 from caret.capacity.plot import Drawing, PlotLabels, draw_plot
+from caret.contracts.policy import Mode
 from console.operator_admin.site import operator_required, render_operator_page
 from console.usage_filters.number_format import format_number
 from tenants.fleet.operators.accounts import OperatorView
@@ -65,7 +66,7 @@ _MAX_RATIO: Final = 1.5
 class ModelCheck:
     """The model's first tokens at the measured load, beside those that gateways measured."""
 
-    mode: str  # of the requests, the most frequent one
+    mode: Mode  # of the requests, the most frequent one
     num_requests: int
     measured_p50_ms: float
     measured_p99_ms: float
@@ -91,7 +92,7 @@ def check_model(plan: CapacityPlan, first_tokens: Iterable[FirstToken]) -> Model
     (model,) = (row.sustained for row in plan.hit_rates if row.hit_rate == plan.figures.hit_rate)
     assert model is not None, "compute_plan refuses a load that the replicas cannot take"
     return ModelCheck(
-        mode=most_frequent.mode.value,
+        mode=most_frequent.mode,
         num_requests=most_frequent.count,
         measured_p50_ms=most_frequent.p50_ms,
         measured_p99_ms=most_frequent.p99_ms,

@@ -50,13 +50,13 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         costs = _costs_by_period(price)
     except redis.RedisError:
         return render_operator_page(
-            request, "cost.html", {"title": "Cost", "is_away": True}, status=503
+            request, "cost.html", {"title": gettext("Cost"), "is_away": True}, status=503
         )
     selected = costs[num_days]
     if wants_csv(request):
         return _csv_response(selected)
     context = {
-        "title": "Cost",
+        "title": gettext("Cost"),
         "cost": selected,
         "how_counted": _describe_counting(selected),
         "rows": [_to_table_row(row) for row in selected.rows],

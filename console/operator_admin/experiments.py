@@ -3,20 +3,17 @@
 Each change needs a reason and a code of the operator's authenticator app.
 """
 
-from types import MappingProxyType
 from typing import Any, Final
 
-from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from caret.contracts.experiments import FILTERS, LAYOUTS, RANKINGS, VariantEntry
-from console.operator_admin import session
-from console.operator_admin.site import operator_required, render_operator_page
-from console.operator_admin.step_up import Apply, change_with_code
+from console.operator_admin.site import operator_required
+from console.operator_admin.step_up import Change, ChangePage, build_switch
 from tenants.base.errors import DomainError, InvalidValue
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.experiments import (
@@ -29,20 +26,14 @@ from tenants.fleet.experiments import (
 )
 from tenants.fleet.operators.accounts import OperatorView
 
-_DONE: Final = MappingProxyType(
-    {
-        "create": _("Experiment started. Gateways follow within a second."),
-        "start": _("Experiment started. Gateways follow within a second."),
-        "stop": _("Experiment stopped. Gateways follow within a second."),
-    }
-)
 _ROWS: Final = range(1, 4)  # of variants besides the control
+_STARTED: Final = _("Experiment started. Gateways apply this within a second.")
 
 
 @require_GET
 @operator_required
 def experiments(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    return _render_page(request)
+    return _PAGE.render(request)
 
 
 @never_cache
@@ -50,30 +41,7 @@ def experiments(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 @operator_required
 def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
     """Create, start or stop an experiment."""
-    if (apply := _CHANGES.get(action)) is None:
-        raise Http404
-    done_url = reverse("operators:experiments") + f"?done={action}"
-    return change_with_code(request, operator, apply, done_url=done_url, page=_render_page)
-
-
-def _start(request: HttpRequest, operator: OperatorView) -> None:
-    _set_running(request, operator, is_running=True)
-
-
-def _stop(request: HttpRequest, operator: OperatorView) -> None:
-    _set_running(request, operator, is_running=False)
-
-
-def _set_running(request: HttpRequest, operator: OperatorView, *, is_running: bool) -> None:
-    """Start or stop an experiment. Raises DomainError."""
-    set_experiment_running(
-        connect_to_redis(),
-        operator=operator,
-        name=request.POST.get("name", ""),
-        is_running=is_running,
-        reason=request.POST.get("reason", ""),
-        now=timezone.now(),
-    )
+    return _PAGE.change(request, operator, action)
 
 
 def _create(request: HttpRequest, operator: OperatorView) -> None:
@@ -89,23 +57,16 @@ def _create(request: HttpRequest, operator: OperatorView) -> None:
     start_new_experiment(connect_to_redis(), operator=operator, new=new, reason=reason, now=now)
 
 
-def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
+def _page_context(request: HttpRequest) -> dict[str, Any]:
     state = _read_state()
-    context: dict[str, Any] = {
-        "title": _("Experiments"),
-        "done": _DONE.get(request.GET.get("done", "")),
-        "error": error,
+    return {
         "state": state,
         "experiments": [] if state is None else list(state.entries.values()),
         "rows": [_read_row(request, row) for row in _ROWS],
         "layouts": LAYOUTS,
         "rankings": RANKINGS,
         "filters": FILTERS,
-        "form_data": request.POST,
-        "reason": request.POST.get("reason", ""),
-        "needs_code": not session.is_confirmed(request),
     }
-    return render_operator_page(request, "experiments.html", context)
 
 
 def _read_state() -> ExperimentState | None:
@@ -159,4 +120,17 @@ def _read_share(text: str) -> float | None:
     return share
 
 
-_CHANGES: Final[dict[str, Apply]] = {"create": _create, "start": _start, "stop": _stop}
+_PAGE: Final = ChangePage(
+    title=_("Experiments"),
+    template="experiments.html",
+    url_name="experiments",
+    changes={
+        "create": Change(_create, _STARTED),
+        "start": Change(build_switch(set_experiment_running, is_running=True), _STARTED),
+        "stop": Change(
+            build_switch(set_experiment_running, is_running=False),
+            _("Experiment stopped. Gateways apply this within a second."),
+        ),
+    },
+    context=_page_context,
+)

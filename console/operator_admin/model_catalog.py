@@ -4,12 +4,10 @@ Each change needs a code of the operator's authenticator app.
 """
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
 
-from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
@@ -17,9 +15,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import ANY_LANGUAGE, Tier
-from console.operator_admin import session
-from console.operator_admin.site import operator_required, render_operator_page
-from console.operator_admin.step_up import Apply, change_with_code
+from console.operator_admin.site import operator_required
+from console.operator_admin.step_up import Change, ChangePage
 from console.sign_in.current_member import client_address
 from tenants.base.errors import InvalidValue
 from tenants.billing.plans.queries import PlanView, list_plans
@@ -43,15 +40,6 @@ from tenants.fleet.pools.model_catalog import (
 )
 from tenants.security.authorization.actor import Actor
 
-_DONE: Final = MappingProxyType(
-    {
-        "publish": _("Model published. Gateways follow within a second."),
-        "withdraw": _("Model withdrawn. Gateways follow within a second."),
-        "assign": _("Pool assigned. Gateways follow within a second."),
-        "unassign": _("Assignment removed. Gateways follow within a second."),
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class CatalogRow:
@@ -62,26 +50,20 @@ class CatalogRow:
 @require_GET
 @operator_required
 def models(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    return _render_page(request)
+    return _PAGE.render(request)
 
 
 @never_cache
 @require_POST
 @operator_required
 def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
-    """Apply a change of the page's forms."""
-    if (apply := _CHANGES.get(action)) is None:
-        raise Http404
-    done_url = reverse("operators:models") + f"?done={action}"
-    return change_with_code(request, operator, apply, done_url=done_url, page=_render_page)
+    """Publish or withdraw a model, or assign a pool or take it away."""
+    return _PAGE.change(request, operator, action)
 
 
-def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
+def _page_context(request: HttpRequest) -> dict[str, Any]:
     known_pools, plans = read_known_pools(), list_plans()
-    context: dict[str, Any] = {
-        "title": _("Models"),
-        "done": _DONE.get(request.GET.get("done", "")),
-        "error": error,
+    return {
         "catalog": [_to_row(entry, plans) for entry in list_catalog()],
         "assignments": list_all_assignments(),
         "pools": sorted(known_pools.values(), key=lambda pool: (pool.tier, pool.name)),
@@ -91,12 +73,9 @@ def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
         "plans": plans,
         "languages": sorted(LANGUAGES),
         "any_language": ANY_LANGUAGE,
-        "needs_code": not session.is_confirmed(request),
-        "form_data": request.POST,
         "chosen_pools": request.POST.getlist("pools"),
         "chosen_plans": request.POST.getlist("plans"),
     }
-    return render_operator_page(request, "models.html", context)
 
 
 def _to_row(entry: CatalogEntry, plans: list[PlanView]) -> CatalogRow:
@@ -183,9 +162,17 @@ def _read_position(text: str) -> int | None:
     return int(text)
 
 
-_CHANGES: Final[dict[str, Apply]] = {
-    "publish": _publish,
-    "withdraw": _withdraw,
-    "assign": _assign,
-    "unassign": _unassign,
-}
+_PAGE: Final = ChangePage(
+    title=_("Models"),
+    template="models.html",
+    url_name="models",
+    changes={
+        "publish": Change(_publish, _("Model published. Gateways apply this within a second.")),
+        "withdraw": Change(_withdraw, _("Model withdrawn. Gateways apply this within a second.")),
+        "assign": Change(_assign, _("Pool assigned. Gateways apply this within a second.")),
+        "unassign": Change(
+            _unassign, _("Assignment removed. Gateways apply this within a second.")
+        ),
+    },
+    context=_page_context,
+)

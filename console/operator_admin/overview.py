@@ -39,7 +39,7 @@ _MAX_TENANTS: Final = 5
 def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation_status(now=timezone.now())
     context = {
-        "title": "Overview",
+        "title": gettext("Overview"),
         "on_call": compute_key_figures(installation),
         "drains": read_drains_if_reachable(),
         **installation_context(installation),

@@ -3,21 +3,18 @@
 Each change needs a reason and a code of the operator's authenticator app.
 """
 
-from types import MappingProxyType
 from typing import Any, Final
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from caret.contracts.public_code import repositories_folder
-from console.operator_admin import session
-from console.operator_admin.site import operator_required, render_operator_page
-from console.operator_admin.step_up import Apply, change_with_code
+from console.operator_admin.site import operator_required
+from console.operator_admin.step_up import Change, ChangePage, build_switch
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
@@ -30,19 +27,11 @@ from tenants.fleet.public_code import (
 )
 from tenants.policy.availability.enforcement import Capability, read_capabilities
 
-_DONE: Final = MappingProxyType(
-    {
-        "create": _("A worker builds the index. Reload this page to see its progress."),
-        "start": _("Index started. Gateways follow within a second."),
-        "stop": _("Index stopped. Gateways follow within a second."),
-    }
-)
-
 
 @require_GET
 @operator_required
 def public_code(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    return _render_page(request)
+    return _PAGE.render(request)
 
 
 @never_cache
@@ -50,10 +39,7 @@ def public_code(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 @operator_required
 def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
     """Build, start or stop an index."""
-    if (apply := _CHANGES.get(action)) is None:
-        raise Http404
-    done_url = reverse("operators:public_code") + f"?done={action}"
-    return change_with_code(request, operator, apply, done_url=done_url, page=_render_page)
+    return _PAGE.change(request, operator, action)
 
 
 def _create(request: HttpRequest, operator: OperatorView) -> None:
@@ -67,42 +53,15 @@ def _create(request: HttpRequest, operator: OperatorView) -> None:
     )
 
 
-def _start(request: HttpRequest, operator: OperatorView) -> None:
-    _set_running(request, operator, is_running=True)
-
-
-def _stop(request: HttpRequest, operator: OperatorView) -> None:
-    _set_running(request, operator, is_running=False)
-
-
-def _set_running(request: HttpRequest, operator: OperatorView, *, is_running: bool) -> None:
-    """Start or stop an index. Raises DomainError."""
-    set_running(
-        connect_to_redis(),
-        operator=operator,
-        name=request.POST.get("name", ""),
-        is_running=is_running,
-        reason=request.POST.get("reason", ""),
-        now=timezone.now(),
-    )
-
-
-def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
+def _page_context(request: HttpRequest) -> dict[str, Any]:
     state = _read_state()
-    context: dict[str, Any] = {
-        "title": _("Public code"),
-        "done": _DONE.get(request.GET.get("done", "")),
-        "error": error,
+    return {
         "state": state,
         "records": [] if state is None else list(state.records.values()),
         "is_missing": Capability.PUBLIC_CODE_FILTER in read_capabilities().missing,
         "folders": list_source_folders(),
         "repositories": repositories_folder(settings.PUBLIC_CODE_FOLDER),
-        "form_data": request.POST,
-        "reason": request.POST.get("reason", ""),
-        "needs_code": not session.is_confirmed(request),
     }
-    return render_operator_page(request, "public_code.html", context)
 
 
 def _read_state() -> PublicCodeState | None:
@@ -113,4 +72,22 @@ def _read_state() -> PublicCodeState | None:
         return None
 
 
-_CHANGES: Final[dict[str, Apply]] = {"create": _create, "start": _start, "stop": _stop}
+_PAGE: Final = ChangePage(
+    title=_("Public code"),
+    template="public_code.html",
+    url_name="public_code",
+    changes={
+        "create": Change(
+            _create, _("A worker is building the index. Reload this page to see its progress.")
+        ),
+        "start": Change(
+            build_switch(set_running, is_running=True),
+            _("Index started. Gateways apply this within a second."),
+        ),
+        "stop": Change(
+            build_switch(set_running, is_running=False),
+            _("Index stopped. Gateways apply this within a second."),
+        ),
+    },
+    context=_page_context,
+)

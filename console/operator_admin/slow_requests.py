@@ -1,5 +1,6 @@
 """The slowest completions of the last hour, each as a waterfall of its stages."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -11,10 +12,13 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from caret.contracts.policy import Mode
+from caret.contracts.usage import FinishReason
 from caret.foundation.clock import from_unix_ms
 from console.layout.lists.csv_response import csv_response
 from console.layout.lists.pagination import wants_csv
 from console.operator_admin.site import operator_required, render_operator_page
+from console.texts.labels import label_of
+from console.usage_filters.request_labels import STAGES
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.scraping.slow_requests import SlowRequest, list_slow_requests
 from tenants.usage.requests.finding import Finding
@@ -22,7 +26,6 @@ from tenants.usage.requests.latency_explanation import LatencyStage
 
 WIDTH: Final = 1_000.0  # of a waterfall, in SVG units
 _MIN_BAR: Final = 4.0  # keeps very short stages visible
-_STAGES: Final = {"authenticate": gettext_lazy("receive, authenticate")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,10 @@ class SlowRow:
     tenant_id: str
     tenant_url: str
     at: datetime
-    mode: str
+    mode: Mode
     pool: str
     replica: str
-    finish_reason: str
+    finish_reason: FinishReason
     waited_ms: float
     target_ms: float
     times_target: float
@@ -66,22 +69,22 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     slow_requests = list_slow_requests()
     mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")
     rows = [
-        _to_row(each)
-        for each in slow_requests.requests
-        if mode in ("", each.record.mode) and pool in ("", each.record.pool)
+        _to_row(slow_request)
+        for slow_request in slow_requests.requests
+        if mode in ("", slow_request.record.mode) and pool in ("", slow_request.record.pool)
     ]
     if by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
     if wants_csv(request):
         return _csv_response(rows, num_silent=slow_requests.num_unreachable)
     context = {
-        "title": "Slow requests",
+        "title": gettext_lazy("Slow requests"),
         "rows": rows,
         "num_silent": slow_requests.num_unreachable,
         "num_all": len(slow_requests.requests),
-        "modes": _filter_options([each.value for each in Mode], mode),
+        "modes": _filter_options(Mode, mode),
         "pools": _filter_options(
-            sorted({each.record.pool for each in slow_requests.requests}), pool
+            sorted({known_mode.record.pool for known_mode in slow_requests.requests}), pool
         ),
         "by_time": by_time,
         "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",
@@ -135,11 +138,12 @@ def _csv_notes(num_silent: int) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class FilterOption:
     value: str
+    name: object
     is_selected: bool
 
 
-def _filter_options(values: list[str], selected: str) -> list[FilterOption]:
-    return [FilterOption(value, value == selected) for value in values if value]
+def _filter_options(values: Iterable[str], selected: str) -> list[FilterOption]:
+    return [FilterOption(value, label_of(value), value == selected) for value in values if value]
 
 
 def _to_row(slow_request: SlowRequest) -> SlowRow:
@@ -152,10 +156,10 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
         tenant_id=record.tenant_id,
         tenant_url=reverse("operators:tenant", args=[record.tenant_id]),
         at=from_unix_ms(record.occurred_at_ms),
-        mode=record.mode.value,
+        mode=record.mode,
         pool=record.pool,
         replica=record.replica,
-        finish_reason=record.finish_reason.value,
+        finish_reason=record.finish_reason,
         waited_ms=slow_request.waited_ms,
         target_ms=slow_request.explanation.target_ms,
         times_target=slow_request.times_target,
@@ -174,7 +178,7 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
 def _to_stage_bar(stage: LatencyStage, total_ms: float) -> StageBar:
     width = max(_MIN_BAR, stage.took_ms / total_ms * WIDTH)
     return StageBar(
-        stage=str(_STAGES.get(stage.name, stage.name)),
+        stage=str(STAGES.get(stage.name, stage.name)),
         x=min(WIDTH - _MIN_BAR, stage.began_ms / total_ms * WIDTH),
         width=min(width, WIDTH),
         took_ms=stage.took_ms,

@@ -3,48 +3,117 @@
 After a code, further changes need none for ten minutes.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
 
 import redis
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext
 
 from console.limits.throttling import Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
+from console.operator_admin.site import render_operator_page
 from console.sign_in.devices import build_attempt
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView, verify_operator_code
 
 _BAD_REQUEST: Final = 400
 Apply = Callable[[HttpRequest, OperatorView], None]  # raises DomainError
-RenderError = Callable[[HttpRequest, str], HttpResponse]  # the page, with the error
 
 
-def change_with_code(
-    request: HttpRequest, operator: OperatorView, apply: Apply, *, done_url: str, page: RenderError
-) -> HttpResponse:
-    """Check the operator's role and code, apply the form, and redirect to `done_url`.
+@dataclass(frozen=True, slots=True)
+class Change:
+    apply: Apply
+    done: Promise  # what the page says afterwards
 
-    An error shows the page again, with what the operator entered.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePage:
+    """A page with forms, of which each makes one change after a code.
+
+    The template gets `title`, `done`, `error`, `needs_code`, `reason` and `form_data`, which are
+    what the operator entered, and the values of `context`.
     """
-    if not operator.can_change:
-        raise PermissionDenied
-    error = check_code(request, operator)
-    if error is None:
-        try:
-            apply(request, operator)
-        except DomainError as refusal:
-            error = translate_error(refusal)
-    if error is None:
-        return redirect(done_url)
-    response = page(request, error)
-    response.status_code = _BAD_REQUEST
-    return response
+
+    title: Promise
+    template: str
+    url_name: str
+    changes: Mapping[str, Change]  # by the action in the form's URL
+    context: Callable[[HttpRequest], Mapping[str, Any]]
+
+    def render(self, request: HttpRequest, error: str = "") -> HttpResponse:
+        change = self.changes.get(request.GET.get("done", ""))
+        context = {
+            "title": self.title,
+            "done": None if change is None else change.done,
+            "error": error,
+            "form_data": request.POST,
+            "reason": request.POST.get("reason", ""),
+            "needs_code": not session.is_confirmed(request),
+            **self.context(request),
+        }
+        status = _BAD_REQUEST if error else 200
+        return render_operator_page(request, self.template, context, status=status)
+
+    def change(self, request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
+        """Check the operator's role and code, make the change, and redirect to the page.
+
+        An error shows the page again, with what the operator entered.
+        """
+        if (change := self.changes.get(action)) is None:
+            raise Http404
+        if not operator.can_change:
+            raise PermissionDenied
+        error = check_code(request, operator)
+        if error is None:
+            try:
+                change.apply(request, operator)
+            except DomainError as refusal:
+                error = translate_error(refusal)
+        if error is not None:
+            return self.render(request, error)
+        return redirect(reverse(f"operators:{self.url_name}") + f"?done={action}")
+
+
+class SetRunning(Protocol):
+    """An operation that starts or stops what the name identifies. Raises DomainError."""
+
+    def __call__(
+        self,
+        connection: redis.Redis,
+        /,
+        *,
+        operator: OperatorView,
+        name: str,
+        is_running: bool,
+        reason: str,
+        now: datetime,
+    ) -> None: ...
+
+
+def build_switch(set_running: SetRunning, *, is_running: bool) -> Apply:
+    """Return the change of a form with a name and a reason that starts or stops something."""
+
+    def apply(request: HttpRequest, operator: OperatorView) -> None:
+        set_running(
+            connect_to_redis(),
+            operator=operator,
+            name=request.POST.get("name", ""),
+            is_running=is_running,
+            reason=request.POST.get("reason", ""),
+            now=timezone.now(),
+        )
+
+    return apply
 
 
 def check_code(request: HttpRequest, operator: OperatorView) -> str | None:

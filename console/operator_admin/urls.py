@@ -18,6 +18,7 @@ from console.operator_admin import (
     sign_in,
     slow_requests,
 )
+from console.operator_admin.evaluations import list as evaluation_list
 from console.operator_admin.pools import added_replicas, draining
 from console.operator_admin.pools import list as pool_list
 from console.operator_admin.site import operator_site
@@ -38,6 +39,8 @@ operators: Final = (
         path("models/<action>", model_catalog.change, name="change_model"),
         path("experiments", experiments.experiments, name="experiments"),
         path("experiments/<action>", experiments.change, name="change_experiment"),
+        path("evaluations", evaluation_list.evaluations, name="evaluations"),
+        path("evaluations/<uuid:evaluation_id>", evaluation_list.evaluation, name="evaluation"),
         path("public-code", public_code.public_code, name="public_code"),
         path("public-code/<action>", public_code.change, name="change_public_code"),
         path("slow-requests", slow_requests.slow, name="slow_requests"),

@@ -37,8 +37,8 @@ from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.tokens import authenticate_scim_token
 from tenants.security.authorization.actor import Actor
 
-# Writes of one tenant wait for each other, and some requests compute for seconds. They may occupy
-# only a few of the console's 64 request slots.
+# Writes of one tenant wait for each other, and some requests compute for seconds. SCIM requests may
+# therefore occupy only a few of the console's 64 request slots.
 REQUEST_SLOTS: Final = Bulkhead(max_each=4, max_all=32)
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
@@ -51,7 +51,7 @@ _REFUSALS: Final[dict[type[DomainError], type[SCIMException]]] = {
 
 
 def scim_endpoint(**methods: View) -> View:
-    """Return the view of one URL. The method views get the request and the bearer's actor."""
+    """Return the view of a URL. The views of its HTTP methods get the request and the actor."""
 
     @csrf_exempt  # browsers never send a bearer token on their own
     def guarded(request: HttpRequest, **kwargs: Any) -> HttpResponse:

@@ -151,9 +151,9 @@ def _check_filter(request: HttpRequest) -> None:
 
 
 def _require_few_operations(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body unless it is too large: added values are compared with all existing ones.
+    """Return the body of a PATCH, after a check of its number of operations and values.
 
-    Raises InvalidValueException.
+    Each added value is compared with all existing values. Raises InvalidValueException.
     """
     operations = next((value for name, value in body.items() if name.lower() == "operations"), None)
     if isinstance(operations, list) and len(operations) > MAX_OPERATIONS:

@@ -15,12 +15,12 @@ from console.sign_in.sessions.session import set_session_provider
 from tenants.identity.passwords.operations import compute_password_version
 from tenants.identity.sso.queries import find_provider_for_email
 
-# A sign-in's `signal_kwargs`: the tenant whose identity provider authenticated the user,
+# Keys of a sign-in's `signal_kwargs`. The tenant whose identity provider authenticated the user:
 PROVIDER_TENANT: Final = "provider_tenant"
-# and the time of that authentication: SsoLogin.signed_in_at_s.
+# The Unix time of that authentication (SsoLogin.signed_in_at_s):
 PROVIDER_SIGNED_IN_AT: Final = "provider_signed_in_at_s"
 
-# The version of the password that began the sign-in; other sign-ins have none.
+# The version of the password with which the sign-in began; absent without a password:
 PASSWORD_VERSION: Final = "password_version"  # noqa: S105  # a key, not a password
 
 
@@ -54,8 +54,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     ) -> HttpResponse:
         """Complete a sign-in, the last step of every flow.
 
-        The domain's owner and the password may have changed since the sign-in began, as it can
-        wait for a second factor.
+        A sign-in can wait for a second factor. If the identity provider of the user's domain or the
+        password has changed meanwhile, the user must sign in again.
         """
         login_state = signal_kwargs or {}
         provider_tenant_id = login_state.get(PROVIDER_TENANT)

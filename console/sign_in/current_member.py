@@ -30,8 +30,8 @@ class CurrentMember:
     name: str
     actor: Actor
     tenant: MembershipRow
-    # The tenant requires a second factor that this session lacks: the user may only set it up or
-    # use it.
+    # True: the tenant requires a second factor that this session lacks. The user can then only set
+    # it up or use it.
     is_mfa_missing: bool
     other_tenants: list[MembershipRow]  # sorted by name
 
@@ -119,7 +119,7 @@ def member_required(
         with _translate_refusals():
             return view(request, member, *args, **kwargs)
 
-    # mypy takes the result of `wraps` for a class of its own.
+    # For mypy, the result of `wraps` has another type.
     return cast(Callable[Concatenate[HttpRequest, P], HttpResponse], guarded)
 
 

@@ -32,7 +32,7 @@ _OPERATOR: Final = "operator:"  # prefix of operators' accounts
 
 
 def build_attempt(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
-    """Return the attempt, ready for counting. Raises redis.RedisError."""
+    """Return the attempt, for console.limits.throttling to count. Raises redis.RedisError."""
     address = client_address(request)
     device = _device_of(request, account)
     is_known = device is None and is_known_network(account=account, address=address)
@@ -42,7 +42,7 @@ def build_attempt(request: HttpRequest, secret: Secret, account: str) -> SecretA
 def remember_device(request: HttpRequest, response: HttpResponse, account: str) -> None:
     """Remember browser and network of a user who has just signed in with all factors.
 
-    A known browser keeps its ID, because a second ID would be a second allowance.
+    A known browser keeps its ID, because a second ID would have its own limit of guesses.
     """
     device = _device_of(request, account) or secrets.token_urlsafe(16)
     is_operator = is_operator_path(request)
@@ -64,14 +64,16 @@ def remember_device(request: HttpRequest, response: HttpResponse, account: str) 
 def _device_of(request: HttpRequest, account: str) -> str | None:
     """Return the browser's ID for this account.
 
-    None without a sign-in within LIFETIME and since the last change of the password.
+    None: the account did not sign in with this browser within LIFETIME, or its password has changed
+    since then.
     """
     cookie = request.COOKIES.get(_cookie_name(request, account), "")
     try:
         device, version = signing.loads(cookie, salt=_salt_for(account), max_age=LIFETIME)
     except (signing.BadSignature, ValueError):
         return None
-    # Queried only with a valid cookie. Without one, unknown accounts take as long as known ones.
+    # The password version is queried only with a valid cookie. Without a cookie, the response time
+    # is therefore the same for unknown and known accounts.
     return str(device) if constant_time_compare(version, _password_version(account)) else None
 
 

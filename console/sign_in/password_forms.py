@@ -1,4 +1,4 @@
-"""Forms that set a new password. tenants.identity.members.password_validation has the rules."""
+"""Forms that set a new password. `tenants.identity.members.password_validation` validates it."""
 
 from django import forms
 from django.utils.translation import gettext, gettext_noop

@@ -6,6 +6,8 @@
   const HEIGHT_PX = 236;
   const BARS = ["--series-1", "--series-2", "--series-3"];
   const LINES = [["--series-1"], ["--series-4", [6, 4]], ["--series-3", [2, 3]], ["--soft", [10, 3, 2, 3]]];
+  // Distances of ticks; uPlot would choose fractions of one request.
+  const WHOLE = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
   const drawn = new Map(); // element -> its chart
 
   function tableOf(figure) {
@@ -81,7 +83,7 @@
     return [
       { ...shared, size: 28, space: 74, incrs: [1, 2, 3, 4, 6, 7, 14, 30, 60], grid: { show: false },
         values: (_, places) => places.map((at) => table.times[at] ?? "") },
-      { ...shared, size: widest, gap: 6, space: 40, grid: { stroke: line, width: 1 },
+      { ...shared, ...(unit === "count" && { incrs: WHOLE }), size: widest, gap: 6, space: 40, grid: { stroke: line, width: 1 },
         values: (_, ticks) => ticks.map((tick) => number.format(tick)) },
     ];
   }

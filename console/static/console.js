@@ -41,6 +41,7 @@
     if (event.key === "ArrowDown") (links[here + 1] ?? links[0])?.focus();
     else if (event.key === "ArrowUp") (here > 0 ? links[here - 1] : field).focus();
     else if (event.key === "Enter" && document.activeElement === field && links.length) links[0].click();
+    else if (event.key === "Escape") palette.close(); // the search field would only clear itself
     else return;
     event.preventDefault();
   }

@@ -4,9 +4,11 @@ from typing import Final
 
 from django import template
 
+from caret.contracts.policy import Trigger
 from console.assets.operator_files import url_of
 from console.operator_admin.pools.presenters import rejection_reason
 from console.usage_filters.number_format import format_number, format_share
+from console.usage_filters.request_labels import TRIGGERS
 
 register = template.Library()
 UNKNOWN: Final = "–"
@@ -47,6 +49,12 @@ def count(value: float | None, digits: int = 0) -> str:
 def unlocalized(value: float) -> str:
     """Return the number for a script: with a decimal point in every language."""
     return f"{value:g}"
+
+
+@register.filter
+def trigger_name(value: str) -> object:
+    """Return the name of a trigger, which may be one of a newer gateway."""
+    return TRIGGERS.get(Trigger(value), value) if value in set(Trigger) else value
 
 
 register.filter(rejection_reason)

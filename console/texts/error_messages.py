@@ -1,23 +1,10 @@
 """Operations' errors in the reader's language. Programs get them in English."""
 
-from collections.abc import Mapping
-from typing import Final
-
-from django.utils.functional import Promise
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.signing import BadSignature
+from console.texts.labels import label_of
 from tenants.base.errors import DomainError
-
-# Words inside of a sentence.
-TENANT_STATUSES: Final[Mapping[str, Promise]] = {
-    TenantStatus.ACTIVE: _("active"),
-    TenantStatus.SUSPENDED: _("suspended"),
-    TenantStatus.CLOSING: _("closing"),
-    TenantStatus.CLOSED: _("closed"),
-}
 
 
 def translate_error(error: DomainError | BadSignature) -> str:
@@ -25,8 +12,4 @@ def translate_error(error: DomainError | BadSignature) -> str:
     wording = gettext(error.wording)
     if not error.values:
         return wording
-    values = {
-        name: TENANT_STATUSES[value] if isinstance(value, TenantStatus) else value
-        for name, value in error.values.items()
-    }
-    return wording.format(**values)
+    return wording.format(**{name: label_of(value) for name, value in error.values.items()})

@@ -8,7 +8,7 @@ from typing import Final
 from django.utils.formats import number_format
 from django.utils.translation import gettext, pgettext
 
-from console.charts.chart import Unit
+from console.charts.chart import COUNT, Unit
 
 _MANY: Final = 10_000
 _NOTEWORTHY: Final = 0.0005  # smaller changes would round to zero
@@ -59,7 +59,7 @@ def format_axis_share(value: float) -> str:
     return format_percent(format_number(amount, 0 if amount == int(amount) else 1))
 
 
-COUNTS: Final = Unit("count", format_short_count, format_count)
+COUNTS: Final = Unit(COUNT, format_short_count, format_count)
 SHARES: Final = Unit("share", format_axis_share, format_share)
 
 

@@ -37,7 +37,8 @@ def main(argv: list[str]) -> int:
     tasks = _read_tasks(options)
     reports = asyncio.run(_evaluate(subjects, tasks))
     results = [_judge_all(completions) for completions in reports]
-    report = make_report(options.pool, results)
+    models = [subject.pool.model for subject in subjects]
+    report = make_report(options.pool, results, models=models)
     sys.stdout.write(json.dumps({"suite": options.suite, **report}, indent=2) + "\n")
     return 0
 
@@ -131,20 +132,23 @@ def _judge_all(completions: Sequence[TaskCompletion]) -> list[TaskResult]:
     limits = SandboxLimits()
     return [
         judge(
-            each,
+            completion,
             None
-            if each.task.unit_test is None
-            else run_program(program_of(each.task, each.text), limits),
+            if completion.task.unit_test is None
+            else run_program(program_of(completion.task, completion.text), limits),
         )
-        for each in completions
+        for completion in completions
     ]
 
 
-def make_report(names: Sequence[str], results: Sequence[Sequence[TaskResult]]) -> dict[str, Any]:
-    """Return the report of one pool or two."""
+def make_report(
+    names: Sequence[str], results: Sequence[Sequence[TaskResult]], *, models: Sequence[str]
+) -> dict[str, Any]:
+    """Return the report of one pool or two. `models` are those of the pools."""
     report: dict[str, Any] = {
         "pools": [
-            {"pool": name, **summarize(each)} for name, each in zip(names, results, strict=True)
+            {"pool": name, "model": model, **summarize(pool_results)}
+            for name, model, pool_results in zip(names, models, results, strict=True)
         ]
     }
     if len(results) > 1:

@@ -35,6 +35,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "Reports and diagnosis": {
         "evaluate": "score a pool's completions of your own code",
+        "store_evaluation": "keep a report of `evaluate` for the operators' pages",
         "explain_request": "show where a completion spent its time",
         "rebuild_rollups": "aggregate usage again from its records",
         "recount_pool_usage": "count usage by pool and day now",

@@ -2,7 +2,7 @@
 
     usage records > rating > ledger > invoices
                         |        `----> Stripe (an adapter)
-                        `> spending of budgets > alerts
+                        `> budget spending > alerts
 
 Money is in whole micros, millionths of a currency's unit. A period is a half-open UTC month.
 """

@@ -140,7 +140,9 @@ def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
         if export is None:
             raise NotFound("This tenant is not closing, so it has no final export.")
         if export.state is not JobState.FINISHED:
-            raise Conflict("The final export is {state}, so there is no file.", state=export.state)
+            raise Conflict(
+                "The final export has no file, because its status is “{state}”.", state=export.state
+            )
         object_ids = sealed_objects.list_object_ids(actor.tenant_id, export.id, member=None)
         record_read(actor=actor, action="export.downloaded", target=f"export:{export.id}", now=now)
     return (

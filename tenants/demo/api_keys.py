@@ -28,14 +28,14 @@ _LANGUAGES: Final = {
     "Security": ("rust", "go", "python"),
 }
 _AFTER_ARRIVAL: Final = timedelta(minutes=40)
-_LIFETIME: Final = timedelta(days=180)  # the override of one team allows no more
-_PACE: Final = 58.0  # requests on a developer's working day
-_HASTY: Final = 1.9  # factor
+_LIFETIME: Final = timedelta(days=180)  # the policy override of one team allows no more
+_REQUESTS_PER_WORKDAY: Final = 58.0  # of a developer
+_FAST_PACE_FACTOR: Final = 1.9
 
 
 @dataclass(slots=True)
 class DemoKeys:
-    """The developers and services that have keys by now."""
+    """The developers and services that have keys at the current time of the timeline."""
 
     company: DemoCompany
     coders: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
@@ -49,17 +49,17 @@ class DemoKeys:
             key_id=key_id,
             editor=random.choice(_EDITORS) if person else "",
             languages=_LANGUAGES[team],
-            pace=_PACE * self._pace_of(person, random.uniform(0.4, 1.6)),
+            pace=_REQUESTS_PER_WORKDAY * self._choose_pace_factor(person, random.uniform(0.4, 1.6)),
             keenness=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
         )
 
-    def _pace_of(self, person: DemoUser | None, usual: float) -> float:
-        """Return a factor of the pace: high for services and the member who exhausts a budget."""
-        return _HASTY if person in (None, self.company.spender) else usual
+    def _choose_pace_factor(self, person: DemoUser | None, usual_factor: float) -> float:
+        """Return the pace factor: high for services and for the member who exhausts a budget."""
+        return _FAST_PACE_FACTOR if person in (None, self.company.spender) else usual_factor
 
 
 def plan_keys(keyring: DemoKeys) -> list[TimelineEvent]:
-    """Return the events of members' own keys, service keys, and rotated or ended ones."""
+    """Return the events of members' keys, service keys, and rotated or ended keys."""
     company = keyring.company
     administrator = company.member_with_role(Role.ADMINISTRATOR)
     coding = [person for person in company.people if person.character.role not in _NOT_CODING]
@@ -71,7 +71,7 @@ def plan_keys(keyring: DemoKeys) -> list[TimelineEvent]:
         *_plan_service_keys(keyring, administrator),
         *_plan_revocations(company, administrator),
         TimelineEvent(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
-        # The user who is erased today has had no key for a while.
+        # The key of the user who is erased today ends some time before.
         TimelineEvent(
             company.stage.now - timedelta(hours=30),
             lambda _: keyring.coders.pop(company.erased.user_id, None),
@@ -83,7 +83,7 @@ _NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
 
 
 def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
-    return company.stage.moment_at(person.character.arrives) + _AFTER_ARRIVAL
+    return company.stage.moment_at(person.character.arrival_share) + _AFTER_ARRIVAL
 
 
 def _make_key_creation(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
@@ -131,7 +131,7 @@ def _plan_service_keys(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
 
 
 def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
-    """Return a rotated key, a revoked one, a leaked one, an expired one and an unused one."""
+    """Return the events of a rotated, a revoked, a leaked, an expired and an unused key."""
     stage, owner = company.stage, company.developers[0].user_id
 
     def new(name: str, expires_at: datetime) -> KeyRequest:

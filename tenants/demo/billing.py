@@ -35,12 +35,12 @@ from tenants.models import AlertDelivery, BillingState
 _NIGHTLY: Final = timedelta(days=1, minutes=20)
 _SEAT_CENTS: Final = to_cents(SEAT_MONTH_MICROS)
 _MOMENT: Final = timedelta(minutes=20)
-# Approximate monthly token cost of a developer.
-_MONTH_OF_ONE: Final = Decimal("0.24")
+# In a month, approximately.
+_TOKEN_COST_PER_DEVELOPER: Final = Decimal("0.24")
 
 
 def add_price_of_first_day(stage: DemoTimeline) -> None:
-    """Give the plan a price from the first day; its own price begins later."""
+    """Add a price from the first day of the period: the plan's existing price begins later."""
     first = utc_day(stage.begins_at)
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
     if not any(price.effective_on <= first for price in plan.prices):
@@ -112,9 +112,9 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def _compute_limit(months_of_one: Decimal) -> int:
+def _compute_limit(developer_months: Decimal) -> int:
     """Return a limit in whole cents."""
-    return int(months_of_one * _MONTH_OF_ONE * 100 + 1) * (MICROS // 100)
+    return int(developer_months * _TOKEN_COST_PER_DEVELOPER * 100 + 1) * (MICROS // 100)
 
 
 def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datetime], None]:
@@ -160,7 +160,7 @@ def _grant_credit(stage: DemoTimeline, now: datetime) -> None:
 
 
 def _correct_invoice(stage: DemoTimeline, now: datetime) -> None:
-    """Credit a seat, or half of the amount due, of the first invoice, if it exists."""
+    """Issue a credit note for the first invoice, if any: for a seat, or half of the amount due."""
     with tenant_scope(stage.tenant_id):
         state = BillingState.objects.get(tenant_id=stage.tenant_id)
     if not state.last_number:

@@ -27,7 +27,7 @@ from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
 from tenants.security.authorization.actor import Actor
 
-_MAX_VISITS: Final = 500  # of at most two seconds each
+_MAX_SLICES: Final = 500  # of at most two seconds each
 _MONTH: Final = timedelta(days=30)
 
 
@@ -49,8 +49,8 @@ def purge_expired_data(company: DemoCompany, at: datetime) -> None:
 def build_exports(company: DemoCompany, at: datetime) -> None:
     """Create a failed export, a cancelled one and three finished ones.
 
-    Workers start no exports meanwhile. A worker that is already running continues, and may build
-    these.
+    The locks keep workers from starting exports. A worker that is already running continues, and
+    may build these exports.
     """
     with redis_lock(connect_to_redis(), "exports"), redis_lock(connect_to_redis(), "long-exports"):
         _build_all(company, at)
@@ -91,7 +91,7 @@ def _fail_export(
 
 
 def _build_export(company: DemoCompany, at: datetime) -> None:
-    for _ in range(_MAX_VISITS):
+    for _ in range(_MAX_SLICES):
         did_work = [
             run_slice_of_oldest_job(company.stage.tenant_id, _make_clock(at), lane)
             for lane in JobLane

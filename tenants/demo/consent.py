@@ -18,12 +18,12 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdr
 from tenants.privacy.content_capture.erasure import erase_requested_content
 from tenants.privacy.content_capture.operations import store_content
 
-_AGREEING: Final = 3  # one in this many consents
-_STAYING: Final = 4  # this many do not withdraw
+_DEVELOPERS_PER_CONSENT: Final = 3
+_NUM_LASTING_CONSENTS: Final = 4  # the first consents are not withdrawn
 _PREFIX: Final = "def mean(values: list[float]) -> float:\n    "
 _COMPLETION: Final = "return sum(values) / len(values)"
-_KEPT_OF: Final = 2  # users
-_NUM_KEPT: Final = 4  # objects for each
+_NUM_EXAMPLE_USERS: Final = 2
+_NUM_EXAMPLE_OBJECTS: Final = 4  # for each user
 
 
 def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
@@ -41,16 +41,16 @@ def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
             TimelineEvent(
                 stage.moment_at(0.86, hour=14), partial(_withdraw_consent, company, person)
             )
-            for person in willing[_STAYING::2]
+            for person in willing[_NUM_LASTING_CONSENTS::2]
         ),
     ]
 
 
 def store_example_content(company: DemoCompany, at: datetime) -> None:
-    """Store content of two users who consent. One of them withdraws, and that content is erased."""
-    first, second = _choose_willing_users(company)[:_KEPT_OF]
+    """Store content of two users who consent. One of them then withdraws, which erases it."""
+    first, second = _choose_willing_users(company)[:_NUM_EXAMPLE_USERS]
     for person in (first, second):
-        for number in range(_NUM_KEPT):
+        for number in range(_NUM_EXAMPLE_OBJECTS):
             items = _make_items(person.user_id, at + timedelta(minutes=number))
             store_content(
                 tenant_id=company.stage.tenant_id,
@@ -65,12 +65,15 @@ def store_example_content(company: DemoCompany, at: datetime) -> None:
 
 
 def _choose_willing_users(company: DemoCompany) -> list[DemoUser]:
-    """Return at least two users who are members by then and stay."""
+    """Return the users who consent: developers who stay until the end, at least two."""
     staying = [
         person for person in company.people if person not in (company.leaver, company.erased)
     ]
     developers = [person for person in staying if person in company.developers]
-    return [*developers[:_KEPT_OF], *developers[_KEPT_OF::_AGREEING]]
+    return [
+        *developers[:_NUM_EXAMPLE_USERS],
+        *developers[_NUM_EXAMPLE_USERS::_DEVELOPERS_PER_CONSENT],
+    ]
 
 
 def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:

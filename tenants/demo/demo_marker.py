@@ -1,4 +1,4 @@
-"""Markers of demonstration tenants: which may be seeded, and which were."""
+"""Markers of demonstration tenants: whether a tenant may be seeded, and whether it was."""
 
 from datetime import datetime
 from typing import Final
@@ -42,7 +42,7 @@ def is_marked(tenant_id: TenantId, action: str) -> bool:
 
 
 def mark_begun(stage: DemoTimeline) -> None:
-    """Mark the tenant as begun: add the suffix to its name, and date it back."""
+    """Mark that seeding has begun: add the suffix to the name, and backdate the creation."""
     made_at = stage.moment_before(6)
     with tenant_scope(stage.tenant_id):
         row = Tenant.objects.select_for_update(no_key=True).get(id=stage.tenant_id)

@@ -50,7 +50,7 @@ class DemoCompany:
     teams: dict[str, UUID]
 
     def member_with_role(self, role: Role) -> Actor:
-        """Return the first member with the role, who is there from the beginning."""
+        """Return the first member with the role. This member joins before the period begins."""
         person = next(person for person in self.people if person.character.role is role)
         return person.as_actor(self.stage.tenant_id)
 
@@ -98,7 +98,7 @@ def create_company(stage: DemoTimeline, characters: list[Persona]) -> DemoCompan
     )
     _put_into_team(company, owner, stage.moment_before(4, hour=10))
     for number, person in enumerate(colleagues):
-        if not person.character.arrives:
+        if not person.character.arrival_share:
             _add_company_member(company, person, stage.moment_before(3) + number * 7 * _MINUTE)
     return company
 
@@ -107,9 +107,11 @@ def plan_membership_changes(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of members who join, change role or leave, and of failed invitations."""
     stage, owner = company.stage, company.member_with_role(Role.OWNER)
     joining = [
-        TimelineEvent(stage.moment_at(person.character.arrives), _make_join_action(company, person))
+        TimelineEvent(
+            stage.moment_at(person.character.arrival_share), _make_join_action(company, person)
+        )
         for person in company.people
-        if person.character.arrives
+        if person.character.arrival_share
     ]
     promoted_user, leaver = company.developers[0], company.leaver
     return [

@@ -5,7 +5,7 @@
     today               rollups, content capture, erasures, exports: other stores are involved
 
 The quarter is one transaction because workers run meanwhile: billing, signing and counting see all
-of it or nothing. If it is killed, the tenant is marked as begun and has no data.
+of it or nothing. If the process is killed meanwhile, the tenant is marked as begun and has no data.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sign-in and audit sinks: identity providers, SCIM, SIEMs.
+"""Sign-in settings and audit sinks: identity providers, SCIM, SIEMs.
 
 The domains are subdomains without any users, so passwords still work.
 """
@@ -54,9 +54,9 @@ def plan_sign_in_settings(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def set_sink_states(stage: DemoTimeline) -> None:
-    """Set one sink to up to date and one to failing.
+    """Set the state of one sink to up to date, and that of another to failing.
 
-    Both wait for an hour. Then workers find that they do not exist.
+    Both wait for an hour before the next delivery, which fails because their servers do not exist.
     """
     with tenant_scope(stage.tenant_id):
         last = find_head(tenant_id=stage.tenant_id).sequence
@@ -75,7 +75,7 @@ def set_sink_states(stage: DemoTimeline) -> None:
 
 
 def _claim_domain(company: DemoCompany, now: datetime) -> None:
-    """Claim a domain that is verified, and one that waits for its record."""
+    """Claim two domains: one that is verified, and one that waits for its TXT record."""
     owner, slug = company.member_with_role(Role.OWNER), company.stage.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
     verify_domain(

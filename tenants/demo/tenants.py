@@ -2,8 +2,8 @@
 
 A file (mode 0600) keeps their secrets.
 
-A second run finds them and returns the same values while they are valid. It replaces a changed
-password or a revoked key, and changes nothing else.
+A second run reads this file and returns the same values while they are valid. It replaces a secret
+only if a password was changed or a key was revoked.
 """
 
 import json
@@ -50,7 +50,7 @@ NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}
 
 PLAN: Final = "demonstration"
 SEAT_MONTH_MICROS: Final = 19 * MICROS
-# Approximate price of hosted models of such sizes, for a million tokens.
+# Approximate prices of hosted models of similar sizes, in micros for a million tokens.
 PRICES: Final = {
     Tier.FAST: TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000),
     Tier.QUALITY: TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000),
@@ -81,10 +81,10 @@ class Demonstration(TypedDict):
 
 
 def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstration:
-    """Create or complete tenants and operator. `last_run` has the values of the last run.
+    """Create the tenants and the operator, or what is missing of them.
 
-    Raises redis.RedisError if a snapshot cannot be published, because a returned key must work at
-    once.
+    `last_run` is the state that the last run returned. Raises redis.RedisError if a snapshot cannot
+    be published, because a returned key must work at once.
     """
     last_values = {entry["slug"]: entry for entry in last_run["tenants"]}
     return {
@@ -96,7 +96,7 @@ def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstra
 
 
 def read_state(path: Path) -> Demonstration:
-    """Read the state; without values if the file is missing or damaged, to replace all secrets."""
+    """Read the state. It is empty if the file is missing or damaged: all secrets are replaced."""
     try:
         state = json.loads(path.read_text())
         return {"tenants": list(state["tenants"]), "operator": state["operator"]}
@@ -154,7 +154,7 @@ def _ensure_tenant(
 
 
 def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOperator | None:
-    """Return the operator's credentials: the known ones if they still work, else new ones."""
+    """Return the operator's credentials: of the last run if they still work, else new ones."""
     if settings.OPERATORS_PATH is None:
         return None
     operator = next((account for account in list_operators() if account.handle == OPERATOR), None)
@@ -204,7 +204,7 @@ def _ensure_budget(actor: Actor, now: datetime) -> None:
 def _ensure_member(
     actor: Actor, email: str, role: Role, password: str | None, now: datetime
 ) -> str:
-    """Return the member's password: the known one if it still works, else a new one."""
+    """Return the member's password: of the last run if it still works, else a new one."""
     user_id = find_user(email=email)
     if user_id is not None and password and authenticate(username=email, password=password):
         _add_member(actor, user_id, role, now)

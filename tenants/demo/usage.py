@@ -21,9 +21,9 @@ from tenants.usage.ingestion.key_last_used import record_key_use
 from tenants.usage.ingestion.row_mapping import Row
 from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 
-_AT_ONCE: Final = 5_000  # rows in one statement
-_OPENS_AT: Final = {"globex": 13}  # in America; the others are in Europe
-_OPENS: Final = 7
+_ROWS_PER_STATEMENT: Final = 5_000
+_OPENING_HOURS: Final = {"globex": 13}  # UTC; this company is in America, others in Europe
+_DEFAULT_OPENING_HOUR: Final = 7
 # Day of the month from which the hard budget is used up.
 _CUT_OFF_FROM: Final = 20
 
@@ -34,18 +34,20 @@ def plan_usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
     calendar = make_calendar(stage)
     day_ends = timedelta(hours=23, minutes=58)
 
-    def reports(day: datetime) -> TimelineEvent:
+    def make_event(day: datetime) -> TimelineEvent:
         at = min(day + day_ends, stage.now)
-        return TimelineEvent(at, lambda _: _report_typing(keyring, calendar, day, cut_off))
+        return TimelineEvent(at, lambda _: _generate_and_store_day(keyring, calendar, day, cut_off))
 
-    return [reports(day) for day in calendar.list_days()]
+    return [make_event(day) for day in calendar.list_days()]
 
 
 def make_calendar(stage: DemoTimeline) -> TrafficCalendar:
-    return TrafficCalendar(stage.begins_at, stage.now, _OPENS_AT.get(stage.slug, _OPENS))
+    return TrafficCalendar(
+        stage.begins_at, stage.now, _OPENING_HOURS.get(stage.slug, _DEFAULT_OPENING_HOUR)
+    )
 
 
-def _report_typing(
+def _generate_and_store_day(
     keyring: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off: str
 ) -> None:
     is_late = day.day >= _CUT_OFF_FROM
@@ -87,7 +89,8 @@ def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
         _insert_rows(UsageRecord, completions)
         _insert_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
         _insert_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
-        # The hours of completions suffice, because outcomes belong to those.
+        # Only the hours of completions are needed: outcomes are counted in the hour of their
+        # completion.
         mark_hours_dirty(
             stage.tenant_id, list_dirty_hours(row for row in rows if not isinstance(row, Outcome))
         )
@@ -97,5 +100,5 @@ def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
 def _insert_rows(model: type[Model], rows: Iterable[Model]) -> None:
     remaining = list(rows)
     while remaining:
-        insert_new_rows(model, remaining[:_AT_ONCE])
-        remaining = remaining[_AT_ONCE:]
+        insert_new_rows(model, remaining[:_ROWS_PER_STATEMENT])
+        remaining = remaining[_ROWS_PER_STATEMENT:]

@@ -98,7 +98,7 @@ def start_new_experiment(
     _check_experiment(new)
     state = read_experiment_state(connection)
     if new.name in state.entries:
-        raise Conflict("There is already an experiment of this name.")
+        raise Conflict("An experiment with this name already exists.")
     if len(state.entries) >= MAX_EXPERIMENTS:
         raise Conflict("You can have at most {most} experiments.", most=MAX_EXPERIMENTS)
     record = ExperimentRecord(
@@ -211,7 +211,8 @@ def _check_variant(variant: VariantEntry) -> None:
     if min(shares) < 0 or round(sum(shares), 6) > MAX_SHARES:
         raise InvalidValue(
             "variants",
-            "Enter shares from 0 that are {most} at most together (by default 0.3 and 0.2).",
+            "Enter shares of 0 or more that add up to at most {most}. The defaults are 0.3 and "
+            "0.2.",
             most=MAX_SHARES,
         )
 

@@ -150,7 +150,9 @@ def set_running(
         raise Conflict("The index is not in the expected state. Reload the page.")
     running = [record.index.name for record in state.records.values() if record.index.is_running]
     if is_running and running:
-        raise Conflict("Stop {name} first. One index is in use at a time.", name=running[0])
+        raise Conflict(
+            "Stop {name} first. Only one index can be in use at a time.", name=running[0]
+        )
     change = msgspec.structs.replace(
         current,
         is_running=is_running,

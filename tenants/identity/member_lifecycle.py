@@ -53,7 +53,7 @@ def change_role(
 
 
 def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> KeySummary:
-    """Remove a member, or leave the tenant. Return the keys whose secret was shown to the member.
+    """Remove a member, who may be the actor. Return the keys whose secret was shown to the member.
 
     These keys stay valid. The member's own keys are revoked, and gateways reject them within a
     second. A member provisioned by SCIM comes back only when the identity provider reports the user

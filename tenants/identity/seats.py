@@ -31,7 +31,7 @@ _COUNTERS: Final = ("requests", "shown", "accepted", "partly_accepted")
 
 @dataclass(frozen=True, slots=True)
 class SeatFigures:
-    """One member's figures of this UTC month, as far as they are counted."""
+    """One member's figures of this UTC month, as far as rollups have counted them."""
 
     requests: int
     acceptance: float | None  # None: no suggestion was shown

@@ -30,14 +30,15 @@ class StopReason(StrEnum):
     BUDGET = "budget"  # a hard budget of the whole tenant
 
 
-# From this many days before the last day of a trial.
+# The notice of a trial begins this many days before its last day.
 TRIAL_NOTICE_DAYS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStop:
     reason: StopReason
-    # None: not yet, a trial, or the audit log has no entry of the change any more.
+    # None: completions have not stopped, the reason is a trial, or the audit log no longer has the
+    # entry of the change.
     since: datetime | None
     # The last day of the trial, or the day when the tenant is closed; None: neither.
     ends_on: date | None = None
@@ -46,7 +47,7 @@ class ServiceStop:
 def find_service_stop(*, tenant: MembershipRow, now: datetime) -> ServiceStop | None:
     """Return why the tenant gets no completions, or will soon get none; otherwise None.
 
-    One query if it gets completions.
+    One query if no reason applies.
     """
     with tenant_scope(tenant.tenant_id):
         if tenant.status is not TenantStatus.ACTIVE:

@@ -1,4 +1,4 @@
-"""Operations that take on a customer: a tenant with its encryption key, plan and first owner.
+"""Operations that onboard a customer: a tenant with its encryption key, plan and first owner.
 
 `tenants.identity.members.tenant_status` suspends, resumes and closes tenants.
 """
@@ -68,8 +68,8 @@ def onboard_tenant(
     """Create a tenant with its encryption key and plan, and invite its first owner.
 
     Either all of it is created, or nothing. The e-mail is sent after the commit. `actor_for`
-    returns the operator's actor, which needs the new tenant's ID. `complete` belongs to the
-    transaction and makes further settings.
+    returns the operator's actor, which needs the new tenant's ID. `complete` is called in the
+    transaction, to make further settings.
 
     Raises Forbidden, InvalidValue, and Conflict if the slug is taken or no key can be wrapped.
     """

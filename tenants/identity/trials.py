@@ -72,7 +72,7 @@ def compute_trial_end(ends_on: date) -> datetime:
 
 
 def send_due_reminders(*, now: datetime) -> int:
-    """Mail the owners of tenants whose trial ends soon or has ended, and return how many tenants.
+    """Mail the owners of tenants whose trial ends soon or has ended. Return the number of tenants.
 
     Each reminder is sent once, and a missed one is replaced by the next. One query if there is
     nothing to send.

@@ -13,7 +13,7 @@ from tenants.models.encryption_key import DataKey, RootKeyUse, TenantKey
 from tenants.models.erasure import Erasure
 from tenants.models.export_job import ExportJob, ExportObject
 from tenants.models.idempotency_record import IdempotencyRecord
-from tenants.models.installation import CapabilityChange, CatalogModel, PoolAssignment
+from tenants.models.installation import CapabilityChange, CatalogModel, Evaluation, PoolAssignment
 from tenants.models.ledger import (
     BillingProfile,
     Invoice,
@@ -67,6 +67,7 @@ __all__ = [
     "DirtyHour",
     "Domain",
     "Erasure",
+    "Evaluation",
     "ExportJob",
     "ExportObject",
     "IdempotencyRecord",

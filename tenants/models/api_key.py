@@ -45,9 +45,9 @@ class ApiKey(models.Model):
     # Networks that the key may be used from; empty: any.
     networks = ArrayField(models.CharField(max_length=64), default=list)
     created_at = models.DateTimeField()
-    # When the current text was created by a rotation; None: the first text.
+    # When a rotation created the current text; None: the key was never rotated.
     issued_at = models.DateTimeField(null=True)
-    # The previous text and the end of its validity; None: there is none.
+    # The previous text and the end of its validity; None: there is no previous text.
     previous_digest = models.BinaryField(null=True)
     previous_pepper_version = models.PositiveSmallIntegerField(null=True)
     previous_ends_at = models.DateTimeField(null=True)

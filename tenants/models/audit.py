@@ -28,14 +28,14 @@ class AuditEntry(models.Model):
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    actor_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": none
+    actor_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": no key
     action = models.CharField(max_length=60)  # dotted, e.g. "key.revoked"
     target = models.CharField(max_length=200)  # e.g. "key:Ab3dE6gH"
-    before = models.JSONField(null=True)  # None: it did not exist; never contains secrets
+    before = models.JSONField(null=True)  # None: the target did not exist; never contains secrets
     after = models.JSONField(null=True)
     address = models.GenericIPAddressField(null=True)  # None: not a network request
     request_id = models.CharField(max_length=64)  # "" outside HTTP
-    reason = models.TextField()  # "": none was required
+    reason = models.TextField()  # "": no reason was required
     at = models.DateTimeField()
 
     class Meta:

@@ -17,7 +17,7 @@ class Budget(models.Model):
     scope = models.CharField(max_length=8, choices=[(s.value, s.name) for s in BudgetScope])
     holder_id = models.UUIDField(null=True)  # the team or the user; None: the whole tenant
     limit_micros = models.BigIntegerField()  # for a UTC month, in the ledger's currency
-    # True: the limit is of one seat, and the budget's grows with its seats.
+    # True: the limit applies to each seat, so the budget's limit grows with its seats.
     is_per_seat = models.BooleanField(default=False, db_default=False)
     is_hard = models.BooleanField(default=True)  # False: alerts only
     webhook_url = models.CharField(max_length=500)  # "": alerts by e-mail only
@@ -40,10 +40,10 @@ class Budget(models.Model):
 
 
 class MonthSpend(models.Model):
-    """The spending of a user in a UTC month, by the times of the requests.
+    """The spending of a user in a UTC month, to which requests belong by their time.
 
-    Rating adds to it in the transaction that posts the usage. Each request is rounded as gateways
-    round.
+    Rating adds to it in the transaction that posts the usage. The cost of each request is rounded
+    as in gateways.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "month", "holder")
@@ -63,7 +63,7 @@ class MonthSpend(models.Model):
 
 
 class BudgetAlert(models.Model):
-    """An alert that a threshold of a budget was reached; once a month for each threshold."""
+    """An alert that a budget reached a threshold; at most one a month for each threshold."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

@@ -1,4 +1,4 @@
-"""Content capture: consent receipts, stored content and its erasures. The content is elsewhere."""
+"""Content capture: consent receipts, and rows about content in an object store and its erasure."""
 
 from typing import ClassVar
 
@@ -75,7 +75,7 @@ class ContentObject(models.Model):
 
 
 class ConsentReceipt(models.Model):
-    """A yes or no. The last one of a kind is in force. It stays as evidence of what it allowed."""
+    """A yes or no to content capture or training. The last receipt of each kind is in force."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

@@ -1,8 +1,8 @@
 """Wrapped keys (see tenants.security.encryption). A destroyed key stays as a tombstone.
 
 The tables' names begin with `keyring_`, so that a backup of data can leave them out; otherwise it
-would contain keys that are destroyed later. Nobody may delete a row. An UPDATE leaves the old
-version to autovacuum, which the migration makes prompt.
+would contain keys that are destroyed later. Nobody may delete a row. After an UPDATE, autovacuum
+removes the old version of the row; the migration makes autovacuum prompt.
 """
 
 import uuid
@@ -20,7 +20,7 @@ class RootKeyUse(models.Model):
     """A root key that has wrapped tenant keys. The key itself is in no database."""
 
     id = models.TextField(primary_key=True)  # as in tenants.security.encryption.root_keys.RootKey
-    canary = models.BinaryField()  # wrapped by the key: only that key opens it
+    canary = models.BinaryField()  # wrapped by the key, and only unwrapped by the same key
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)  # None: it wraps a tenant key
 
@@ -40,7 +40,7 @@ class RootKeyUse(models.Model):
 
 
 class TenantKey(models.Model):
-    """A key that wraps the tenant's data keys. One is in force; rotation removes retired ones."""
+    """A key that wraps the tenant's data keys. One is in force; rotation removes retired keys."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -78,7 +78,7 @@ class TenantKey(models.Model):
 
 
 class DataKey(models.Model):
-    """A key that seals a scope's data, such as `user:<id>`. A shredded scope gets a new one."""
+    """A key that encrypts a scope's data, such as `user:<id>`. A shredded scope gets a new key."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -87,7 +87,7 @@ class DataKey(models.Model):
     scope = models.TextField()
     wrapped = models.BinaryField(null=True)  # None: destroyed
     fingerprint = models.BinaryField()
-    witness = models.BinaryField()  # sealed with the key, to prove later that nothing opens it
+    witness = models.BinaryField()  # sealed with the key, to prove later that it is lost
     created_at = models.DateTimeField()
     destroyed_at = models.DateTimeField(null=True)
 

@@ -16,8 +16,8 @@ class Erasure(models.Model):
     user_id = models.UUIDField(null=True)  # None: the whole tenant
     reason = models.TextField()
     requested_by_id = models.UUIDField(null=True)  # None: an operator
-    # Derives the pseudonyms that replace users' IDs. None: finished, and nothing leads back from
-    # them.
+    # The secret from which the pseudonyms are derived that replace the user's ID. None: finished,
+    # so pseudonyms cannot be traced back.
     secret = models.BinaryField(null=True)
     keys = models.JSONField()  # destroyed keys: [{"id", "fingerprint", "scope"}]
     counts = models.JSONField()  # erased rows so far: name -> rows

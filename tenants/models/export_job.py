@@ -23,7 +23,7 @@ class ExportJob(models.Model):
     media = models.TextField()  # csv, ndjson, parquet, xlsx, zip
     since = models.DateTimeField()
     until = models.DateTimeField()
-    # None: requested by a key.
+    # None: a key requested it.
     requested_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -40,12 +40,12 @@ class ExportJob(models.Model):
     members = models.JSONField()
     rows_done = models.BigIntegerField(default=0)
     rows_expected = models.BigIntegerField(null=True)  # None: unknown
-    # The file's fields, once it exists.
+    # Set when the file exists.
     name = models.TextField()  # ""
     num_bytes = models.BigIntegerField(default=0)
     proof = models.TextField()  # the signed proof; ""
     expires_at = models.DateTimeField(null=True)
-    swept_at = models.DateTimeField(null=True)  # None: it may have objects in the store
+    swept_at = models.DateTimeField(null=True)  # None: the store may still have its objects
 
     class Meta:
         db_table = "tenants_export_job"

@@ -1,4 +1,4 @@
-"""The installation: its model catalogue, the pools of tenants, and what its gateways can do."""
+"""The installation: its models, their evaluations, tenants' pools, and what gateways can do."""
 
 from typing import ClassVar
 
@@ -70,6 +70,32 @@ class PoolAssignment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.holder_id} {self.tier} {self.language}: {self.pool}"
+
+
+class Evaluation(models.Model):
+    """A report of `manage.py evaluate`: scores of one or two pools."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    title = models.CharField(max_length=120)
+    report = models.JSONField()  # tenants.fleet.evaluations.EvaluationReport
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_evaluation"
+        constraints: ClassVar = [
+            Grants(
+                name="evaluation_grants",
+                reason="scores of the installation's pools on an operator's code; no tenant's data",
+                privileges=APPEND_ONLY,
+            ),
+        ]
+        indexes: ClassVar = [
+            # Reader: the list of evaluations, newest first.
+            models.Index(fields=["-created_at", "-id"], name="evaluation_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
 
 
 class CapabilityChange(models.Model):

@@ -22,8 +22,8 @@ class Membership(models.Model):
     # None: a current member. The row stays for keys and audit entries that refer to it, and is
     # reused for a member who returns.
     ended_at = models.DateTimeField(null=True)
-    # When the tenant's data of the user was erased; None: not erased. Other tenants' erasures read
-    # it.
+    # When the user's data in this tenant was erased; None: not erased. Erasures in other tenants
+    # read it.
     erased_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -85,7 +85,8 @@ class Invitation(models.Model):
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     email = models.EmailField(max_length=254)  # lower case
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
-    # The team to join; None: none. Without a foreign key: the team may be deleted meanwhile.
+    # The team to join; None: no team. It has no foreign key, because the team may be deleted
+    # meanwhile.
     team_id = models.UUIDField(null=True)
     digest = models.BinaryField()  # 32 bytes, see tenants.base.bearer_tokens
     # None: the platform.

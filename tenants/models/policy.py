@@ -20,7 +20,8 @@ class PolicyVersion(models.Model):
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # Lookup ID of the key that was used; "": none. Has a database default for the previous release.
+    # Lookup ID of the key that was used; "": no key. The database default is for processes of the
+    # previous release.
     author_key = models.CharField(max_length=40, default="", db_default="")
     reason = models.TextField()
     created_at = models.DateTimeField()
@@ -48,7 +49,7 @@ class PolicyOverrideVersion(models.Model):
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    author_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": none
+    author_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": no key
     reason = models.TextField()
     created_at = models.DateTimeField()
 

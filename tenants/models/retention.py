@@ -19,7 +19,7 @@ class RetentionRule(models.Model):
     data_class = models.CharField(max_length=40)
     version = models.PositiveIntegerField()  # from 1
     days = models.PositiveIntegerField()
-    # The default applies again; `days` is the default at that time.
+    # True: the default applies again; `days` is the default at that time.
     is_default = models.BooleanField(db_default=False)
     reason = models.TextField()
     # None: the platform.
@@ -80,9 +80,10 @@ class PurgeRun(models.Model):
     created_at = models.DateTimeField()
     # These are None while the run is active or waits to be resumed.
     closing = models.BigIntegerField(null=True)
-    # How many of these records are older than created_at. None: also a run before this column.
+    # How many of the remaining records are older than created_at. None also for runs from before
+    # this column existed.
     settled = models.BigIntegerField(null=True)
-    held = models.BigIntegerField(null=True)  # old enough to delete, but on hold
+    held = models.BigIntegerField(null=True)  # old enough to delete, but on legal hold
     finished_at = models.DateTimeField(null=True)
 
     class Meta:

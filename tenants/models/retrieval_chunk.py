@@ -1,7 +1,7 @@
 """Encrypted chunks of indexed files, with their embeddings.
 
 Names, paths and text are encrypted, and values to compare are keyed digests. The embedding cannot
-be encrypted, because nothing could be found then. ADR 0037 describes what it reveals.
+be encrypted, because encrypted vectors could not be compared. ADR 0037 describes what it reveals.
 """
 
 from typing import ClassVar, Final
@@ -24,8 +24,8 @@ class RetrievalChunk(models.Model):
     # In strict isolation only this user, or this service key ("key:"), finds it; "": the whole
     # tenant.
     holder = models.TextField()
-    # 16 bytes each, of: holder and repository; those and the path; those, the text and the
-    # embedding model.
+    # Digests of 16 bytes: of holder and repository; of these and the path; of these, the text and
+    # the embedding model.
     scope_digest = models.BinaryField()
     file_digest = models.BinaryField()
     chunk_digest = models.BinaryField()
@@ -33,7 +33,7 @@ class RetrievalChunk(models.Model):
     sealed_text = models.BinaryField()
     embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS)
     created_at = models.DateTimeField()
-    used_at = models.DateTimeField()  # last uploaded or found, to the day
+    used_at = models.DateTimeField()  # when it was last uploaded or matched, to the day
 
     class Meta:
         db_table = "tenants_retrieval_chunk"

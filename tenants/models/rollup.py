@@ -51,14 +51,14 @@ SERVICES: Final = uuid.UUID(int=0)
 class _RollupRow(models.Model):
     """The counts of one user's completions with one editor, language, model and variant.
 
-    tenants.usage.reports.counters explains each of them.
+    tenants.usage.reports.counters explains each count.
     """
 
     pk = models.CompositePrimaryKey(
         *("tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant")
     )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    starts_at = models.DateTimeField()  # of the completions, to which their outcomes belong, too
+    starts_at = models.DateTimeField()  # of the completions; outcomes count in the hour of theirs
     user_id = models.UUIDField()
     # "": unknown.
     editor = models.TextField()
@@ -101,14 +101,15 @@ class _LatencyCounts(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     starts_at = models.DateTimeField()
     mode = models.TextField()
-    # Buckets of completed requests, ascending, and the number of requests in each.
+    # Latency buckets of completed requests, ascending, and the number of requests in each bucket.
     sizes = ArrayField(models.IntegerField())
     counts = ArrayField(models.BigIntegerField())
-    # The same for display latencies, as clients report them. None: from before the columns existed.
+    # The buckets and numbers of display latencies, as clients report them. None: the row is older
+    # than these columns.
     display_sizes = ArrayField(models.IntegerField(), null=True)
     display_counts = ArrayField(models.BigIntegerField(), null=True)
-    # The sum of requests already at the replica, over all `sent` requests: a measure of engine
-    # load.
+    # For all `sent` requests, the sum of the requests that were already at the replica: a measure
+    # of engine load.
     at_replica = models.BigIntegerField()
     sent = models.BigIntegerField()
 
@@ -159,7 +160,7 @@ class RollupState(models.Model):
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
-    # Everything that gateways had delivered for the time before is counted.
+    # All usage from before this time is counted, if gateways had delivered it.
     complete_until = models.DateTimeField()
 
     class Meta:

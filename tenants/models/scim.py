@@ -74,7 +74,7 @@ class ScimGroup(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     team_id = models.UUIDField()  # bound to the team by the migration; deleted with it
     external_id = models.CharField(max_length=254)  # "": none
-    # The role of its members; "": the group sets none.
+    # The role of its members; "": the group sets no role.
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
@@ -91,7 +91,7 @@ class ScimGroupMember(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "team_id", "scim_user_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     team_id = models.UUIDField()  # bound by the migration to the group
-    scim_user_id = models.UUIDField()  # bound by the migration to the user; deleted with either
+    scim_user_id = models.UUIDField()  # bound by the migration to the user; deleted with it
 
     class Meta:
         db_table = "tenants_scim_group_member"

@@ -33,10 +33,11 @@ class StripeEvent(models.Model):
     identifier = models.CharField(max_length=100)  # the ledger transaction and the line
     event_name = models.CharField(max_length=100)  # of the meter
     quantity = models.BigIntegerField()
-    # As reported to Stripe: the day's noon, within Stripe's 35 days.
+    # The time reported to Stripe: noon of the day. Stripe accepts the last 35 days.
     occurred_at = models.DateTimeField()
     attempts = models.PositiveSmallIntegerField(default=0)
-    # Time of the first attempt whose outcome is unknown; None: no attempt can have arrived unseen.
+    # Time of the first attempt whose outcome is unknown; None: the outcomes of all attempts are
+    # known.
     doubtful_since = models.DateTimeField(null=True)
     next_at = models.DateTimeField(null=True)  # None: arrived, or no further attempt
     sent_at = models.DateTimeField(null=True)

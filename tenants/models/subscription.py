@@ -12,7 +12,7 @@ from tenants.models.tenant import Tenant
 class Subscription(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "starts_on")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    starts_on = models.DateField()  # until the next subscription
+    starts_on = models.DateField()  # in force until the next subscription starts
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, db_index=False, related_name="+")
     created_at = models.DateTimeField()
 
@@ -28,8 +28,8 @@ class Subscription(models.Model):
 class BillingState(models.Model):
     """The billing progress of a tenant, created with the first subscription.
 
-    Posting, rating and invoicing lock it first, so that only one transaction writes the ledger at a
-    time.
+    Every operation that posts to the ledger locks this row first, so that only one transaction at a
+    time writes the ledger.
     """
 
     tenant = models.OneToOneField(
@@ -38,9 +38,9 @@ class BillingState(models.Model):
     currency = models.CharField(max_length=3)
     # The last usage batch that is in the ledger, with all batches before it.
     rated_batch = models.BigIntegerField(default=0)
-    seats_booked_on = models.DateField(null=True)  # the last posted day; None: none yet
-    invoiced_month = models.DateField(null=True)  # the last month; None: none yet
-    last_number = models.PositiveIntegerField(default=0)  # of an invoice or a credit note
+    seats_booked_on = models.DateField(null=True)  # the last posted day; None: no day yet
+    invoiced_month = models.DateField(null=True)  # the last invoiced month; None: no month yet
+    last_number = models.PositiveIntegerField(default=0)  # of the last invoice or credit note
 
     class Meta:
         db_table = "tenants_billing_state"
@@ -55,7 +55,7 @@ class BillingState(models.Model):
 class UsageBatchCounter(models.Model):
     """A counter of the batches in which usage arrives.
 
-    Whenever a number is visible, all batches with lower numbers are visible, too.
+    When a batch is visible, all batches with lower numbers are visible, too.
     """
 
     tenant = models.OneToOneField(

@@ -20,9 +20,9 @@ class Tenant(models.Model):
     is_mfa_required = models.BooleanField(default=False)  # when signing in with a password
     cache_epoch = models.PositiveIntegerField(default=0)  # increasing it empties the prefix cache
     snapshot_version = models.PositiveBigIntegerField(default=0)  # increases with each change
-    # The version known to be in Redis.
+    # The snapshot version that is known to be in Redis.
     published_version = models.PositiveBigIntegerField(default=0)
-    # Reports suppress groups of fewer users; 1: none.
+    # Reports suppress groups of fewer users; 1: no group.
     min_group_users = models.PositiveSmallIntegerField(default=5)
     # Platform limits, whatever the tenant's policy says; None: unlimited.
     max_concurrent_completions = models.PositiveIntegerField(null=True)  # for each gateway

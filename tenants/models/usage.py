@@ -18,7 +18,7 @@ from tenants.models.tenant import Tenant
 
 
 def _renamable_column(name: str, table: str) -> ColumnUpdatable:
-    """Return the rule that lets an erasure replace the user's ID by one that belongs to nobody.
+    """Return the rule that a user's ID may be replaced only by an ID that belongs to no user.
 
     A record can therefore not be assigned to another user.
     """
@@ -52,7 +52,7 @@ class UsageRecord(models.Model):
     first_token_ms = models.FloatField(null=True)
     engine_ms = models.FloatField(null=True)
     total_ms = models.FloatField()
-    # From here on null for records from before the column existed.
+    # The following columns are null in records from before the column existed.
     trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text has another meaning
     variant = models.TextField(null=True)  # noqa: DJ001
     filter_reason = models.TextField(null=True)  # noqa: DJ001
@@ -77,7 +77,7 @@ class UsageRecord(models.Model):
             _renamable_column("usage_record_renamed", "tenants_usage_record"),
         ]
         indexes: ClassVar = [
-            # Reader: rating, which takes batch after batch.
+            # Reader: rating, which reads batch after batch.
             models.Index(fields=["tenant", "batch"], name="usage_record_batch"),
             # Readers: reports and lists of rejected or filtered requests, one in a hundred records
             # or fewer.
@@ -103,7 +103,7 @@ class Outcome(models.Model):
     user_id = models.UUIDField(null=True)
     event = models.TextField()
     chars = models.IntegerField()
-    # Since the suggestion was shown; for persisted: since it was accepted.
+    # Time since the suggestion was shown; for persisted, since it was accepted.
     after_ms = models.IntegerField()
     lines = models.IntegerField(null=True)  # None: from before the column existed
     # Only for persisted.

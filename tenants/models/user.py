@@ -24,7 +24,7 @@ class User(AbstractBaseUser):
     name = models.CharField(max_length=120)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField()
-    has_outdated_hash = False  # of its password, known after check_password
+    has_outdated_hash = False  # whether the password's hash is outdated; set by check_password
 
     objects: ClassVar[Any] = UserManager()
 
@@ -49,8 +49,8 @@ class User(AbstractBaseUser):
     def check_password(self, raw_password: str | None) -> bool:
         """Return True if the password is right, and set `has_outdated_hash`.
 
-        Do not replace an outdated hash, as Django does: a new one ends the user's sessions, also
-        when the user only steps up. Sign-in replaces it.
+        An outdated hash stays, although Django would replace it: a new hash would end the user's
+        sessions even when the user only steps up. Sign-in replaces the hash.
         """
         is_right, is_outdated = verify_password(raw_password, self.password)
         self.has_outdated_hash = is_right and is_outdated

@@ -65,7 +65,7 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
             find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
         )
         if compute_effective_consent(choice.consent, allowance) != choice.consent:
-            raise Conflict("Your organisation does not allow this.")
+            raise Conflict("Your tenant does not allow this.")
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(
             user_id, []
         )

@@ -45,15 +45,13 @@ def test_no_class_has_a_vague_name() -> None:
 
 def test_no_variable_has_a_vague_name() -> None:
     names = _read_list("variable_names")
-    unfinished = set(names["unfinished"])
     vague_names: defaultdict[str, set[str]] = defaultdict(set)
     for path, tree in (*_parse_modules(), *_parse_tests()):
         for name in _bound_names(tree):
             if name.lstrip("_") in names["banned"]:
                 vague_names[path].add(name)
 
-    assert {path: words for path, words in vague_names.items() if path not in unfinished} == {}
-    assert unfinished <= vague_names.keys(), "remove finished files from the list"
+    assert vague_names == {}
 
 
 def test_no_replaced_term_is_used() -> None:

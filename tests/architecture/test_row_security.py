@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "tenants_price_version": "the platform's price list; no tenant's",
     "tenants_capability_change": "the features of the installation; no tenant's",
     "tenants_catalog_model": "the platform's list of models; no tenant's",
+    "tenants_evaluation": "scores of the installation's pools; no tenant's",
     "tenants_pool_assignment": "pools dedicated to tenants; operators read it for all tenants",
     "keyring_root_key": "the root keys in use, read when a process starts",
     "django_session": "sessions, read before a tenant is chosen",

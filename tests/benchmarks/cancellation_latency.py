@@ -244,7 +244,7 @@ async def _measure(bench: Bench) -> None:
         durations = await _repeat("cancel frames", counts.num_cancels, until_ended, by_frame)
         _tell(report, "frame", durations, 99, bench.num_too_late)
         idle = await _repeat("engine idle again", counts.num_releases, until_idle, by_frame)
-        idle_ms = [each.whole_ms for each in idle]
+        idle_ms = [duration.whole_ms for duration in idle]
         report.figure("engine_idle.p50", median(idle_ms), "ms", **spread(idle_ms))
     for figure, cancel in (
         ("socket_closed", bench.by_closed_socket),
@@ -260,12 +260,12 @@ async def _measure(bench: Bench) -> None:
 
 
 async def _repeat(
-    what: str, count: int, until: Callable[[Cancel], Awaitable[Duration]], cancel: Cancel
+    label: str, count: int, until: Callable[[Cancel], Awaitable[Duration]], cancel: Cancel
 ) -> list[Duration]:
     durations = []
     for number in range(count):
         if number % 50 == 0:
-            say(f"{what}: {number} of {count}")
+            say(f"{label}: {number} of {count}")
         durations.append(await until(cancel))
     return durations
 
@@ -273,8 +273,8 @@ async def _repeat(
 def _tell(
     report: Report, figure: str, durations: Sequence[Duration], percent: int, num_too_late: int
 ) -> None:
-    whole_ms = [each.whole_ms for each in durations]
-    unhindered_ms = [max(0.0, each.whole_ms - each.waited_ms) for each in durations]
+    whole_ms = [duration.whole_ms for duration in durations]
+    unhindered_ms = [max(0.0, duration.whole_ms - duration.waited_ms) for duration in durations]
     report.target(
         f"{figure}.p{percent}",
         percentile(whole_ms, percent),
@@ -282,7 +282,7 @@ def _tell(
         at_most=MAX_CANCEL_MS,
         **spread(whole_ms),
         max=rounded(max(whole_ms)),
-        waited_p99=rounded(percentile([each.waited_ms for each in durations], 99)),
+        waited_p99=rounded(percentile([duration.waited_ms for duration in durations], 99)),
         unhindered_p99=rounded(percentile(unhindered_ms, 99)),
         num_too_late=num_too_late,
     )

@@ -85,7 +85,7 @@ class Layout:
     asked: list[Asked] = field(default_factory=list)
 
     def of(self, kind: str) -> list[Asked]:
-        return [each for each in self.asked if each.kind == kind]
+        return [request for request in self.asked if request.kind == kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ class Gateway:
         first_ms = meta["first_token_ms"] or meta["total_ms"]
         is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_ms
         if meta["cached_tokens"] is not None and change.kind == "typing":
-            told = (meta["prompt_tokens"], meta["cached_tokens"], first_ms)
-            self.asked.append(Asked(change.kind, *told, is_superseded))
+            first_token = (meta["prompt_tokens"], meta["cached_tokens"], first_ms)
+            self.asked.append(Asked(change.kind, *first_token, is_superseded))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -211,10 +211,12 @@ async def measure(
         open_stream(running.gateway_url, running.acme_key) as stream,
     ):
         engine, gateway = Engine(running.engine_url, model, session), Gateway(stream)
-        for number, each in enumerate(sessions):
-            say(f"session {number + 1}: {each.path}, {len(layouts[0].of('typing'))} keystrokes yet")
-            asks = list(islice(_asks(each, max_tokens), min(_MAX_CHANGES, num_keystrokes)))
-            await _replay(engine, layouts, gateway, each, asks)
+        for number, session in enumerate(sessions):
+            say(f"session {number + 1}: {session.path}, {len(layouts[0].of('typing'))} keystrokes")
+            requests = list(
+                islice(_iterate_requests(session, max_tokens), min(_MAX_CHANGES, num_keystrokes))
+            )
+            await _replay(engine, layouts, gateway, session, requests)
             if len(layouts[0].of("typing")) >= num_keystrokes:
                 break
     _tell(report, {layout.name: layout for layout in layouts})
@@ -234,7 +236,7 @@ async def _replay(
     layouts: Sequence[Layout],
     gateway: Gateway,
     session: Session,
-    asks: Sequence[tuple[Change, CompletionRequest]],
+    requests: Sequence[tuple[Change, CompletionRequest]],
 ) -> None:
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
     principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
@@ -242,16 +244,18 @@ async def _replay(
     for layout in layouts:
         await engine.first_token(layout, _admitted(principal, opened))
     await gateway.ask(Change(0.0, "jump", 0), opened, None)
-    for (change, request), (following, _) in pairwise([*asks, asks[-1]]):
+    for (change, request), (following, _) in pairwise([*requests, requests[-1]]):
         pause_ms = following.at_ms - change.at_ms
         for layout in random.sample(layouts, len(layouts)):
-            told = await engine.first_token(layout, _admitted(principal, request))
-            is_superseded = following is not change and pause_ms < DEBOUNCE_MS + told[-1]
-            layout.asked.append(Asked(change.kind, *told, is_superseded))
+            first_token = await engine.first_token(layout, _admitted(principal, request))
+            is_superseded = following is not change and pause_ms < DEBOUNCE_MS + first_token[-1]
+            layout.asked.append(Asked(change.kind, *first_token, is_superseded))
         await gateway.ask(change, request, None if following is change else pause_ms)
 
 
-def _asks(session: Session, max_tokens: int) -> Iterator[tuple[Change, CompletionRequest]]:
+def _iterate_requests(
+    session: Session, max_tokens: int
+) -> Iterator[tuple[Change, CompletionRequest]]:
     """Yield all changes: an editor sends a request after a jump as well."""
     for change, prefix, suffix in states(session):
         yield change, _request(session, prefix, suffix, max_tokens)
@@ -301,11 +305,11 @@ def _cached(event: dict[str, Any]) -> int:
 def _tell(report: Report, layouts: dict[str, Layout]) -> None:
     for name, layout in layouts.items():
         _tell_layout(report, name, layout.of("typing"), layout.asked)
-    ours, usual = (
-        median([each.first_token_ms for each in layouts[name].of("typing")])
+    our_ms, usual = (
+        median([request.first_token_ms for request in layouts[name].of("typing")])
         for name in (OURS, USUAL)
     )
-    share = ours / usual
+    share = our_ms / usual
     report.target(
         f"{OURS}.first_token_to_{USUAL}", share, "ratio", at_most=round(MAX_FIRST_TOKEN_SHARE, 3)
     )
@@ -317,25 +321,25 @@ def _tell_layout(report: Report, name: str, typed: list[Asked], every: list[Aske
 
 def _tell_asked(report: Report, name: str, typed: list[Asked], **more: Any) -> None:
     cached = _cached_percent(typed)
-    more["prompt_tokens"] = rounded(median([each.prompt_tokens for each in typed]))
+    more["prompt_tokens"] = rounded(median([request.prompt_tokens for request in typed]))
     if name in (OURS, "gateway"):
         target = f"at least {MIN_CACHED_PERCENT:g}"
         passed = cached >= MIN_CACHED_PERCENT
         report.judged(f"{name}.cached", cached, "%", passed=passed, target=target, **more)
     else:
         report.figure(f"{name}.cached", cached, "%", **more)
-    new = [each.prompt_tokens - each.cached_tokens for each in typed]
+    new = [request.prompt_tokens - request.cached_tokens for request in typed]
     p90 = rounded(percentile(new, 90))
     report.figure(f"{name}.new_tokens", sum(new) / len(new), "tokens", **spread(new), p90=p90)
-    times = [each.first_token_ms for each in typed]
+    times = [request.first_token_ms for request in typed]
     report.figure(f"{name}.first_token", median(times), "ms", **spread(times))
-    superseded = sum(each.is_superseded for each in typed) / len(typed)
+    superseded = sum(request.is_superseded for request in typed) / len(typed)
     report.figure(f"{name}.superseded", 100 * superseded, "%", n=len(typed))
 
 
-def _cached_percent(asked: Sequence[Asked]) -> float:
-    prompt_tokens = sum(each.prompt_tokens for each in asked)
-    return 100 * sum(each.cached_tokens for each in asked) / prompt_tokens
+def _cached_percent(requests: Sequence[Asked]) -> float:
+    prompt_tokens = sum(request.prompt_tokens for request in requests)
+    return 100 * sum(request.cached_tokens for request in requests) / prompt_tokens
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from tenants.compliance.audit_sinks.queries import list_sinks
 from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
 from tenants.compliance.exports.jobs.queries import list_builds
 from tenants.compliance.exports.rows import Period
+from tenants.fleet.evaluations import store_evaluation
 from tenants.identity.domains.operations import claim_domain
 from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.own_keys.device_requests import create_device_request, generate_user_code
@@ -29,6 +30,7 @@ from tenants.privacy.retention.queries import list_certificates, list_holds
 from tenants.security.authorization.actor import Actor
 from tests.browser.sample_data import Scene
 from tests.fakes.billing import ensure_invoice, make_users_budget
+from tests.fakes.evaluation import make_report_file
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fixtures.companies import make_completion, make_key
 from tests.fixtures.users import Mailbox, send_invitation
@@ -207,6 +209,11 @@ def operators_change(scene: Scene) -> str:
 
 def operators_reason(scene: Scene) -> str:
     return f"{operators_tenant(scene)}/reason"
+
+
+def operators_evaluation(scene: Scene) -> str:
+    evaluation = store_evaluation(report=make_report_file(), title=None, now=timezone.now())
+    return f"/operators/evaluations/{evaluation.id}"
 
 
 def _owner(scene: Scene) -> Actor:

@@ -262,6 +262,11 @@ _LISTED: Final = (
         lambda scene: "/operators/pools/demo-fast/replicas/10.0.0.1:8000/remove",
         status=404,
     ),
+    Page(
+        "operators/evaluations/<uuid:evaluation_id>",
+        Visitor.OPERATOR,
+        example_urls.operators_evaluation,
+    ),
     Page("operators/tenants/<uuid:tenant_id>", Visitor.OPERATOR, example_urls.operators_tenant),
     Page(
         "operators/tenants/<uuid:tenant_id>",

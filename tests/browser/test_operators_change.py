@@ -36,6 +36,7 @@ def test_a_change_is_previewed_and_then_confirmed_with_a_code(
     page = tabs.open(session, Look(width=width, scheme=scheme, motion="reduce"))
     page.goto(f"/operators/tenants/{company.tenant_id}")
 
+    page.locator("summary", has_text="Limits").click()
     page.get_by_label("Concurrent completions per gateway").fill("5")
     page.get_by_role("button", name="Change limits").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(company.name)

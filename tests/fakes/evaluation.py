@@ -1,8 +1,10 @@
-"""Tasks for evaluations, and their judged completions."""
+"""Tasks for evaluations, their judged completions, and reports of these."""
 
+import json
 from dataclasses import replace
 from typing import Any, Final
 
+from inference.evaluation.cli import make_report
 from inference.evaluation.report import TaskResult, judge
 from inference.evaluation.request_completions import TaskCompletion
 from inference.evaluation.sandbox import Verdict
@@ -22,3 +24,22 @@ TASK: Final = Task(
 def make_result(text: str, verdict: Verdict | None = None, **changes: Any) -> TaskResult:
     task = replace(TASK, **changes)
     return judge(TaskCompletion(task, text, first_token_ms=10.0, total_ms=20.0), verdict)
+
+
+def make_report_file(
+    *, num_tasks: int = 40, num_right: tuple[int, ...] = (12, 30), **changes: Any
+) -> bytes:
+    """Return what `evaluate` prints for as many pools as there are numbers of right answers."""
+    names = ["fast", "fast:psm"][: len(num_right)]
+    results = [
+        [_make_numbered_result(number, number < num) for number in range(num_tasks)]
+        for num in num_right
+    ]
+    report = make_report(names, results, models=["Qwen2.5-Coder-1.5B"] * len(names))
+    return json.dumps({"suite": "infilling", **report, **changes}).encode()
+
+
+def _make_numbered_result(number: int, is_right: bool) -> TaskResult:
+    kind = list(TaskKind)[number % len(TaskKind)]
+    language = ("python", "go")[number % 2]
+    return make_result(TASK.answer if is_right else "height", kind=kind, language=language)

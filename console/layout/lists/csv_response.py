@@ -19,7 +19,7 @@ from tenants.base.pagination import MAX_PAGE, Page
 from tenants.compliance.exports.formats.cells import escape_csv_formulas
 from tenants.compliance.exports.rows import ColumnType, Value
 
-MAX_ROWS: Final = 10_000  # a few megabytes; longer lists are for exports
+MAX_ROWS: Final = 10_000  # a few megabytes; exports are for longer lists
 _Row = TypeVar("_Row")
 
 

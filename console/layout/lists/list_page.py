@@ -88,7 +88,8 @@ class CsvFile(Generic[_Row]):
 class ListPage(Generic[_Row]):
     """The page's templates get `rows`, `page_links`, `form`, `is_filtered`, and `headings`.
 
-    Operators' pages call `file` and `page_context` without a member, and render their page.
+    Operators' pages call `file` and `page_context` without a member, and render the page
+    themselves.
     """
 
     template: str
@@ -97,15 +98,15 @@ class ListPage(Generic[_Row]):
     page_rows: int = 25
     form: type[forms.Form] | None = None
     orders: SortOrders[Any] | None = None
-    csv: CsvFile[_Row] | None = None  # None: there is no file
+    csv: CsvFile[_Row] | None = None  # None: the list has no CSV file
     # More values for the templates. Called after `query`, with its page, or with an empty Page
     # after an error.
     context: Callable[[ListQuery, Any], Mapping[str, Any]] | None = None
-    # An invalid filter or cursor is shown as `error` of the page. By default, invalid filters are
+    # True: the page shows an invalid filter or cursor as `error`. False: invalid filters are
     # ignored, because links may come from older releases, and an invalid cursor raises
     # InvalidValue.
     shows_errors: bool = False
-    # The status of a page with invalid filters is 400, although it ignores them.
+    # True: a page with invalid filters ignores them, but has status 400.
     rejects_invalid_filters: bool = False
 
     def render(self, request: HttpRequest, member: CurrentMember) -> HttpResponse:
@@ -174,7 +175,7 @@ class ListPage(Generic[_Row]):
     def _find_page(
         self, query: ListQuery, form: forms.Form | None
     ) -> tuple[Page[_Row], dict[str, str]]:
-        """Return the page; an empty one with the error if the page shows it."""
+        """Return a page of rows, or an empty page with the error if `shows_errors`."""
         try:
             if self.shows_errors and form is not None and form.errors:
                 raise InvalidValue("filter", "This filter is not valid.")

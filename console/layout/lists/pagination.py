@@ -1,4 +1,4 @@
-"""Pagination of long lists. Filters and cursor are in the URL, so that it can be shared."""
+"""Pagination of long lists. Filters and cursor are in the URL, so that users can share a page."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ class PageLinks:
 def page_links(request: HttpRequest, page: Page[Any], *, has_file: bool = False) -> PageLinks:
     """Return the links of a page whose view reads `cursor` from the query.
 
-    `has_file`: the view also answers `wants_csv`.
+    `has_file`: the view also serves the list as CSV.
     """
     filters = {name: value for name, value in request.GET.items() if name != "cursor" and value}
     first = f"{request.path}?{urlencode(filters)}" if filters else request.path

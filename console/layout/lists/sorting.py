@@ -33,7 +33,7 @@ class SortableHeading:
     """The heading of a sortable column."""
 
     title: str
-    url: str  # sorts the list by this column; if it already is, reverses it
+    url: str  # sorts by this column, or reverses that order if it is current
     sorted: str  # value of aria-sort; "": the list is not sorted by this column
 
 

@@ -81,7 +81,7 @@ def _change_log_csv(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
         for change in changes or ()
     ]
     redis_error = gettext(
-        "Redis does not respond, so drained replicas and their reasons are unknown."
+        "Redis does not respond, so it is unknown which replicas are drained, and why."
     )
     notes = [redis_error] if changes is None else []
     return csv_response("replica-changes", header, lines, notes=notes)

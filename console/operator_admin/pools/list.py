@@ -22,14 +22,16 @@ from tenants.fleet.pools.scraping.installation_status import read_installation_s
 
 _DONE: Final = {
     "drained": gettext_lazy(
-        "The replica is draining. Within a second, gateways send it no new requests; "
-        "requests in progress finish normally."
+        "The replica is draining. Within a second, gateways stop sending it new requests. "
+        "Requests in progress finish normally."
     ),
     "added": gettext_lazy(
         "Replica added. Gateways check it first, then send it requests. If it does not "
         "join the pool within ten seconds, the reason is shown below."
     ),
-    "removed": gettext_lazy("Replica removed. Within a second, gateways send it no new requests."),
+    "removed": gettext_lazy(
+        "Replica removed. Within a second, gateways stop sending it new requests."
+    ),
     "undrained": gettext_lazy(
         "Replica undrained. Gateways send it requests again within a second."
     ),
@@ -47,7 +49,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         return pools_csv(request, installation, None if is_incomplete else changes)
     reported_names = {replica.name for pool in installation.pools for replica in pool.replicas}
     context = {
-        "title": "Pools",
+        "title": gettext_lazy("Pools"),
         "done": _DONE.get(request.GET.get("done", "")),
         "drains": drains,
         "additions": additions,

@@ -72,7 +72,8 @@ def change(
     except Forbidden as error:
         return _show_tenant(request, operator, tenant, translate_error(error), status=403)
     except DomainError as error:
-        return _show_tenant(request, operator, tenant, translate_error(error), status=400)
+        message = translate_error(error)
+        return _show_tenant(request, operator, tenant, message, status=400, opened=field)
     return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={field}")
 
 
@@ -101,13 +102,16 @@ def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) 
     if not operator.can_change:
         raise PermissionDenied
     if (code_error := check_code(request, operator)) is not None:
-        return _show_tenant(request, operator, tenant, code_error, status=400)
+        return _show_tenant(
+            request, operator, tenant, code_error, status=400, opened="invite_owner"
+        )
     actor = _operator_as_actor(request, operator, tenant)
     email = request.POST.get("email", "")
     try:
         invitation = tenant_lifecycle.invite_owner(actor=actor, email=email, now=timezone.now())
     except DomainError as error:
-        return _show_tenant(request, operator, tenant, translate_error(error), status=400)
+        message = translate_error(error)
+        return _show_tenant(request, operator, tenant, message, status=400, opened="invite_owner")
     context = {
         "title": gettext("Owner invited"),
         "invitation": invitation,
@@ -159,7 +163,9 @@ def _show_tenant(
     error: str | None = None,
     *,
     status: int = 200,
+    opened: str = "",
 ) -> HttpResponse:
+    """Return the tenant's page. `opened` is the change whose form is unfolded."""
     reason = session.find_access_reason(request, tenant_id)
     if reason is None:
         return _ask_for_reason(request, tenant_id)
@@ -173,6 +179,7 @@ def _show_tenant(
         "details": details,
         "reason": reason,
         "error": error,
+        "opened": opened,
         "done": _done_text(request.GET.get("done", "")),
         "members": presenters.build_members_table(details),
         "keys": presenters.build_keys_table(details),

@@ -1,16 +1,13 @@
 """The directory of tenants, and the form that creates one and invites its first owner."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from django import forms
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
@@ -28,7 +25,7 @@ from tenants.base.errors import DomainError, InvalidValue
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import build_operator_actor
-from tenants.fleet.operators.queries import TenantDirectoryRow, list_directory
+from tenants.fleet.operators.queries import list_directory
 from tenants.fleet.pools.assignments import onboard_in_pools
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant
 
@@ -72,7 +69,6 @@ def tenants(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     context |= {
         "title": gettext("Tenants"),
         "message": context.get("error"),
-        "table": _table_context(context["rows"]),
     }
     status = _BAD_REQUEST if "error" in context else 200
     return render_operator_page(request, "tenants/list.html", context, status=status)
@@ -100,29 +96,6 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "invitation": tenant.owner_invitation,
     }
     return render_operator_page(request, "tenants/owner_invitation.html", context, status=201)
-
-
-def _table_context(rows: Iterable[TenantDirectoryRow]) -> dict[str, Any]:
-    """Return the table in the format of unfold's component."""
-    return {
-        "headers": [
-            gettext("Tenant"),
-            gettext("Name"),
-            gettext("Status"),
-            gettext("Region"),
-            gettext("Since"),
-        ],
-        "rows": [_table_row(row) for row in rows],
-    }
-
-
-def _table_row(row: TenantDirectoryRow) -> list[Any]:
-    link = format_html(
-        '<a class="name" href="{}">{}</a>',
-        reverse("operators:tenant", args=[row.tenant_id]),
-        row.slug,
-    )
-    return [link, row.name, row.status.value, row.region, f"{row.created_at:%Y-%m-%d}"]
 
 
 def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:

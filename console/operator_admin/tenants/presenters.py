@@ -12,7 +12,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantStatus
+from console.texts.labels import KEY_KIND_LABELS, ROLE_LABELS
 from tenants.fleet.operators.queries import KeyRow, TenantDetails
 from tenants.fleet.pools.assignments import PoolSharing, read_known_pools
 
@@ -21,7 +23,7 @@ from tenants.fleet.pools.assignments import PoolSharing, read_known_pools
 class PoolChoice:
     """The pools of one tier, to choose one from."""
 
-    tier: str
+    tier: Tier
     pools: list[tuple[str, bool]]  # name, and whether it is chosen
 
 
@@ -122,7 +124,8 @@ def list_status_changes(current: TenantStatus) -> list[StatusChange]:
 def build_members_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Role"), gettext("Members")],
-        "rows": [[role.value, count] for role, count in details.members.items()],
+        "number_columns": [1],
+        "rows": [[ROLE_LABELS[role], count] for role, count in details.members.items()],
     }
 
 
@@ -138,7 +141,7 @@ def build_keys_table(details: TenantDetails) -> dict[str, Any]:
         "rows": [
             [
                 key.lookup_id,
-                key.kind.value,
+                KEY_KIND_LABELS[key.kind],
                 _format_moment(key.created_at),
                 _format_last_use(key),
                 _format_expiry(key),

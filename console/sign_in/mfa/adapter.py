@@ -42,7 +42,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
         relying_party: dict[str, str] = super().get_public_key_credential_rp_entity()
         return relying_party | {"name": "Caret"}
 
-    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's name for it
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's parameter name
         return "Passkey"
 
     def build_totp_svg(self, url: str) -> str:
@@ -55,7 +55,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
 def record_new_factor(request: HttpRequest, kind: Any) -> None:
     """Record that this session has verified the factor that it just set up.
 
-    Other sessions have not. They end when the first factor is added.
+    Other sessions have not verified it. They end when the first factor is added.
     """
     factors = _factors_of(request)
     factor = factors.filter(type=kind).latest("id")

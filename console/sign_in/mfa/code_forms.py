@@ -1,7 +1,7 @@
 """django-allauth's forms for second-factor codes, which accept each code once.
 
-django-allauth remembers a used code for one step of 30 s. But a code is valid for as many steps
-before and after its own as MFA_TOTP_TOLERANCE allows.
+django-allauth remembers a used code for only one time step of 30 s. But a code is also valid in
+MFA_TOTP_TOLERANCE steps before and after its own.
 """
 
 from typing import Final

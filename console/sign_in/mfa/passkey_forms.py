@@ -1,8 +1,8 @@
 """Validation of browsers' passkey responses, before django-allauth processes them.
 
-django-allauth trusts the shape of a response. A malformed response would cause a server error, and
-everything in it would be stored. These forms limit the size, parse the response and reduce it to
-the fields in use.
+django-allauth trusts the shape of a response. Without these forms, a malformed response would cause
+a server error, and every field in it would be stored. They limit the size, parse the response and
+reduce it to the fields in use.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from fido2.cose import CoseKey
 from fido2.webauthn import AuthenticationResponse, RegistrationResponse
 
 MAX_PASSKEYS: Final = 20  # per user
-_MAX_RESPONSE_CHARS: Final = 16_384  # real ones have 1,000 to 3,000
+_MAX_RESPONSE_CHARS: Final = 16_384  # real responses have 1,000 to 3,000
 _MAX_NAME_CHARS: Final = 60
 _UNEXPECTED_RESPONSE: Final = _("Your browser sent an unexpected response. Try again.")
 _NOT_A_PASSKEY: Final = _("This passkey does not belong to your account.")
@@ -53,7 +53,7 @@ class _ResponseField(forms.JSONField):
 class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     name = forms.CharField(required=False, max_length=_MAX_NAME_CHARS)
     credential = _ResponseField()
-    passwordless = None  # no such checkbox: any passkey that verifies its user may sign in alone
+    passwordless = None  # no checkbox: every passkey that verifies its user can sign in alone
 
     def clean_credential(self) -> dict[str, Any]:
         passkeys = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
@@ -68,7 +68,7 @@ class RenamePasskey(EditWebAuthnForm):  # type: ignore[misc]  # allauth has no t
 
 
 class _CheckedPasskeyForm:
-    """Checks an assertion before allauth's form does."""
+    """Parses an assertion before allauth's form processes it."""
 
     answer: AuthenticationResponse
 
@@ -93,8 +93,9 @@ class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[m
             authenticator = super().clean_credential()
         except ValidationError as error:
             raise ValidationError(_NOT_A_PASSKEY) from error
-        # Checked here too: the challenge may be of the second-factor page, which requires only a
-        # touch. Somebody who found a security key without a PIN could use that to sign in.
+        # Check the user verification here, too: the challenge may come from the second-factor page,
+        # which requires only a touch. With it, the finder of a security key without a PIN could
+        # sign in.
         if not self.answer.response.authenticator_data.is_user_verified():
             raise ValidationError(_NOT_A_PASSKEY)
         return authenticator
@@ -136,8 +137,8 @@ def _parse_registration(document: Mapping[str, Any]) -> dict[str, Any]:
 def _can_verify(key: CoseKey) -> bool:
     """Return whether we can verify signatures of this key.
 
-    Tried at registration, so that a later sign-in can fail only because of its signature. Raises
-    one of `_MALFORMED` for a malformed key.
+    This is tried at registration, so that a later sign-in can fail only because of its signature.
+    Raises one of `_MALFORMED` for a malformed key.
     """
     if key.ALGORITHM not in CoseKey.supported_algorithms():
         return False

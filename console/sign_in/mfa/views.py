@@ -63,7 +63,7 @@ class _GuessLimit:
         return super().form_valid(form)  # type: ignore[misc,no-any-return]  # allauth's view
 
     def refusal(self, notice: str, status: int) -> HttpResponse:
-        """Return the page with an empty form: a form bound to the guess would check it."""
+        """Return the page with an empty form: a form that is bound to the guess would verify it."""
         view: Any = self
         context = view.get_context_data(form=view.get_form_class()(user=self.user()), notice=notice)
         response: HttpResponse = view.render_to_response(context, status=status)
@@ -96,7 +96,8 @@ class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has n
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         options = context["js_data"]["creation_options"]["publicKey"]
-        # A passkey that verifies its user can sign in alone. Others are only a second factor.
+        # A passkey that verifies its user can sign in alone. Other passkeys are only a second
+        # factor.
         selection = {"residentKey": "preferred", "userVerification": "preferred"}
         question = {"publicKey": {**options, "authenticatorSelection": selection}}
         return {**context, **kwargs, "question": question}

@@ -1,7 +1,7 @@
 """Separate cookies for the operator pages: operator and console sessions are never interchangeable.
 
-Django's middleware knows one name for each cookie. Below the operators' path, requests and
-responses are rewritten: Django sees its own names, the browser sees the operators' names.
+Django's middleware knows one name for each cookie. Below the operators' path, cookies in requests
+and responses are renamed: Django sees its own names, and the browser sees the operators' names.
 """
 
 from collections.abc import Callable

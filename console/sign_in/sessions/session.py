@@ -32,7 +32,7 @@ def set_session_provider(
         request.session.pop(_BY_PROVIDER, None)
     else:
         request.session[_BY_PROVIDER] = tenant_id
-        # A time in the future would count as a recent authentication until then.
+        # A time in the future would count as a recent authentication for too long.
         request.session[_BY_PROVIDER_AT] = min(signed_in_at_s or 0, int(time.time()))
 
 
@@ -42,7 +42,7 @@ def signed_in_at_s(request: HttpRequest) -> int:
 
 
 def password_session_required(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Guard pages for account-wide credentials, which provider sessions must not change."""
+    """Guard pages that change the account's credentials: a provider's session may not use them."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:

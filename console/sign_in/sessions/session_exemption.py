@@ -1,4 +1,4 @@
-"""Keeps the session of an administrator who changes sign-in settings: they can undo a mistake."""
+"""Keeps the session of an administrator who changes sign-in settings, to let them undo it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -22,7 +22,7 @@ from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.identity.members.access_changes import announce_access_change
 
-# The tables have room for 40 characters, which hold 240 of the 256 bits of SHA-256.
+# The column has 40 characters, which hold 240 of the 256 bits of SHA-256.
 _KEY_BYTES: Final = 30
 _TOKEN_BYTES: Final = 32
 
@@ -66,7 +66,7 @@ class SessionStore(db.SessionStore):
         return b64encode(seal(_sealing_key(), text, bound_to=self._bound_to())).decode()
 
     def decode(self, session_data: bytes | str) -> dict[str, Any]:
-        """Return no data if another key encrypted it or it is malformed: the session has ended."""
+        """Return the session's data; empty if it is malformed or encrypted with another key."""
         try:
             text = unseal(_sealing_key(), b64decode(session_data), bound_to=self._bound_to())
         except (DecryptionFailed, ValueError):
@@ -94,7 +94,7 @@ class HashedSessions(SessionMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         final_response = super().process_response(request, response)
         cookie = final_response.cookies.get(settings.SESSION_COOKIE_NAME)
-        if cookie is not None and cookie.value:  # empty: the session has ended
+        if cookie is not None and cookie.value:  # empty: the cookie of an ended session is deleted
             assert isinstance(request.session, SessionStore)
             final_response.cookies[settings.SESSION_COOKIE_NAME] = request.session.token
         return final_response

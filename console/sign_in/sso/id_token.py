@@ -30,7 +30,10 @@ class ProviderRefused(OAuth2Error):  # type: ignore[misc]  # allauth has no type
     """A provider's response is not accepted."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
-        """Keep a `reason` of a fixed set for the audit log, `detail` for the process log only."""
+        """Store the `reason`, one of a fixed set, for the audit log.
+
+        `detail` is only for the process log.
+        """
         super().__init__(reason)
         self.reason = reason
         self.detail = detail

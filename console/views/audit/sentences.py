@@ -16,10 +16,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from console.texts.error_messages import TENANT_STATUSES
+from caret.contracts.snapshot import TenantStatus
+from console.texts.labels import ROLE_LABELS, TENANT_STATUS_LABELS
 from console.texts.money_format import format_amount
 from console.usage_filters.number_format import format_count
-from console.views.members.presenters import ROLE_NAMES
 from tenants.base.permissions import Role
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
 from tenants.policy.data_classes import DATA_CLASSES
@@ -66,7 +66,7 @@ AREAS: Final = (
             "key.rotated": _("{actor} rotated the API key {target}."),
             "key.revoked": _("{actor} revoked the API key {target}."),
             "key.ended": _("{actor} ended the API key {target}."),
-            "key.old_text_ended": _("{actor} invalidated the old text of the API key {target}."),
+            "key.old_text_ended": _("{actor} invalidated the old secret of the API key {target}."),
         },
     ),
     AuditArea(
@@ -80,12 +80,12 @@ AREAS: Final = (
             "second_factor.renewed": _("{target} renewed a second factor: {factor}."),
             "mfa.required": _("{actor} made a second factor mandatory."),
             "mfa.made_optional": _("{actor} made a second factor optional."),
-            "identity_provider.set": _("{actor} set the identity provider."),
+            "identity_provider.set": _("{actor} configured the identity provider."),
             "identity_provider.removed": _("{actor} removed the identity provider."),
             "sign_in.refused": _("A sign-in through the identity provider was rejected: {reason}."),
-            "domain.claimed": _("{actor} claimed the domain {name}."),
+            "domain.claimed": _("{actor} added the domain {name}."),
             "domain.verified": _("{actor} verified the domain {name}."),
-            "domain.given_up": _("{actor} gave up the domain {name}."),
+            "domain.given_up": _("{actor} released the domain {name}."),
         },
     ),
     AuditArea(
@@ -152,9 +152,10 @@ AREAS: Final = (
             "audit.checked": _("{actor} verified the audit log."),
             "audit_sink.created": _("{actor} created the audit sink {name}."),
             "audit_sink.replayed": _(
-                "{actor} replayed the audit sink {target} from entry {delivered_sequence}."
+                "{actor} sent the entries from {delivered_sequence} to the audit sink {target} "
+                "again."
             ),
-            "audit_sink.retried": _("{actor} retried the audit sink {target}."),
+            "audit_sink.retried": _("{actor} retried the delivery to the audit sink {target}."),
             "audit_sink.tested": _("{actor} tested the audit sink {target}."),
             "audit_sink.deleted": _("{actor} deleted the audit sink {name}."),
         },
@@ -165,7 +166,7 @@ AREAS: Final = (
             "export.requested": _("{actor} requested the export {definition}."),
             "export.finished": _("The export {target} was finished: {rows} rows."),
             "export.cancelled": _("{actor} cancelled the export {target}."),
-            "export.link_given": _("{actor} got a download link of the export {target}."),
+            "export.link_given": _("{actor} got a download link for the export {target}."),
             "export.downloaded": _("{actor} downloaded the export {target}."),
             "export.read": _("{actor} read the export {target}."),
             "request.explained": _("{actor} opened the request {target} of another user."),
@@ -181,10 +182,10 @@ AREAS: Final = (
                 "{actor} changed the tenant’s status from {old_status} to {status}."
             ),
             "tenant.trial_changed": _("{actor} changed the last day of the tenant’s trial."),
-            "tenant.cache_purged": _("{actor} cleared the tenant’s prefix cache."),
+            "tenant.cache_purged": _("{actor} purged the tenant’s prefix cache."),
             "tenant.region_changed": _("{actor} moved the tenant from {old_region} to {region}."),
             "tenant.pool_assigned": _("{actor} assigned a pool to the tenant."),
-            "tenant.pool_unassigned": _("{actor} took a pool away from the tenant."),
+            "tenant.pool_unassigned": _("{actor} removed a pool assignment of the tenant."),
             "tenant.limits_changed": _("{actor} changed the tenant’s limits."),
             "tenant.erasure_requested": _("{actor} requested the erasure of the tenant."),
             "tenant.erased": _("The tenant’s data was erased, certificate {certificate}."),
@@ -330,10 +331,11 @@ def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any
     if name == "definition":
         return _emphasize(_name_export(str(value)), str(value))
     if name == "role" and value in iter(Role):
-        return _emphasize(str(ROLE_NAMES[Role(value)]))
-    names_by_value = {"factor": _FACTORS, "status": TENANT_STATUSES}.get(name, {})
+        return _emphasize(str(ROLE_LABELS[Role(value)]))
     text = "–" if value is None or value == "" else str(value)
-    return _emphasize(str(names_by_value.get(text, text)))
+    if name == "status" and text in set[str](TenantStatus):
+        return _emphasize(str(TENANT_STATUS_LABELS[TenantStatus(text)]))
+    return _emphasize(str(_FACTORS.get(text, text) if name == "factor" else text))
 
 
 def _emphasize(text: str, reference: str = "") -> SafeString:

@@ -81,7 +81,9 @@ def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
             request, member, "console/audit_sinks/delete.html", {"row": row_of(sink)}
         )
     delete_sink(actor=member.actor, sink_id=sink_id, now=timezone.now())
-    toast(request, gettext("%(name)s deleted. It gets no more entries.") % {"name": sink.name})
+    toast(
+        request, gettext("%(name)s deleted. No more entries are sent to it.") % {"name": sink.name}
+    )
     return redirect("console:sinks")
 
 

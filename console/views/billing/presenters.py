@@ -70,7 +70,8 @@ def price_rows(price: PlanPrice) -> list[PriceRow]:
     ]
     by_name += sorted(price.model_prices.items())
     return [
-        PriceRow(name, each.prompt, each.cached_prompt, each.generated) for name, each in by_name
+        PriceRow(name, prices.prompt, prices.cached_prompt, prices.generated)
+        for name, prices in by_name
     ]
 
 
@@ -87,10 +88,10 @@ def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
     """Return the rows of a month: seats first, then tokens by tier, model and kind."""
     quantities: defaultdict[str, int] = defaultdict(int)
     amounts: defaultdict[str, int] = defaultdict(int)
-    for each in days:
-        if start_of_month(each.day) == month:
-            quantities[each.line] += each.quantity
-            amounts[each.line] += each.amount_micros
+    for day_line in days:
+        if start_of_month(day_line.day) == month:
+            quantities[day_line.line] += day_line.quantity
+            amounts[day_line.line] += day_line.amount_micros
     return [
         UsedRow(line, name_of(line), quantities[line], line == SEATS, amounts[line])
         for line in sorted(amounts, key=_sort_key)
@@ -104,14 +105,14 @@ def _sort_key(line: str) -> tuple[Any, ...]:
 
 def spent_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     """Return a row for each day from `first` to `last`, also for days without spending."""
-    sums = _sum_amounts((each.day, each) for each in days)
+    sums = _sum_amounts((line.day, line) for line in days)
     num_days = (last - first).days + 1
     return [_to_spend_row(first + number * ONE_DAY, sums) for number in range(num_days)]
 
 
 def spent_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     sums, months = (
-        _sum_amounts((start_of_month(each.day), each) for each in days),
+        _sum_amounts((start_of_month(line.day), line) for line in days),
         [start_of_month(first)],
     )
     while months[-1] < start_of_month(last):
@@ -125,8 +126,8 @@ _Sums = dict[tuple[date, str], int]
 def _sum_amounts(dated_lines: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
     """Return the sums by start date and by tier or seats."""
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
-    for begins_on, each in dated_lines:
-        sums[begins_on, each.line.partition(".")[0]] += each.amount_micros
+    for begins_on, line in dated_lines:
+        sums[begins_on, line.line.partition(".")[0]] += line.amount_micros
     return sums
 
 
@@ -142,11 +143,11 @@ def _to_spend_row(begins_on: date, sums: _Sums) -> SpendRow:
 def spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
     name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
     series = [
-        Series(gettext("Seats"), [each.seats_micros / MICROS for each in rows]),
-        Series(gettext("Fast tier"), [each.fast_micros / MICROS for each in rows]),
-        Series(gettext("Quality tier"), [each.quality_micros / MICROS for each in rows]),
+        Series(gettext("Seats"), [row.seats_micros / MICROS for row in rows]),
+        Series(gettext("Fast tier"), [row.fast_micros / MICROS for row in rows]),
+        Series(gettext("Quality tier"), [row.quality_micros / MICROS for row in rows]),
     ]
-    times = [Time(date_format(each.begins_on, name)) for each in rows]
+    times = [Time(date_format(row.begins_on, name)) for row in rows]
     return build_bar_chart(gettext("Spent over time"), times, series, _unit_of(currency))
 
 

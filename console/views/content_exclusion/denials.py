@@ -48,7 +48,7 @@ _ORDERS: Final = SortOrders(
     default=TableSorting(DenialSort.NUM, is_descending=True),
     titles={
         DenialSort.REASON: _("Reason"),
-        DenialSort.MODE: _("Requested"),
+        DenialSort.MODE: _("Mode"),
         DenialSort.WHO: _("User"),
         DenialSort.NUM: _("Count"),
         DenialSort.LAST: _("Last seen"),

@@ -58,7 +58,7 @@ _OWN_CLIENTS: Final = (
         _BINARY,
         "mkdir -p ~/.local/bin && install -m 755 NAME ~/.local/bin/caret-ls",
         _(
-            "JetBrains, Emacs, Helix and Sublime Text need it. It is one file, and needs "
+            "JetBrains, Emacs, Helix and Sublime Text need it. It is a single file and needs "
             "Python 3.11. ~/.local/bin must be on the PATH."
         ),
     ),
@@ -101,8 +101,8 @@ _OTHER_EDITORS: Final = (
         re.compile(r"caret-zed\.json"),
         "application/json",
         steps=_(
-            "Add it to your settings.json. Zed asks you for an API key. "
-            "It needs no language server, because it supports no suggestions of LSP."
+            "Add it to your settings.json. Zed asks you for an API key. Zed does not use the "
+            "language server, because it does not support inline suggestions over LSP."
         ),
     ),
 )

@@ -9,9 +9,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.api_key import KeyKind
+from console.texts.labels import KEY_KIND_LABELS
 from console.views.keys.presenters import (
     API_NAMES,
-    KIND_NAMES,
     MODE_NAMES,
     PRESET_NAMES,
     PRESET_SCOPES,
@@ -100,7 +100,7 @@ class BaseKeyForm(KeyLifetime):
 class NewKeyForm(BaseKeyForm):
     kind = forms.ChoiceField(
         label=_("Kind"),
-        choices=list(KIND_NAMES.items()),
+        choices=list(KEY_KIND_LABELS.items()),
         initial=KeyKind.DEVELOPER.value,
         widget=forms.RadioSelect,
     )

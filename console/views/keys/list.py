@@ -22,9 +22,10 @@ from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
+from console.texts.labels import KEY_KIND_LABELS
 from console.views.keys.created import show_once
 from console.views.keys.forms import NewKeyForm
-from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, KeyLine, key_line
+from console.views.keys.presenters import STATE_NAMES, KeyLine, key_line
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
@@ -68,7 +69,7 @@ class KeyFilterForm(forms.Form):
         required=False,
         choices=[
             ("", _("All")),
-            *KIND_NAMES.items(),
+            *KEY_KIND_LABELS.items(),
             (_DEVICE, _("Editor")),
             (_PLAYGROUND, _("Playground")),
         ],

@@ -8,17 +8,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.api_key import KeyKind
+from console.texts.labels import KEY_KIND_LABELS
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.queries import KeyState, KeyView
 from tenants.identity.api_keys.scopes import MODES, KeyScope, serialize_scopes
 from tenants.security.authorization.actor import Actor
 
-KIND_NAMES: Final[dict[KeyKind, Promise]] = {
-    KeyKind.DEVELOPER: _("Developer"),
-    KeyKind.TEST: _("Test"),
-    KeyKind.SERVICE: _("Service"),
-}
 STATE_NAMES: Final[dict[KeyState, Promise]] = {
     KeyState.ACTIVE: _("Active"),
     KeyState.EXPIRED: _("Expired"),
@@ -122,7 +117,7 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
 def _kind_name(key: KeyView) -> str:
     if key.is_playground:
         return gettext("Playground")
-    return gettext("Editor") if key.is_device else str(KIND_NAMES[key.kind])
+    return gettext("Editor") if key.is_device else str(KEY_KIND_LABELS[key.kind])
 
 
 def _may_revoke(actor: Actor, key: KeyView) -> bool:

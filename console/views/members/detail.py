@@ -21,8 +21,9 @@ from console.layout.step_up import step_up_redirect
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
+from console.texts.labels import ROLE_LABELS
 from console.views.keys.presenters import key_lines
-from console.views.members.presenters import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
+from console.views.members.presenters import ROLE_LEADS, role_choices, way_names
 from console.views.members.transfer_ownership import can_transfer
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
@@ -65,7 +66,7 @@ def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID)
     context = {
         "row": row,
         "name": row.name or row.email,
-        "role_name": ROLE_NAMES[row.role],
+        "role_name": ROLE_LABELS[row.role],
         "role_lead": ROLE_LEADS[row.role],
         "ways": way_names(row.signs_in_by),
         "key_lines": _list_keys(actor, row.user_id),
@@ -153,7 +154,7 @@ def _change_role(
         form.add_error("role", translate_error(error))
         return False
     text = gettext("%(name)s now has the role %(role)s.")
-    names = {"name": target.name or target.email, "role": ROLE_NAMES[change.member.role]}
+    names = {"name": target.name or target.email, "role": ROLE_LABELS[change.member.role]}
     back = reverse("console:members-role", args=[target.user_id])
     toast(request, text % names, undo_url=f"{back}?to={target.role}")
     _warn_about_unowned_keys(request, change.unowned_keys)

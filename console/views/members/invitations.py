@@ -22,7 +22,8 @@ from console.layout.step_up import step_up_redirect
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.views.members.presenters import ROLE_NAMES, STATE_NAMES, role_choices
+from console.texts.labels import ROLE_LABELS
+from console.views.members.presenters import STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
 from tenants.base.errors import Conflict, DomainError, InvalidValue, LimitReached, NotFound
 from tenants.base.pagination import MAX_PAGE, Page, map_page
@@ -73,7 +74,10 @@ class InviteForm(forms.Form):
         role.choices = role_choices(actor)
         if actor.has_permission(Permission.WRITE_TEAMS):
             teams = find_teams(actor=actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
-            team.choices = [("", gettext("None")), *((str(row.id), row.name) for row in teams.rows)]
+            team.choices = [
+                ("", gettext("No team")),
+                *((str(row.id), row.name) for row in teams.rows),
+            ]
         else:
             del self.fields["team"]
 
@@ -120,7 +124,7 @@ def _present_invitation(actor: Actor, invitation: InvitationView) -> InvitationR
     can_change = actor.has_permission(permission)
     return InvitationRow(
         invitation=invitation,
-        role_name=str(ROLE_NAMES[invitation.role]),
+        role_name=str(ROLE_LABELS[invitation.role]),
         state_name=str(STATE_NAMES[invitation.state]),
         tone=_TONES.get(invitation.state, "off"),
         can_send=invitation.state is not InvitationState.ACCEPTED and can_change,

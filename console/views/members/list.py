@@ -12,7 +12,8 @@ from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.lists.sorting import SortOrders, TableSorting
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.members.presenters import ROLE_NAMES, way_names
+from console.texts.labels import ROLE_LABELS
+from console.views.members.presenters import way_names
 from console.views.members.tabs import tabs
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission, Role
@@ -33,7 +34,7 @@ class MemberFilterForm(forms.Form):
         widget=forms.TextInput({"type": "search", "placeholder": _("Name or e-mail")}),
     )
     role = forms.ChoiceField(
-        label=_("Role"), required=False, choices=[("", _("All")), *ROLE_NAMES.items()]
+        label=_("Role"), required=False, choices=[("", _("All")), *ROLE_LABELS.items()]
     )
 
 
@@ -64,7 +65,7 @@ def _present_member(row: MemberDirectoryRow) -> MemberListRow:
     return MemberListRow(
         row=row,
         name=row.name or row.email,
-        role_name=str(ROLE_NAMES[row.role]),
+        role_name=str(ROLE_LABELS[row.role]),
         teams=", ".join(row.teams),
         ways=way_names(row.signs_in_by),
     )

@@ -5,18 +5,12 @@ from typing import Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from console.texts.labels import ROLE_LABELS
 from tenants.base.permissions import Permission, Role
 from tenants.identity.invitations.queries import InvitationState
 from tenants.identity.members.directory import PASSWORD, PROVIDER
 from tenants.security.authorization.actor import Actor
 
-ROLE_NAMES: Final[dict[Role, Promise]] = {
-    Role.OWNER: _("Owner"),
-    Role.ADMINISTRATOR: _("Administrator"),
-    Role.BILLING: _("Billing"),
-    Role.AUDITOR: _("Auditor"),
-    Role.DEVELOPER: _("Developer"),
-}
 ROLE_LEADS: Final[dict[Role, Promise]] = {
     Role.OWNER: _("Full access, including owners and single sign-on"),
     Role.ADMINISTRATOR: _("Full access, except owners and single sign-on"),
@@ -42,7 +36,7 @@ def role_choices(actor: Actor) -> list[tuple[str, str]]:
     """Return the roles that the actor may assign. Developers, the most common role, come first."""
     may_make_owners = actor.has_permission(Permission.WRITE_OWNERS)
     roles = [role for role in reversed(Role) if role is not Role.OWNER or may_make_owners]
-    return [(role.value, f"{ROLE_NAMES[role]} · {ROLE_LEADS[role]}") for role in roles]
+    return [(role.value, f"{ROLE_LABELS[role]} · {ROLE_LEADS[role]}") for role in roles]
 
 
 def way_names(ways: tuple[str, ...]) -> str:

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_GET
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.labels import ROLE_LABELS
 from console.texts.money_format import format_amount
 from console.usage_filters.display_names import display_name
 from console.usage_filters.number_format import format_count, format_share
 from console.views.members.list import MEMBER_ORDERS
-from console.views.members.presenters import ROLE_NAMES
 from console.views.members.tabs import tabs
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
@@ -36,7 +36,7 @@ class SeatFilterForm(forms.Form):
         widget=forms.TextInput({"type": "search", "placeholder": _("Name or e-mail")}),
     )
     role = forms.ChoiceField(
-        label=_("Role"), required=False, choices=[("", _("All")), *ROLE_NAMES.items()]
+        label=_("Role"), required=False, choices=[("", _("All")), *ROLE_LABELS.items()]
     )
     activity = forms.ChoiceField(
         label=_("Activity"),
@@ -89,7 +89,7 @@ def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
     return SeatRow(
         seat=seat,
         name=seat.member.name or seat.member.email,
-        role_name=str(ROLE_NAMES[seat.member.role]),
+        role_name=str(ROLE_LABELS[seat.member.role]),
         editor="" if figures is None else display_name("editor", figures.editor),
         requests="" if figures is None else format_count(figures.requests),
         acceptance="" if accepted is None else format_share(accepted),

@@ -81,7 +81,8 @@ def _tenant_steps(actor: Actor) -> list[SetupStep]:
             SetupStep(
                 gettext("Set retention"),
                 gettext(
-                    "Decide how long we keep usage records and other data, and save one period."
+                    "Decide how long we keep usage records and other data. Save at least one "
+                    "retention period."
                 ),
                 "console:retention",
                 gettext("Retention"),

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.policy import Mode
 from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.tabs import Tab, tabs_of
+from console.texts.labels import MODE_LABELS
 from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import (
     COUNTS,
@@ -38,14 +39,6 @@ from tenants.usage.reports.metric_definitions import acceptance, cancellation, r
 from tenants.usage.reports.overview import Overview
 from tenants.usage.reports.queries import ReportRow
 
-MODES: Final[dict[Mode, str | Promise]] = {
-    Mode.INLINE: _("Inline"),
-    Mode.FIM: _("Fill in the middle"),
-    Mode.BLOCK: _("Block"),
-    Mode.DOCSTRING: _("Docstring"),
-    Mode.CHAT: _("Chat"),
-    Mode.EDIT: _("Next edit"),
-}
 SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
     CounterOrigin.SERVER: _("Measured by the server"),
     CounterOrigin.CLIENT: _("Reported by the client"),
@@ -109,7 +102,9 @@ def speed_lines(usage_filters: UsageFilters, usage_overview: Overview) -> list[S
         return []
     now, before = usage_overview.speeds.now, usage_overview.speeds.before
     return [
-        _speed_line(usage_filters, now[mode], before.get(mode)) for mode in MODES if mode in now
+        _speed_line(usage_filters, now[mode], before.get(mode))
+        for mode in MODE_LABELS
+        if mode in now
     ]
 
 
@@ -117,7 +112,7 @@ def _speed_line(
     usage_filters: UsageFilters, speed: LatencyRow, before: LatencyRow | None
 ) -> SpeedLine:
     return SpeedLine(
-        name=str(MODES[speed.mode]),
+        name=str(MODE_LABELS[speed.mode]),
         completed=format_count(speed.completed),
         p50=_format_optional_ms(speed.p50_ms),
         p99=_format_optional_ms(speed.p99_ms),

@@ -18,6 +18,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.money_format import format_amount
 from console.usage_filters.filter_form import UsageFilters, usage_of_30_days
 from console.usage_filters.number_format import describe_change, format_count
+from console.usage_filters.time_buckets import num_hidden
 from console.views.onboarding.detail import is_dismissed
 from console.views.onboarding.steps import SetupStep, onboarding_steps
 from console.views.overview.performance import render_performance
@@ -88,6 +89,8 @@ def _build_charts(usage_filters: UsageFilters, summary: UsageSummary) -> dict[st
     if summary.total.counts is None or not summary.total.counts.requests:
         return {}
     return {
+        "has_hidden_days": num_hidden(summary.days) > 0,
+        "min_users": summary.min_users,
         "requests_chart": requests_chart(usage_filters, summary.days),
         "accepted_chart": accepted_chart(usage_filters, summary.days, summary.quality),
     }

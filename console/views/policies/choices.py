@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import TenantPolicy, Tier
-from console.views.policies.presenters import TIERS
+from console.texts.labels import TIER_LABELS
 from tenants.base.billing_periods import utc_day
 from tenants.policy.availability.enforcement import (
     Capabilities,
@@ -65,7 +65,7 @@ def model_choices(
     offers = [offer for offer in choices.offers if tier in (None, offer.tier)]
     tiers: dict[str, list[str]] = {}
     for offer in offers:
-        tiers.setdefault(offer.name, []).append(str(TIERS[offer.tier]))
+        tiers.setdefault(offer.name, []).append(str(TIER_LABELS[offer.tier]))
     titles = {offer.name: offer.title for offer in reversed(offers)}
     listed = [
         (name, f"{titles[name]} ({name})" if tier else _label(titles[name], name, tiers[name]))

@@ -188,8 +188,8 @@ def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
 
 def _default_models_group(form: PolicyForm) -> "_Group":
     lead = _(
-        "The models of requests that name none. To add a language, fill in an empty row; to remove "
-        "one, empty its row."
+        "The models for requests that name none. To add a language, fill in an empty row. To "
+        "remove one, clear its row."
     )
     rows = tuple(tuple(row) for row in default_model_rows(form))
     return _("Default models"), lead, rows

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import ANY_LANGUAGE, PolicyOverride, TenantPolicy, Tier
+from console.texts.labels import TIER_LABELS
 from console.views.policies.choices import (
     NO_MODELS,
     ONE_REGION,
@@ -18,7 +19,6 @@ from console.views.policies.choices import (
     region_choices,
 )
 from console.views.policies.form_fields import AS_TYPED, offer_names
-from console.views.policies.presenters import TIERS
 from tenants.base.errors import InvalidValue
 
 _EMPTY_ROWS: Final = 2
@@ -144,7 +144,7 @@ def _row_names(tier: Tier, number: int) -> tuple[str, str]:
 
 def _tier_field_title(tier: Tier) -> str:
     title = gettext("%(tier)s tier: model for all other languages")
-    return title % {"tier": TIERS[tier]}
+    return title % {"tier": TIER_LABELS[tier]}
 
 
 def _model_field(label: Any, options: list[tuple[str, str]]) -> forms.ChoiceField:

@@ -18,6 +18,7 @@ from caret.contracts.policy import (
     TenantPolicy,
     Tier,
 )
+from console.texts.labels import TIER_LABELS
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 
@@ -41,7 +42,6 @@ ISOLATIONS: Final[dict[str, Promise]] = {
     Isolation.SHARED: _("Shared among the members of this tenant only"),
     Isolation.STRICT: _("Separate for each user"),
 }
-TIERS: Final[dict[str, Promise]] = {"fast": _("Fast"), "quality": _("Quality")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
     lines = [rate_line(holder, rate) for holder, rate in rates if rate is not None]
     tokens = gettext("%(tier)s: %(tokens)s tokens per day")
     lines += [
-        tokens % {"tier": TIERS[tier], "tokens": format_number(limit)}
+        tokens % {"tier": TIER_LABELS[tier], "tokens": format_number(limit)}
         for tier, limit in sorted(limits.tokens_per_day.items())
     ]
     return lines or [gettext("No limit")]
@@ -114,7 +114,7 @@ def _default_model_lines(defaults: dict[Tier, dict[str, str]]) -> list[str]:
     for tier, models_by_language in sorted(defaults.items()):
         for language, model in sorted(models_by_language.items()):
             language_name = gettext("all other languages") if language == ANY_LANGUAGE else language
-            lines.append(f"{TIERS[tier]}, {language_name}: {model}")
+            lines.append(f"{TIER_LABELS[tier]}, {language_name}: {model}")
     return lines or [gettext("As the operator chooses")]
 
 
@@ -173,7 +173,7 @@ SECTIONS: Final = (
                 _("Experiments"),
                 _(
                     "The operator can test variants of prompt layouts and filters on "
-                    "your requests. Settings for your data never change."
+                    "your requests. This never changes how your data is handled."
                 ),
                 lambda policy: yes_or_no(policy.has_experiments),
             ),

@@ -21,7 +21,7 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.views.members.presenters import ROLE_NAMES
+from console.texts.labels import ROLE_LABELS
 from console.views.policies.review.review import ReasonForm
 from console.views.privacy.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
@@ -149,7 +149,7 @@ def _render_page(
     person = find_data_subject(actor=member.actor, text=str(user_id))
     context = {
         "person": person,
-        "role_name": ROLE_NAMES[Role(person.role)],
+        "role_name": ROLE_LABELS[Role(person.role)],
         "form": form,
         "may_export": member.actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
         "may_erase": member.actor.has_permission(Permission.ERASE_DATA_SUBJECTS),

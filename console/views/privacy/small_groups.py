@@ -27,8 +27,7 @@ class SmallGroupsForm(forms.Form):
         min_value=1,
         max_value=MAX_MIN_USERS,
         help_text=_(
-            "Number of users. With 1, reports show the figures of each single user, and the seat "
-            "table shows them, too."
+            "Number of users. With 1, reports and the seat table show the figures of each user."
         ),
     )
     reason = forms.CharField(

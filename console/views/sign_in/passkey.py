@@ -23,7 +23,7 @@ from console.views.sign_in.sign_in import UNAVAILABLE, render_sign_in_page, rend
 from tenants.identity.sso.queries import find_provider_for_email
 
 BY_PROVIDER_ONLY: Final = gettext_noop(
-    "Your organisation requires you to sign in through its identity provider."
+    "Your tenant requires you to sign in through its identity provider."
 )
 
 

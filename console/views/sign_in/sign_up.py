@@ -57,7 +57,7 @@ class SignUpForm(SlugForm):
         widget=forms.TextInput({"autocomplete": "organization", "autofocus": True}),
     )
     email = forms.EmailField(
-        label=_("Your e-mail address at work"),
+        label=_("Your work e-mail address"),
         max_length=254,
         widget=forms.EmailInput({"autocomplete": "email"}),
     )
@@ -67,7 +67,7 @@ class SignUpForm(SlugForm):
         super().__init__(*args, **kwargs)
         self.fields["slug"].required = False
         self.fields["slug"].help_text = _(
-            "Leave empty, and we propose one from the company’s name."
+            "If you leave this empty, we propose one based on the company’s name."
         )
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from console.layout.form_tokens import issue_form_token
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember
-from console.views.members.presenters import ROLE_NAMES
+from console.texts.labels import ROLE_LABELS
 from tenants.base.permissions import Permission, Role
 from tenants.identity.domains.queries import list_domains
 from tenants.identity.scim.queries import list_group_roles
@@ -73,7 +73,7 @@ def render_access_page(
         "tokens": [token for token in tokens if token.revoked_at is None],
         "num_revoked": sum(token.revoked_at is not None for token in tokens),
         "groups": list_group_roles(actor=actor),
-        "roles": [(role.value, name) for role, name in ROLE_NAMES.items() if role != Role.OWNER],
+        "roles": [(role.value, name) for role, name in ROLE_LABELS.items() if role != Role.OWNER],
         "service_provider": service_provider_info(member),
         "can_change": actor.has_permission(Permission.WRITE_SIGN_IN_SETTINGS),
         "domain_form": DomainForm(),

@@ -23,7 +23,7 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.views.members.presenters import ROLE_NAMES
+from console.texts.labels import ROLE_LABELS
 from console.views.teams.list import TeamForm
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page, map_page
@@ -232,6 +232,6 @@ def _list_members(team_id: uuid.UUID) -> ListPage[_TeamMemberRow]:
         page = search_members(
             actor=query.actor, member_filter=member_filter, limit=query.limit, cursor=query.cursor
         )
-        return map_page(page, lambda row: (row, ROLE_NAMES[row.role]))
+        return map_page(page, lambda row: (row, ROLE_LABELS[row.role]))
 
     return ListPage(template=_PAGE, query=find_members, page_rows=50)

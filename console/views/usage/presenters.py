@@ -54,7 +54,7 @@ def _accepted_tokens(counts: UsageCounters) -> float:
 _S, _C = CounterOrigin.SERVER, CounterOrigin.CLIENT
 COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
     ReportKind.USAGE: (
-        ReportColumn("requests", _("Requests"), _("All requests, with any outcome."), _S,
+        ReportColumn("requests", _("Requests"), _("All requests, however they ended."), _S,
                lambda counts: counts.requests),
         ReportColumn("suggestions", _("Suggestions"), _("Requests that completed with text."), _S,
                lambda counts: counts.suggestions),

@@ -77,6 +77,13 @@ class CompletionClient:
         """True while the gateway's delay for retries has not passed."""
         return self._handlers.clock.monotonic_s() < self._backoff_until_s
 
+    def select_language(self, language: str) -> str:
+        """Return the language to send; "" if the gateway does not know it."""
+        return "" if language in self._unknown_languages else language
+
+    def mark_unknown_language(self, language: str) -> None:
+        self._unknown_languages.add(language)
+
     def resume(self) -> None:
         """Forget the delay, because the gateway or the key has changed."""
         self._backoff_until_s = 0.0
@@ -183,9 +190,8 @@ class CompletionClient:
 
         Raises RequestEnded.
         """
-        language = flight.context.language
-        supported_language = "" if language in self._unknown_languages else language
-        context = replace(flight.context, language=supported_language)
+        language = self.select_language(flight.context.language)
+        context = replace(flight.context, language=language)
         frame = frames.build_complete(
             flight.id, context, self._build_request_context(file), trigger=_trigger_of(flight)
         )
@@ -212,18 +218,19 @@ class CompletionClient:
         ):
             self._handlers.debouncer.on_response(result.took_ms)
         if result.finish_reason == "unknown_language":
-            self._unknown_languages.add(flight.context.language)
+            self.mark_unknown_language(flight.context.language)
         if result.finish_reason == "no_pool":
             self._handlers.policies.mark_unserved(flight.context.mode)
         if result.finish_reason in _POLICY_CODES:
             self._handlers.policies.invalidate()
-        self._back_off(result)
+        self.back_off(result.finish_reason, result.retry_after_s)
 
-    def _back_off(self, result: CompletionResult) -> None:
-        is_over_budget = result.finish_reason in _BUDGET_CODES
-        if is_over_budget or result.finish_reason in (*_COMPLETE_REASONS, "filtered"):
+    def back_off(self, finish_reason: str, retry_after_s: float | None) -> None:
+        """Delay the next automatic request if the result of one calls for it."""
+        is_over_budget = finish_reason in _BUDGET_CODES
+        if is_over_budget or finish_reason in (*_COMPLETE_REASONS, "filtered"):
             self._handlers.board.set(is_over_budget=is_over_budget)
-        backoff_s = result.retry_after_s or (_MAX_BACKOFF_S if is_over_budget else 0.0)
+        backoff_s = retry_after_s or (_MAX_BACKOFF_S if is_over_budget else 0.0)
         if backoff_s:
             now_s = self._handlers.clock.monotonic_s()
             self._backoff_until_s = now_s + min(backoff_s, _MAX_BACKOFF_S)

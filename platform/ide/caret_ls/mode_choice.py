@@ -25,6 +25,7 @@ class CompletionMode(StrEnum):
     BLOCK = "block"
     DOCSTRING = "docstring"
     CHAT = "chat"
+    EDIT = "edit"
 
 
 _NEARBY_CHARS: Final = 2_000

@@ -197,6 +197,22 @@ class OutcomeTracker:
             if visible.id == id and visible.is_whole and not visible.num_accepted:
                 self._on_accepted(uri, visible, now_s)
 
+    def track_accepted(self, uri: str, suggestion: ShownSuggestion, *, now_s: float) -> None:
+        """Report later what remains of an accepted text, which is in the file now."""
+        end = suggestion.at + len(suggestion.text)
+        self._accepted.append(
+            _AcceptedSuggestion(
+                suggestion.id,
+                uri,
+                suggestion.text,
+                suggestion.at,
+                end,
+                now_s,
+                suggestion.request_id,
+            )
+        )
+        del self._accepted[:-_MAX_TRACKED]
+
     def close(self, uri: str, now_s: float) -> None:
         """Stop tracking a closed file."""
         self._report_rejection(uri, now_s)
@@ -269,13 +285,10 @@ class OutcomeTracker:
         del self._visible[uri]
         self._report_shown(visible, now_s, is_certain=True)
         self._emit(_build_outcome(visible, EditorOutcomeEvent.ACCEPTED, now_s))
-        end = visible.at + len(visible.text)
-        self._accepted.append(
-            _AcceptedSuggestion(
-                visible.id, uri, visible.text, visible.at, end, now_s, visible.request_id
-            )
+        accepted = ShownSuggestion(
+            visible.id, visible.at, visible.text, request_id=visible.request_id
         )
-        del self._accepted[:-_MAX_TRACKED]
+        self.track_accepted(uri, accepted, now_s=now_s)
 
     def _report_rejection(self, uri: str, now_s: float) -> None:
         """Report a rejection, unless a part was accepted.

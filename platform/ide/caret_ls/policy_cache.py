@@ -1,7 +1,7 @@
 """Caches the tenant's policy for each repository, as the gateway sends it. Pure.
 
 It avoids requests that would be rejected, and keeps excluded files off the network. The gateway's
-decision is binding: until it has sent a policy, every request is allowed.
+decision is binding: until it has sent a policy, every request but one for a next edit is allowed.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,14 @@ from caret_ls.frames import Frame
 from caret_ls.mode_choice import CompletionMode
 
 MAX_AGE_S: Final = 300.0
+# Gateways of older releases do not know `edit`, and for some models no gateway can serve it.
+_PRESUMED_MODES: Final = frozenset(CompletionMode) - {CompletionMode.EDIT}
 
 
 @dataclass(frozen=True, slots=True)
 class EditorPolicy:
     excluded: tuple[str, ...] = ()  # globs of paths
-    modes: frozenset[str] = frozenset(CompletionMode)  # that the policy and the key allow
+    modes: frozenset[str] = _PRESUMED_MODES  # that the policy and the key allow
 
 
 _ALL_ALLOWED: Final = EditorPolicy()
@@ -40,7 +42,7 @@ class PolicyCache:
         return self._policies.get(repository, _ALL_ALLOWED)
 
     def update(self, frame: Frame) -> None:
-        globs, modes = frame.get("excluded", []), frame.get("modes", list(CompletionMode))
+        globs, modes = frame.get("excluded", []), frame.get("modes", _PRESUMED_MODES)
         policy = EditorPolicy(tuple(map(str, globs)), frozenset(map(str, modes)))
         self._policies[str(frame.get("repository", ""))] = policy
 

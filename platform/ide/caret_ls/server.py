@@ -45,6 +45,7 @@ from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_list import TRIGGER_CHARACTERS, needs_list, to_completion_list
 from caret_ls.completion_provider import InlineRequest
+from caret_ls.edit_features import add_edit_features
 from caret_ls.editor_sign_in import EditorSignIn
 from caret_ls.gateway_connection import Address
 from caret_ls.lsp_conversions import (
@@ -214,6 +215,7 @@ def make_server() -> CaretServer:
     _add_completions(server)
     _add_commands(server)
     add_assistant_features(server, lambda: server.session)
+    add_edit_features(server, lambda: server.session)
     return server
 
 
@@ -242,12 +244,13 @@ def _add_files(server: CaretServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
         file = params.text_document
-        server.session.open(file.uri, file.language_id, file.text)
+        server.session.open(file.uri, file.language_id, file.text, version=file.version)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
-        changes = [to_text_change(each) for each in params.content_changes]
-        server.session.change(params.text_document.uri, changes)
+        changes = [to_text_change(change) for change in params.content_changes]
+        file = params.text_document
+        server.session.change(file.uri, changes, version=file.version)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:

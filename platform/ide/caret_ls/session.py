@@ -28,8 +28,15 @@ from caret_ls.file_kind import FileKind
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection
 from caret_ls.git_repository import GitHead, Repository, read_head
+from caret_ls.next_edit.edit_outcomes import EditOutcomes
+from caret_ls.next_edit.next_edits import EditState, NextEdits
 from caret_ls.outcome_queue import OutcomeQueue
-from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
+from caret_ls.outcome_tracker import (
+    EditorOutcome,
+    EditorOutcomeEvent,
+    OutcomeTracker,
+    ShownSuggestion,
+)
 from caret_ls.pinned_files import PinnedFiles
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.recent_files import RecentFiles
@@ -107,7 +114,11 @@ class Session:
             self.files, self.board, self._modes_of, self._can_send, self._build_context, new_id
         )
         self.docstrings = DocstringWriter(writer_state, self.link)
-        chat_state = ChatState(
+        self.chat = self._create_chat()
+        self.next_edits = self._create_next_edits(new_id)
+
+    def _create_chat(self) -> Chat:
+        state = ChatState(
             self.files,
             self.board,
             self._modes_of,
@@ -116,7 +127,22 @@ class Session:
             get_address=lambda: self.link.address,
             on_refused=self.policies.invalidate,
         )
-        self.chat = Chat(chat_state, stream_chat)
+        return Chat(state, stream_chat)
+
+    def _create_next_edits(self, new_id: Callable[[], str]) -> NextEdits:
+        state = EditState(
+            self.files,
+            self.board,
+            self.policies,
+            self._client,
+            self._build_context,
+            self._excluded_globs,
+            get_settings=lambda: self.settings,
+            now_s=self._clock.monotonic_s,
+            new_id=new_id,
+            on_applied=self._on_edit_applied,
+        )
+        return NextEdits(state, self.link, EditOutcomes(self._send_outcome))
 
     @property
     def settings(self) -> Settings:
@@ -153,19 +179,21 @@ class Session:
 
     # --- events of the editor
 
-    def open(self, uri: str, language: str, text: str) -> None:
+    def open(self, uri: str, language: str, text: str, *, version: int = 0) -> None:
         if self.files.get(uri) is not None:  # some editors reopen a file to reload it
             self.close(uri)
         file = self.files.open(uri, language, text)
+        file.version = version
         if file.repository is not None and file.repository not in self._checkouts:
             self._checkouts[file.repository] = read_head(file.repository)
         self._recency.on_open(uri, file.path)
         self._warm_up(file)
 
-    def change(self, uri: str, changes: Sequence[TextChange]) -> None:
+    def change(self, uri: str, changes: Sequence[TextChange], *, version: int = 0) -> None:
         file = self.files.get(uri)
         if file is None:
             return
+        file.version = version
         for change in changes:
             if change.start is None or change.end is None:
                 self._record_edit(file, file.change_all(change.text))
@@ -175,6 +203,7 @@ class Session:
     def close(self, uri: str) -> None:
         self.assistant.cancel(uri)
         self.outcomes.close(uri, self._clock.monotonic_s())
+        self.next_edits.on_close(uri)
         self._recency.on_close(uri)
         self.cache.remove(uri)
         self.alternatives.close(uri)
@@ -233,6 +262,7 @@ class Session:
         now_s = self._clock.monotonic_s()
         self.outcomes.check_persistence(self._text_of, now_s)
         self.outcomes.report_long_shown(now_s)
+        self.next_edits.report_long_shown()
         self._outcome_queue.flush()
         chars = self._typing.take_due(now_s)
         if chars is not None:
@@ -271,6 +301,7 @@ class Session:
             self.debouncer.on_accepted()
         elif is_typed(edit):
             self._typing.add(file.language)
+        self.next_edits.on_change(file, edit)
 
     def _warm_up(self, file: OpenFile) -> None:
         if self._can_send(file) and len(file.text) <= _MAX_WARMED_CHARS:
@@ -332,6 +363,9 @@ class Session:
         )
         self.alternatives.on_grown(suggestion.uri)
         self._send_grown(suggestion.uri)
+
+    def _on_edit_applied(self, uri: str, applied: ShownSuggestion) -> None:
+        self.outcomes.track_accepted(uri, applied, now_s=self._clock.monotonic_s())
 
     def _send_outcome(self, outcome: EditorOutcome) -> None:
         self._outcome_queue.add(

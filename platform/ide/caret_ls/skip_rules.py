@@ -23,6 +23,7 @@ class SkipReason(StrEnum):
     BLOCK_OFF = "block_off"
     DOCSTRING_OFF = "docstring_off"
     CHAT_OFF = "chat_off"
+    EDIT_OFF = "edit_off"  # next edits; also by the user's settings
     NO_MODEL = "no_model"
     SECRET_FILE = "secret_file"  # noqa: S105  # not a password but a reason's name
     GENERATED_FILE = "generated_file"
@@ -66,6 +67,7 @@ MODE_OFF_REASONS: Final = {
     CompletionMode.BLOCK: SkipReason.BLOCK_OFF,
     CompletionMode.DOCSTRING: SkipReason.DOCSTRING_OFF,
     CompletionMode.CHAT: SkipReason.CHAT_OFF,
+    CompletionMode.EDIT: SkipReason.EDIT_OFF,
 }
 _KIND_REASONS = {
     FileKind.SECRET: SkipReason.SECRET_FILE,

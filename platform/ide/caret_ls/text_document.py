@@ -6,7 +6,8 @@ lines that it changes, so that the size of the file does not matter.
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -23,6 +24,15 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
+class LineChange:
+    """The lines that a change touches, whole and with their ends, before and after it."""
+
+    start_line: int
+    old_lines: tuple[str, ...]
+    new_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TextEdit:
     """The effect of a change, in characters from the start of the previous text.
 
@@ -32,6 +42,7 @@ class TextEdit:
     at: int
     deleted: int
     inserted: str
+    lines: LineChange = field(default=LineChange(0, (), ()), compare=False, repr=False)
 
 
 class TextDocument:
@@ -87,15 +98,19 @@ class TextDocument:
         if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
             first -= 1
             middle = self._lines[first] + middle
-        self._lines[first : last + 1] = split_lines(middle)
+        old_lines, new_lines = self._lines[first : last + 1], split_lines(middle)
+        self._lines[first : last + 1] = new_lines
         same = _count_common(deleted, text)
-        return TextEdit(at + same, len(deleted) - same, text[same:])
+        lines = LineChange(first, tuple(old_lines), tuple(new_lines))
+        return TextEdit(at + same, len(deleted) - same, text[same:], lines)
 
     def replace_all(self, text: str) -> TextEdit:
-        before, self._lines = self.text, split_lines(text)
+        before, old_lines = self.text, self._lines
+        self._lines = split_lines(text)
         start = _count_common(before, text)
         end = _count_common(before[start:][::-1], text[start:][::-1])
-        return TextEdit(start, len(before) - start - end, text[start : len(text) - end])
+        lines = _find_changed_lines(old_lines, self._lines)
+        return TextEdit(start, len(before) - start - end, text[start : len(text) - end], lines)
 
     def _locate(self, position: Position) -> tuple[int, int]:
         """Return line and column in characters; the line may be the empty one after the last."""
@@ -117,7 +132,14 @@ def split_lines(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
-def _count_common(one: str, other: str) -> int:
+def _find_changed_lines(before: Sequence[str], after: Sequence[str]) -> LineChange:
+    start = _count_common(before, after)
+    end = _count_common(before[start:][::-1], after[start:][::-1])
+    old_lines = before[start : len(before) - end]
+    return LineChange(start, tuple(old_lines), tuple(after[start : len(after) - end]))
+
+
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
     """Return the length of the common prefix."""
     most = range(min(len(one), len(other)))
     return bisect_left(most, True, key=lambda last: one[: last + 1] != other[: last + 1])

@@ -39,6 +39,7 @@ class OpenFile:
     kind: FileKind
     has_selection: bool = False
     revision: int = 0  # incremented by each change
+    version: int = 0  # the editor's number of the text
     _text: str | None = field(default=None, repr=False)  # None: changed since it was last read
     _imports: tuple[str, ...] = ()
 
@@ -49,7 +50,7 @@ class OpenFile:
     @property
     def text(self) -> str:
         if self._text is None:
-            self._text = _replace_surrogates(self.buffer.text)
+            self._text = replace_surrogates(self.buffer.text)
             self._imports = imports_of(self.language, self._text)
         return self._text
 
@@ -86,12 +87,10 @@ class OpenFile:
             uri=self.uri,
             path=self.path,
             language=self.language,
-            prefix=_replace_surrogates(
+            prefix=replace_surrogates(
                 self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS) + lead
             ),
-            suffix=_replace_surrogates(
-                self.buffer.text_after(position, max_chars=MAX_SUFFIX_CHARS)
-            ),
+            suffix=replace_surrogates(self.buffer.text_after(position, max_chars=MAX_SUFFIX_CHARS)),
             is_invoked=is_invoked,
         )
 
@@ -141,6 +140,6 @@ def _path_of(uri: str, file_path: Path | None, repository: Repository | None) ->
     return PurePosixPath(unquote(urlsplit(uri).path)).name
 
 
-def _replace_surrogates(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace characters that cannot be sent; the number of characters stays the same."""
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)

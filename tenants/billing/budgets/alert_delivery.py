@@ -162,9 +162,9 @@ def _send_mail(address: str, message: _AlertMessage) -> None:
         else "This is a soft budget: completions continue at 100%."
     )
     EmailMessage(
-        subject=f"{message.tenant_name}: {message.percent}% of a budget used",
+        subject=f"{message.tenant_name}: {message.percent}% of a budget is used",
         body=(
-            f"The {message.month} budget of {message.holder} has reached {message.percent}%:\n"
+            f"{message.percent}% of the budget of {message.holder} for {message.month} is used:\n"
             f"{message.spent} of {message.limit}.\n\n{consequence}\n\n"
             f"{settings.CONSOLE_URL}\n"
         ),

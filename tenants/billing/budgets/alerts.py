@@ -17,7 +17,7 @@ MAIL, WEBHOOK = "mail", "webhook"
 def find_crossed_thresholds(
     spent_micros: int, limit_micros: int, *, used_up: bool = False
 ) -> list[int]:
-    """Return the crossed thresholds in percent; all of them once completions stop. Pure."""
+    """Return the crossed thresholds in percent; all thresholds once completions stop. Pure."""
     return [
         threshold
         for threshold in THRESHOLDS

@@ -13,7 +13,7 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import Conflict
 from tenants.models import Budget, TeamMembership
 
-MAX_OF_PERSON: Final = 20  # team budgets; the budgets of the tenant and of the user come on top
+MAX_OF_PERSON: Final = 20  # team budgets; those of the tenant and of the user are not counted
 
 
 def require_budget_limit_per_user(tenant_id: TenantId) -> None:

@@ -63,7 +63,7 @@ def is_exhausted(budget: Budget, month: "TenantMonthSpend", price: PlanPrice | N
     """Return whether a budget is used up in this month.
 
     A hard budget is used up before its last micro is spent: gateways stop completions as soon as
-    the rest is less than one completion may cost. `price` is today's; None: nothing is priced.
+    less is left than one completion may cost. `price` is today's; None: nothing is priced.
     """
     remaining_micros = month.limit_of_budget(budget) - month.spent_of_budget(budget)
     if remaining_micros <= 0 or price is None or not budget.is_hard:
@@ -75,7 +75,7 @@ def is_exhausted(budget: Budget, month: "TenantMonthSpend", price: PlanPrice | N
 
 @dataclass(frozen=True, slots=True)
 class TenantMonthSpend:
-    """A tenant's spending in a month, and the present members of the tenant and of its teams."""
+    """A tenant's spending in a month, and the current members of the tenant and of its teams."""
 
     by_holder: Mapping[str, int]
     members: frozenset[str]  # user IDs
@@ -112,7 +112,7 @@ def read_month_spend(tenant_id: TenantId, month: date) -> TenantMonthSpend:
 
 
 def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
-    """Add the present members to a month's spending, inside the tenant's scope. One query."""
+    """Add the current members to a month's spending, inside the tenant's scope. One query."""
     members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
         team_id=Value(None, output_field=UUIDField())
     )

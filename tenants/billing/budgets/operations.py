@@ -31,7 +31,7 @@ class BudgetTerms:
     limit_micros: int
     is_hard: bool = True
     webhook_url: str = ""  # "": alerts by mail only
-    is_per_seat: bool = False  # True: the limit is of one seat
+    is_per_seat: bool = False  # True: the limit applies to each seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,5 +216,5 @@ def _read_previous_terms(actor: Actor, budget_id: UUID) -> BudgetTerms:
         before["limit_micros"],
         bool(before["is_hard"]),
         before["webhook_url"],
-        bool(before.get("is_per_seat", 0)),  # entries of earlier releases lack it
+        bool(before.get("is_per_seat", 0)),  # audit entries of earlier releases lack the field
     )

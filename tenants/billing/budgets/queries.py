@@ -52,15 +52,15 @@ class BudgetView:
     scope: BudgetScope
     holder_id: UUID | None
     holder_name: str | None  # None: a tenant's budget, or the holder was deleted
-    limit_micros: int  # of one seat, if is_per_seat
+    limit_micros: int  # for each seat, if is_per_seat
     is_per_seat: bool
-    month_limit_micros: int  # of all present seats
+    month_limit_micros: int  # of all current seats
     currency: Currency
     is_hard: bool
     webhook_url: str
     version: int
     created_at: datetime
-    month: date  # the present month
+    month: date  # the current month
     spent_micros: int
     is_exhausted: bool  # a hard budget that is used up stops completions
     alerts: tuple[AlertView, ...]  # of this month, lowest threshold first

@@ -1,6 +1,6 @@
 """Sync of spending to Redis, so that gateways never count less than the ledger contains.
 
-It covers a Redis that has lost its data, and a budget that is created during a month.
+It is needed if Redis has lost its data, or if a budget is created during a month.
 """
 
 from datetime import datetime
@@ -35,7 +35,7 @@ end
 def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     """Sync spending to Redis, and log an error of Redis.
 
-    Gateways continue with what they know, and the next rating tries again.
+    Gateways continue with the counts that they have, and the next rating tries again.
     """
     try:
         sync_spend_to_redis(tenant_id, now=now)

@@ -21,7 +21,7 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """A budget and its spending in the present month."""
+    """A budget and its spending in the current month."""
 
     budget_id: UUID
     scope: BudgetScope
@@ -54,7 +54,7 @@ def list_nearest_limit(
 class BudgetEffect:
     """The immediate effect of a budget that is not saved yet."""
 
-    num_stopped: int  # members whose completions would stop now, and do not already
+    num_stopped: int  # members whose completions continue now and would stop
     spent_micros: int
     limit_micros: int
 
@@ -94,7 +94,7 @@ def preview_budget(
 
 
 def _list_members(budget: Budget, month: TenantMonthSpend) -> frozenset[str]:
-    """Return the present members that a budget applies to."""
+    """Return the current members that a budget applies to."""
     if budget.scope == BudgetScope.TENANT:
         return month.members
     return month.users_of_budget(budget) & month.members

@@ -56,8 +56,8 @@ def set_billing_profile(
 def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> None:
     """Change the customer details of future invoices.
 
-    Only the issuer changes the tax, and sees in the audit log that it may need a change. No entry
-    is written if nothing changes. Raises Forbidden, InvalidValue.
+    Only the issuer can change the tax. The audit log shows the issuer that the tax may need a
+    change. No entry is written if nothing changes. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_BILLING)
     _check_customer(customer)

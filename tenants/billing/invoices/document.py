@@ -157,8 +157,10 @@ def encode_document(document: InvoiceDocument) -> bytes:
 def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
     """Build lines: seats first, then tokens by tier, model and kind; one a price and month."""
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
-    for each in usage_lines:
-        groups[each.line, start_of_month(each.day).isoformat(), each.price_micros].append(each)
+    for usage_line in usage_lines:
+        groups[
+            usage_line.line, start_of_month(usage_line.day).isoformat(), usage_line.price_micros
+        ].append(usage_line)
     sorted_groups = sorted(groups.items(), key=lambda group: _sort_key(*group[0]))
     return tuple(_build_line(*key, entries) for key, entries in sorted_groups)
 

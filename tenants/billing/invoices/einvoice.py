@@ -21,7 +21,10 @@ from tenants.billing.invoices.document import (
 )
 
 _LEVEL: Final = "en16931"
-_TYPES: Final = {DocumentKind.INVOICE: "380", DocumentKind.CREDIT_NOTE: "381"}  # UNTDID 1001
+_TYPES: Final = {
+    DocumentKind.INVOICE: "380",
+    DocumentKind.CREDIT_NOTE: "381",
+}  # UNTDID 1001
 _PIECE: Final = "C62"  # UN/ECE recommendation 20
 _CREDIT_TRANSFER: Final = "30"  # UNTDID 4461
 _STANDARD_RATE: Final = "S"  # UNTDID 5305
@@ -32,7 +35,7 @@ _XMP_TIMES: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 def list_missing_fields(document: InvoiceDocument) -> list[str]:
-    """Return what the document lacks for an e-invoice; empty: it has one."""
+    """Return the fields that the document lacks for an e-invoice; empty: it lacks none."""
     head = document.head
     facts = {
         "issuer_country": head.issuer.country,
@@ -73,7 +76,7 @@ def embed_xml(pdf: bytes, document: InvoiceDocument) -> bytes:
         },
         xmp_compression=False,  # the times in it are replaced
     )
-    # The replacement has the same number of bytes, so the file's positions stay right.
+    # The replacement has the same length, so byte positions in the PDF stay correct.
     midnight = head.issued_on.replace("-", "").encode() + b"000000"
     embedded = _PDF_TIMES.sub(lambda match: match[1] + midnight, embedded)
     return _XMP_TIMES.sub(f"{head.issued_on}T00:00:00".encode(), embedded)
@@ -90,7 +93,7 @@ def _describe_document(document: InvoiceDocument) -> dict[str, Any]:
         "BT-2": head.issued_on,
         "BT-3": _TYPES[head.kind],
         "BT-5": head.currency,
-        "BT-72": last_day.isoformat(),  # the schema wants a date of delivery beside the period
+        "BT-72": last_day.isoformat(),  # the schema requires a delivery date besides the period
         "BT-73": document.period_from,
         "BT-74": last_day.isoformat(),
         "BT-106": _write_cents(sign * document.subtotal_cents),
@@ -175,7 +178,7 @@ def _describe_line(
 
 
 def _describe_party(party: InvoiceParty) -> dict[str, Any]:
-    """Return a party. The address has no structure in Caret, so its lines are kept as lines."""
+    """Return a party. Caret stores an address as plain lines, so it is written as address lines."""
     lines = (*party.address, "", "", "")
     tax_id = party.tax_id.replace(" ", "").upper()
     is_vat_id = _VAT_ID.fullmatch(tax_id) is not None

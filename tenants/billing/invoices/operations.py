@@ -83,7 +83,7 @@ def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
             log.info("billing.invoiced", tenant_id=tenant_id, number=number)
 
 
-# The wait after a month's end. Usage that arrives later goes on the next invoice.
+# The wait after a month's end before its invoice. Later usage goes on the next invoice.
 GRACE: Final = timedelta(hours=6)
 _MAX_REASON_CHARS: Final = 150
 _USED: Final = (SourceKind.USAGE, SourceKind.SEATS)
@@ -102,8 +102,8 @@ def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
 
     A month without usage has no invoice. `now` comes from rating.clock, the earlier of two clocks.
 
-    All usage that has arrived at the start is rated first. Later usage goes on the next invoice: a
-    tenant that is never idle always has some unrated usage.
+    All usage that has arrived at the start is rated first. Usage that arrives during the run goes
+    on the next invoice; otherwise the invoice of a busy tenant would wait forever.
 
     Raises NotFound for a tenant without a plan.
     """

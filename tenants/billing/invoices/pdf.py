@@ -352,7 +352,7 @@ def _format_month(text: str) -> str:
     return f"{_MONTHS[month.month - 1]} {month.year}"
 
 
-# Not from strftime, which depends on the machine's locale.
+# strftime would depend on the machine's locale.
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),

@@ -4,9 +4,9 @@ from enum import StrEnum
 
 
 class LedgerAccountCode(StrEnum):
-    UNBILLED = "unbilled"  # asset: used and not yet invoiced
+    UNBILLED = "unbilled"  # asset: usage that is not invoiced yet
     RECEIVABLE = "receivable"  # asset: invoiced
-    CREDITS = "credits"  # liability: granted to the tenant and not yet used
+    CREDITS = "credits"  # liability: credits that the tenant has not used yet
     TAX = "tax"  # liability
     SEATS = "revenue.seats"
     TOKENS = "revenue.tokens"

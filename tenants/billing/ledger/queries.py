@@ -25,7 +25,7 @@ from tenants.billing.ledger.operations import SourceKind
 from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Subscription
 from tenants.security.authorization.actor import Actor
 
-# The sources that post to each account: a query for one account reads no others.
+# The sources that post to each account. A query for one account reads only these.
 _KINDS: Final = {
     LedgerAccountCode.UNBILLED: (SourceKind.USAGE, SourceKind.SEATS, SourceKind.INVOICE),
     LedgerAccountCode.RECEIVABLE: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
@@ -80,7 +80,7 @@ class DayTotal:
     day: date
     source_kind: str
     num_transactions: int
-    debit_micros: int  # which equals the credits
+    debit_micros: int  # equal to the sum of the credits
 
 
 def page_of_ledger(

@@ -52,10 +52,15 @@ class PriceBook:
         """Return the next day on which another plan or another price of the plan begins."""
         changes = {plan.starts_on for plan in self.plans}
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
-        later = (each for each in sorted(changes) if each > day)
+        later = (change for change in sorted(changes) if change > day)
         before = (self.plan_on(day), self.price_on(day))
         return next(
-            (each for each in later if (self.plan_on(each), self.price_on(each)) != before), None
+            (
+                day_of_change
+                for day_of_change in later
+                if (self.plan_on(day_of_change), self.price_on(day_of_change)) != before
+            ),
+            None,
         )
 
     def starting(self, day: date) -> tuple[TokenPrices, ...]:
@@ -65,12 +70,12 @@ class PriceBook:
         days = [day, *sorted(change for change in changes if change > day)]
         return tuple(
             TokenPrices(
-                effective_from_ms=to_unix_ms(start_of_day(each)),
+                effective_from_ms=to_unix_ms(start_of_day(day)),
                 tiers=price.tiers,
                 model_prices=price.model_prices,
             )
-            for each in days
-            if (price := self.price_on(each)) is not None
+            for day in days
+            if (price := self.price_on(day)) is not None
         )
 
 

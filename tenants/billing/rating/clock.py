@@ -1,6 +1,6 @@
 """The time for billing: the earlier of two clocks.
 
-A clock that runs ahead thus neither closes a month nor posts a day that is not over.
+A clock that runs ahead therefore cannot close a month, or post a day, that is not over.
 """
 
 from datetime import datetime

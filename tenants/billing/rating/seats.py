@@ -53,7 +53,7 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
 def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
     """Post all past days before a membership is reactivated, inside the tenant's scope.
 
-    The membership's row is reused and loses the earlier period.
+    The membership's row is reused, so its earlier period is lost.
     """
     with suppress(NotFound):  # without a plan nothing is posted
         while post_seat_charges(tenant_id, now=choose_billing_time(now)) == MAX_DAYS:
@@ -71,7 +71,7 @@ def _list_due_days(state: BillingState, now: datetime) -> list[date]:
 
 
 def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -> None:
-    # A user provisioned as inactive has a membership that ended as it began. It is not a seat.
+    # A membership of a user provisioned as inactive ends when it begins. It is not a seat.
     num_seats = Membership.objects.filter(
         Q(ended_at__isnull=True) | Q(ended_at__gte=start_of_day(day), ended_at__gt=F("created_at")),
         tenant_id=state.tenant_id,

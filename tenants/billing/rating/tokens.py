@@ -97,8 +97,8 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
     usage = _read_usage(state, last_batch)
     prices = read_price_book(TenantId(str(state.tenant_id)))
     days: defaultdict[date, list[_TokenUsage]] = defaultdict(list)
-    for each in usage:
-        days[each.day].append(each)
+    for day_usage in usage:
+        days[day_usage.day].append(day_usage)
     spend_entries: list[SpendEntry] = []
     for day, of_day in sorted(days.items()):
         price = prices.price_on(day)
@@ -145,10 +145,10 @@ def _to_token_usage(row: Mapping[str, Any]) -> _TokenUsage:
 def _sum_by_line(usage: list[_TokenUsage], price: PlanPrice) -> dict[TokenLine, int]:
     """Return the tokens of each line that has any, in the order of the lines."""
     sums: defaultdict[TokenLine, int] = defaultdict(int)
-    for each in usage:
-        model = each.model if each.model in price.model_prices else ""
+    for record in usage:
+        model = record.model if record.model in price.model_prices else ""
         for kind in PricedTokenKind:
-            sums[TokenLine(each.tier, kind, model)] += get_token_count(kind, each.tokens)
+            sums[TokenLine(record.tier, kind, model)] += get_token_count(kind, record.tokens)
     lines = sorted(sums, key=lambda line: line.sort_key)
     return {line: sums[line] for line in lines if sums[line]}
 
@@ -201,9 +201,9 @@ def _read_running_total(state: BillingState, day: date, line: TokenLine) -> int:
 def _price_spending(usage: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
     return [
         SpendEntry(
-            each.day,
-            each.user_id,
-            cost_micros(price.find_prices(each.tier, model=each.model), each.tokens),
+            day_usage.day,
+            day_usage.user_id,
+            cost_micros(price.find_prices(day_usage.tier, model=day_usage.model), day_usage.tokens),
         )
-        for each in usage
+        for day_usage in usage
     ]

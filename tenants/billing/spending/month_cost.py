@@ -1,8 +1,7 @@
-"""The cost of the present month so far, and its forecast. Pure.
+"""The cost of the current month so far, and its forecast. Pure.
 
-The forecast of seats is the number of the last posted day, for each day that is not posted yet. The
-forecast of tokens is the average of up to four past weeks, so that it contains as many weekends as
-the remaining days do.
+For each day that is not posted yet, the forecast uses the seats of the last posted day. The tokens
+of a day are forecast as the daily average of up to four past weeks, weekends included.
 """
 
 from collections.abc import Sequence

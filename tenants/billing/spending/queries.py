@@ -36,7 +36,7 @@ class SpendingOverview:
     currency: Currency
     today: date  # UTC
     plan: PlanInForce | None  # None: it begins later
-    num_seats: int  # present members
+    num_seats: int  # current members
     credit_micros: int
     days: tuple[DailyCostLine, ...]  # from the requested day or earlier
 
@@ -74,7 +74,7 @@ def read_spending_overview(
 
 
 def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
-    """Return the cost of the present month; None: no plan. Two queries. Raises Forbidden.
+    """Return the cost of the current month; None: no plan. Two queries. Raises Forbidden.
 
     It is the `month_cost` of `read_spending_overview`, without the rest.
     """

@@ -85,7 +85,7 @@ class HttpStripe:
         try:
             self._send_request("POST", "/v1/billing/meter_events", form)
         except _Duplicate:
-            return  # an earlier attempt has arrived: identifiers come from the ledger
+            return  # identifiers come from the ledger: an earlier attempt has arrived
 
     def read_totals(
         self, *, customer_id: str, since: datetime, until: datetime

@@ -61,11 +61,11 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
         name = Tenant.objects.values_list("name", flat=True).get(id=tenant_id)
     if customer is not None:
         return customer.customer_id
-    # No lock during the call: two concurrent calls get the same customer for the same key.
+    # No lock is held during the call: concurrent calls with the same key get the same customer.
     key = f"caret-customer-{tenant_id}"
     customer_id = stripe.create_customer(key=key, name=name, tenant_id=tenant_id)
     with tenant_scope(tenant_id):
-        lock_billing(tenant_id)  # no posting in between, so each is reported exactly once
+        lock_billing(tenant_id)  # nothing can be posted meanwhile, so each posting is reported once
         row = StripeCustomer(tenant_id=tenant_id, customer_id=customer_id, created_at=now)
         StripeCustomer.objects.bulk_create([row], ignore_conflicts=True)
         recent = LedgerEntry.objects.filter(

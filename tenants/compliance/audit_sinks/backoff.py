@@ -9,7 +9,7 @@ MAX_WAIT: Final = timedelta(hours=1)
 _FIRST_WAIT: Final = timedelta(seconds=5)
 _SLOW: Final = timedelta(seconds=1)
 _SLOW_EACH: Final = timedelta(milliseconds=50)  # per message
-# Multiple of the time taken, so that a slow sink occupies a worker for a quarter of the time.
+# The pause is this multiple of the time taken: a slow sink occupies a worker a quarter of the time.
 _REST: Final = 3
 
 
@@ -22,7 +22,7 @@ def compute_sink_backoff(num_failures: int) -> timedelta:
 def compute_slow_sink_pause(took: timedelta, num_delivered: int) -> timedelta | None:
     """Return how long a slow sink must pause, to leave time for the others; None: it is not slow.
 
-    A sink that accepted many messages in that time is not slow.
+    A run is slow if it took longer than one second plus 50 ms for each delivered message.
     """
     is_slow = took > _SLOW + num_delivered * _SLOW_EACH
     return min(took * _REST, MAX_WAIT) if is_slow else None

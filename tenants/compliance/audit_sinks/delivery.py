@@ -10,7 +10,7 @@ from caret.foundation.egress.egress_policy import Egress
 from caret.foundation.special_addresses import Network
 from tenants.compliance.audit_sinks.endpoint import SinkAddress
 
-TIMEOUT_S: Final = 5.0  # for a message's response, and for a connection
+TIMEOUT_S: Final = 5.0  # for a connection, and for the response to a message
 REFUSED: Final = gettext_noop(
     "The address is neither public nor in one of the operator's allowed networks."
 )
@@ -23,7 +23,7 @@ ANSWERED: Final = gettext_noop("The receiver responded with status %(status)s.")
 
 
 class SinkDeliveryError(Exception):
-    """The delivery failed. The text is for the tenant's users, with nothing from the sink."""
+    """The delivery failed. Users of the tenant see the text, which has no data from the sink."""
 
 
 @dataclass(frozen=True, slots=True)

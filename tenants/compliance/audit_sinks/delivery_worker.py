@@ -36,13 +36,13 @@ from tenants.models import AuditEntry, AuditSink
 from tenants.security.audit.queries import find_head
 from tenants.security.authorization.directory import list_tenants
 
-MAX_MESSAGES: Final = 500  # for one run of a sink: held in memory
+MAX_MESSAGES: Final = 500  # of one run of a sink, because they are held in memory
 _MAX_AT_ONCE: Final = 32  # concurrent deliveries
-_MAX_OF_TENANT: Final = 8  # of them for one tenant, until all other tenants had their turn
-_VISIT_S: Final = 2.0  # no further webhook message after this, so that other sinks get their turn
-_RUN_S: Final = 20.0  # no further batch after this; the next run continues
-# Longer than a run of a sink takes with its last message. The claim of a killed worker then
-# expires.
+_MAX_OF_TENANT: Final = 8  # sinks of a tenant, until all other tenants had their turn
+_MAX_WEBHOOK_RUN_S: Final = 2.0  # no further message after this: other sinks get their turn
+_MAX_TASK_S: Final = 20.0  # no further batch after this; the next task continues
+# Longer than a run of a sink takes, its last message included. After this time the claim of a
+# killed worker expires.
 _CLAIM: Final = timedelta(seconds=60)
 
 Clock = Callable[[], datetime]
@@ -58,12 +58,12 @@ class DeliveryRun:
     claimed_until: datetime
     messages: list[SinkMessage]
     destination: Destination | None  # None: the address cannot be decrypted
-    error: str  # why; "" if it can
+    error: str  # why it cannot; "" if it can
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    delivered: int | None  # the sequence of the last entry; None: none
+    delivered: int | None  # the sequence of the last delivered entry; None: no delivery
     error: str  # "": success
     took: timedelta
 
@@ -75,12 +75,12 @@ def deliver_due_entries(*, clock: Clock) -> int:
     the end of a run does not always cut off the same tenants.
     """
     num_delivered = 0
-    over_at_s = monotonic() + _RUN_S
+    over_at_s = monotonic() + _MAX_TASK_S
     behind = list(list_tenants().values())
     random.shuffle(behind)
     while behind and monotonic() < over_at_s:
         deliveries = list(_deliver_to_tenants(behind, clock, over_at_s))
-        num_delivered += sum(_count_delivered(visit, result) for visit, result in deliveries)
+        num_delivered += sum(_count_delivered(run, result) for run, result in deliveries)
         behind = _list_tenants_behind(deliveries)
     return num_delivered
 
@@ -88,12 +88,12 @@ def deliver_due_entries(*, clock: Clock) -> int:
 def _deliver_to_tenants(
     tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
 ) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
-    visits = (visit for tenant_id in tenant_ids for visit in _claim_due_or_log(tenant_id, clock()))
-    for batch in _split_into_batches(visits):
+    runs = (run for tenant_id in tenant_ids for run in _claim_due_or_log(tenant_id, clock()))
+    for batch in _split_into_batches(runs):
         results = asyncio.run(_deliver_all(batch, clock))
-        for visit, result in zip(batch, results, strict=True):
-            if _store_result_or_log(visit, result, clock()):
-                yield visit, result
+        for run, result in zip(batch, results, strict=True):
+            if _store_result_or_log(run, result, clock()):
+                yield run, result
         if monotonic() >= over_at_s:
             return
 
@@ -101,11 +101,11 @@ def _deliver_to_tenants(
 def _list_tenants_behind(
     deliveries: Sequence[tuple[DeliveryRun, DeliveryResult]],
 ) -> list[TenantId]:
-    num_visits = Counter(visit.tenant_id for visit, _ in deliveries)
+    num_runs = Counter(run.tenant_id for run, _ in deliveries)
     tenant_ids = (
-        visit.tenant_id
-        for visit, result in deliveries
-        if _has_more(visit, result) or num_visits[visit.tenant_id] == _MAX_OF_TENANT
+        run.tenant_id
+        for run, result in deliveries
+        if _has_more(run, result) or num_runs[run.tenant_id] == _MAX_OF_TENANT
     )
     return list(dict.fromkeys(tenant_ids))
 
@@ -120,12 +120,14 @@ def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
         return []
 
 
-def _store_result_or_log(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
+def _store_result_or_log(run: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
     try:
-        _store_result(visit, result, now)
-    # The messages are delivered again, with the same IDs.
+        _store_result(run, result, now)
+    # The result is lost, so the messages are delivered again, with the same IDs.
     except Exception as error:  # noqa: BLE001
-        logger.error("audit.push_not_noted", tenant_id=visit.tenant_id, error=type(error).__name__)
+        logger.error(
+            "audit.push_result_not_stored", tenant_id=run.tenant_id, error=type(error).__name__
+        )
         return False
     return True
 
@@ -135,12 +137,12 @@ def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
         rows = AuditSink.objects.filter(make_due_condition(now), tenant_id=tenant_id)
         # Sinks without a delivery come first, then those with the oldest delivery.
         due = list(rows.order_by(F("delivered_at").asc(nulls_first=True), "id"))
-        # Queried only for tenants with due sinks: all tenants are checked every few seconds, and
-        # most have none.
+        # The head is queried only for tenants with due sinks: all tenants are checked every few
+        # seconds, and most have no due sink.
         last = find_head(tenant_id=tenant_id).sequence if due else 0
         behind = [sink for sink in due if sink.delivered_sequence < last]
-        visits = [_claim_sink(tenant_id, sink, now) for sink in behind[:_MAX_OF_TENANT]]
-    yield from (visit for visit in visits if visit is not None)
+        runs = [_claim_sink(tenant_id, sink, now) for sink in behind[:_MAX_OF_TENANT]]
+    yield from (run for run in runs if run is not None)
 
 
 def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> DeliveryRun | None:
@@ -168,10 +170,10 @@ def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Delivery
     return DeliveryRun(tenant_id, sink, until, messages, destination, error)
 
 
-def _split_into_batches(visits: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRun]]:
+def _split_into_batches(runs: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRun]]:
     batch: list[DeliveryRun] = []
-    for visit in visits:
-        batch.append(visit)
+    for run in runs:
+        batch.append(run)
         if len(batch) == _MAX_AT_ONCE:
             yield batch
             batch = []
@@ -179,48 +181,48 @@ def _split_into_batches(visits: Iterator[DeliveryRun]) -> Iterator[list[Delivery
         yield batch
 
 
-async def _deliver_all(visits: Sequence[DeliveryRun], clock: Clock) -> list[DeliveryResult]:
-    return await asyncio.gather(*(_deliver_batch(visit, clock) for visit in visits))
+async def _deliver_all(runs: Sequence[DeliveryRun], clock: Clock) -> list[DeliveryResult]:
+    return await asyncio.gather(*(_deliver_batch(run, clock) for run in runs))
 
 
-async def _deliver_batch(visit: DeliveryRun, clock: Clock) -> DeliveryResult:
+async def _deliver_batch(run: DeliveryRun, clock: Clock) -> DeliveryResult:
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     try:
-        delivered, error = await _send_batch(visit, clock)
+        delivered, error = await _send_batch(run, clock)
     # One sink's failure must not stop the others.
     except Exception as failure:  # noqa: BLE001
         logger.error(
             "audit.push_broken",
-            tenant_id=visit.tenant_id,
-            sink_id=str(visit.sink.id),
+            tenant_id=run.tenant_id,
+            sink_id=str(run.sink.id),
             error=type(failure).__name__,
         )
         delivered, error = None, BROKEN
     return DeliveryResult(delivered, error, timedelta(seconds=loop.time() - began_s))
 
 
-async def _send_batch(visit: DeliveryRun, clock: Clock) -> tuple[int | None, str]:
+async def _send_batch(run: DeliveryRun, clock: Clock) -> tuple[int | None, str]:
     """Deliver messages; return the last sequence delivered, and the error after it or ""."""
-    if visit.destination is None:
-        return None, visit.error
-    if visit.destination.secret is not None:
-        return await _send_one_by_one(visit, visit.destination, clock)
+    if run.destination is None:
+        return None, run.error
+    if run.destination.secret is not None:
+        return await _send_one_by_one(run, run.destination, clock)
     try:
-        await send_syslog(visit.destination, visit.messages)
+        await send_syslog(run.destination, run.messages)
     except SinkDeliveryError as error:
         return None, str(error)
-    return visit.messages[-1].sequence, ""
+    return run.messages[-1].sequence, ""
 
 
 async def _send_one_by_one(
-    visit: DeliveryRun, destination: Destination, clock: Clock
+    run: DeliveryRun, destination: Destination, clock: Clock
 ) -> tuple[int | None, str]:
     loop = asyncio.get_running_loop()
-    over_at_s = loop.time() + _VISIT_S
+    over_at_s = loop.time() + _MAX_WEBHOOK_RUN_S
     delivered: int | None = None
     async with webhook_sender(destination, clock) as sender:
-        for message in visit.messages:
+        for message in run.messages:
             try:
                 await sender.send_message(message)
             except SinkDeliveryError as error:
@@ -231,7 +233,7 @@ async def _send_one_by_one(
     return delivered, ""
 
 
-def _store_result(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
+def _store_result(run: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
     """Record the result of a run.
 
     The cursor moves only while the claim is held, because a replay may have set it meanwhile. The
@@ -241,13 +243,13 @@ def _store_result(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> 
     if result.delivered is not None:
         cursor |= {"delivered_sequence": result.delivered, "delivered_at": now}
     health = (
-        _build_failure_fields(visit, result, now)
+        _build_failure_fields(run, result, now)
         if result.error
-        else _build_success_fields(result, _count_delivered(visit, result), now)
+        else _build_success_fields(result, _count_delivered(run, result), now)
     )
-    with tenant_scope(visit.tenant_id):
-        rows = AuditSink.objects.filter(tenant_id=visit.tenant_id, id=visit.sink.id)
-        if not rows.filter(claimed_until=visit.claimed_until).update(**cursor, **health):
+    with tenant_scope(run.tenant_id):
+        rows = AuditSink.objects.filter(tenant_id=run.tenant_id, id=run.sink.id)
+        if not rows.filter(claimed_until=run.claimed_until).update(**cursor, **health):
             rows.update(**health)
 
 
@@ -264,13 +266,13 @@ def _build_success_fields(
 
 
 def _build_failure_fields(
-    visit: DeliveryRun, result: DeliveryResult, now: datetime
+    run: DeliveryRun, result: DeliveryResult, now: datetime
 ) -> dict[str, Any]:
-    num_failures = 1 if result.delivered is not None else visit.sink.num_failures + 1
+    num_failures = 1 if result.delivered is not None else run.sink.num_failures + 1
     logger.warning(
         "audit.push_failed",
-        tenant_id=visit.tenant_id,
-        sink_id=str(visit.sink.id),
+        tenant_id=run.tenant_id,
+        sink_id=str(run.sink.id),
         num_failures=num_failures,
         reason=result.error,
     )
@@ -282,13 +284,13 @@ def _build_failure_fields(
     }
 
 
-def _has_more(visit: DeliveryRun, result: DeliveryResult) -> bool:
+def _has_more(run: DeliveryRun, result: DeliveryResult) -> bool:
     """Return whether the sink has more messages than this run delivered."""
     if result.delivered is None or result.error:
         return False
-    is_full = len(visit.messages) == MAX_MESSAGES
-    return is_full or result.delivered != visit.messages[-1].sequence
+    is_full = len(run.messages) == MAX_MESSAGES
+    return is_full or result.delivered != run.messages[-1].sequence
 
 
-def _count_delivered(visit: DeliveryRun, result: DeliveryResult) -> int:
-    return 0 if result.delivered is None else result.delivered - visit.sink.delivered_sequence
+def _count_delivered(run: DeliveryRun, result: DeliveryResult) -> int:
+    return 0 if result.delivered is None else result.delivered - run.sink.delivered_sequence

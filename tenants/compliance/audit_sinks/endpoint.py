@@ -1,6 +1,6 @@
 """Validation of the address of a sink.
 
-`caret.foundation.egress.egress_policy` decides at delivery whether it may be connected to.
+At delivery, `caret.foundation.egress.egress_policy` decides whether a connection is allowed.
 """
 
 import ipaddress
@@ -47,7 +47,7 @@ _SCHEMES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SinkAddress:
-    text: str = field(repr=False)  # not in repr: a webhook's path may be a secret
+    text: str = field(repr=False)  # not in repr: a webhook's path may contain a secret
     kind: SinkKind
     host: str
     port: int
@@ -68,10 +68,10 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
     if not address.is_encrypted and not networks:
         raise InvalidValue(_FIELD, "Enter an address that starts with https:// or syslog+tls://.")
     try:
-        may = is_allowed(address.host, networks, is_encrypted=address.is_encrypted)
+        is_permitted = is_allowed(address.host, networks, is_encrypted=address.is_encrypted)
     except ValueError:
         return address  # a host name
-    if not may:
+    if not is_permitted:
         raise InvalidValue(
             _FIELD, "This address is neither public nor in one of the operator's allowed networks."
         )

@@ -1,6 +1,6 @@
 """Audit entries in the form that sinks receive, one message each.
 
-A message contains the whole document. A gap in the sequence shows a lost message, and the hashes
+A message contains the whole audit entry. A gap in the sequence shows a lost message, and the hashes
 show whether the log was rewritten. An entry always has the same ID, by which receivers drop
 duplicates.
 """
@@ -17,7 +17,7 @@ ENTRY: Final = "audit.entry"
 TEST: Final = "audit.test"
 # Facility 13, log audit; severity 6, informational (RFC 5424, 6.2.1).
 _PRIORITY: Final = 13 * 8 + 6
-_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: the next value is 1
+_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: after it the count restarts at 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,9 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.audit.queries import find_head
 from tenants.security.authorization.actor import Actor
 
-MAX_SINKS: Final = 100  # per tenant: each is a connection every few seconds
+MAX_SINKS: Final = 100  # per tenant: each may need a connection every few seconds
 MAX_NAME_CHARS: Final = 120
-# After the last attempt, because workers serve other sinks, too.
+# The minimum time between two attempts: workers must serve other sinks, too.
 RETRY_AFTER: Final = timedelta(minutes=1)
 NOT_OPENED: Final = "The address cannot be decrypted: the tenant's encryption keys are missing."
 
@@ -108,7 +108,7 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
 
 
 def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
-    """End the sink's wait after failures, so that it is tried next. The failure count stays.
+    """End the sink's wait after failures, so that it is tried at once. Keep the failure count.
 
     Raises Forbidden, NotFound, and Conflict if it was tried less than RETRY_AFTER ago.
     """
@@ -116,10 +116,10 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         if row.num_failures and row.next_attempt_at is not None:
-            # Each failed attempt writes both together.
+            # A failed attempt sets `next_attempt_at` from its own time and `num_failures`.
             tried_at = row.next_attempt_at - compute_sink_backoff(row.num_failures)
             if tried_at <= now < tried_at + RETRY_AFTER:
-                raise Conflict("You sent a test a moment ago. Wait a minute, then try again.")
+                raise Conflict("Delivery was tried less than a minute ago. Try again in a minute.")
             _end_wait(actor, row)
             before: ChangeFields = {"next_attempt_at": format_timestamp(row.next_attempt_at)}
             _record_change(actor, row, "retried", (before, {"next_attempt_at": None}), now)

@@ -29,7 +29,7 @@ class SinkView:
     origin: str  # the address's scheme, host and port
     created_at: datetime
     delivered_sequence: int  # of the last entry delivered
-    num_waiting: int  # entries that are not delivered yet
+    num_waiting: int  # number of entries that are not delivered yet
     delivered_at: datetime | None  # None: nothing delivered yet
     failed_since: datetime | None  # None: the last attempt succeeded
     last_error: str  # "": the last attempt succeeded

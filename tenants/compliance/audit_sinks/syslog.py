@@ -1,8 +1,8 @@
 """Delivery by syslog: RFC 5424 messages over TCP (RFC 6587) or TLS (RFC 5425).
 
-Syslog has no acknowledgement. As the closest substitute the sender half-closes the connection after
-the last message: a receiver that has read everything closes its side, and one that resets the
-connection has not.
+Syslog has no acknowledgement. As the closest substitute, the sender half-closes the connection
+after the last message. A receiver that has read everything then closes its side; a receiver that
+resets the connection has not read everything.
 """
 
 import asyncio

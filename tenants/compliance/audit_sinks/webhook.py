@@ -33,7 +33,7 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
 
 class _Resolver(AbstractResolver):
-    """A resolver with its own threads: aiohttp's default uses threads that all sinks share."""
+    """A resolver with its own threads: all sinks would share the threads of aiohttp's default."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

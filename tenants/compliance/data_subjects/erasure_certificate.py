@@ -24,7 +24,7 @@ _PERSONS: Final = "the account, once no other tenant of this installation knows 
 def build_certificate_facts(row: Erasure) -> dict[str, Any]:
     """Return the certificate's facts, inside the tenant's scope.
 
-    Each key is tried once more, to prove that it opens nothing.
+    Each destroyed key is tried once more, to prove that it decrypts nothing.
     """
     kept_data = (_AUDIT_OF_TENANT if row.user_id is None else _AUDIT_OF_PERSON, *_KEPT)
     return {

@@ -1,4 +1,4 @@
-"""Tombstones of requested erasures, stored outside the database (tenants.base.tombstones).
+"""Tombstones: records of requested erasures, stored outside the database (tenants.base.tombstones).
 
 <tenant>/user.<user>.<erasure>     of a user
 <tenant>/tenant.<erasure>          of the whole tenant

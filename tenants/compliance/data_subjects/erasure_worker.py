@@ -28,7 +28,7 @@ from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _ATTEMPTS: Final = 5
-# A gateway that was offline delivers its journal when it is back.
+# A gateway that was offline delivers the records in its journal when it is back.
 _LATE: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetim
     if row.user_id is None:
         _purge_subject(row, now)
     content_erasure.erase_requested_content(tenant_id=tenant_id, now=now)
-    # Finished exports may contain the user, and so may the rows read for running ones.
+    # Finished exports may contain the user's data, and so may the rows read for running exports.
     expire_finished_exports(tenant_id=tenant_id, now=now)
     return _finish_erasure(row, now)
 
@@ -63,7 +63,7 @@ def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetim
 def run_erasure(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     """Run an erasure until it is finished, for a caller that waits.
 
-    Returns False if new records arrived in each attempt. Raises as erase.
+    Returns False if new records arrived in each attempt. Raises as run_erasure_once.
     """
     return any(
         run_erasure_once(tenant_id=tenant_id, erasure_id=erasure_id, now=now)
@@ -99,7 +99,7 @@ def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
     assert row.user_id is not None, "this is the erasure of a user"
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)
-        # A user who returned since is an ordinary member.
+        # A user who has joined again since the erasure is an ordinary member.
         erased = Membership.objects.filter(tenant_id=tenant_id, user_id=row.user_id)
         if not erased.filter(ended_at__isnull=False).exists():
             return
@@ -107,7 +107,7 @@ def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
             tenant_id,
             (row.requested_at - _LATE, now + timedelta(days=1)),
             user_id=row.user_id,
-            to=uuid.uuid4(),  # nothing remains that leads to the earlier pseudonym
+            to=uuid.uuid4(),  # a new pseudonym: the secret of the first one is deleted
             holds=_find_holds(tenant_id, row.user_id),
         )
 
@@ -218,12 +218,12 @@ def _find_holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ..
 
 
 def _lock_tenant(tenant_id: TenantId) -> None:
-    """Lock the tenant's row, so that a hold takes effect between two steps."""
+    """Lock the tenant's row, so that a legal hold takes effect only between two steps."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
 def _add_counts(row: Erasure, counts: dict[str, int]) -> None:
-    """Add to the counts, in the transaction that they describe."""
+    """Add to the erasure's counts of rows, in the transaction that erases these rows."""
     old_counts = Erasure.objects.select_for_update().get(tenant_id=row.tenant_id, id=row.id).counts
     sums = {name: old_counts.get(name, 0) + num for name, num in counts.items() if num}
     Erasure.objects.filter(tenant_id=row.tenant_id, id=row.id).update(counts={**old_counts, **sums})

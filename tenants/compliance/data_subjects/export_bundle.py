@@ -198,7 +198,7 @@ def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
             repository, path = cipher.open_name(row.id, bytes(row.sealed_name))
             text = cipher.open_text(row.id, bytes(row.sealed_text))
         except DecryptionFailed:
-            continue  # changed in the store
+            continue  # modified in the store
         yield msgspec.json.encode(
             {"id": row.id, "repository": repository, "path": path, "text": text}
         )
@@ -223,7 +223,7 @@ def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
                 envelope=envelope,
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
-            continue  # erased since the IDs were read, or changed in the store
+            continue  # erased since its ID was read, or modified in the store
         yield from data.splitlines()
 
 

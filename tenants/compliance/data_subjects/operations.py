@@ -47,9 +47,9 @@ class ErasureRequest:
     reason: str
     # True: raise Conflict if a legal hold applies. False: erase only what is not on hold.
     is_rejected_under_hold: bool = False
-    # The ID of an erasure that is repeated after a restore. It may remove the last owner. None: a
-    # new erasure.
-    again: uuid.UUID | None = None
+    # The ID of the erasure that is repeated after a restore; such an erasure may remove the last
+    # owner. None: a new erasure.
+    repeated_erasure_id: uuid.UUID | None = None
 
 
 def request_user_erasure(
@@ -77,7 +77,9 @@ def request_user_erasure(
             now=now,
         )
         keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
-        tombstone = ErasureTombstone(subject.user_id, erasure_request.again or uuid7())
+        tombstone = ErasureTombstone(
+            subject.user_id, erasure_request.repeated_erasure_id or uuid7()
+        )
         _create_erasure(actor, tombstone, reason, keys, now)
         _record_change(
             actor, "data_subject.erasure_requested", f"user:{subject.user_id}", reason, now
@@ -86,12 +88,12 @@ def request_user_erasure(
 
 
 def request_tenant_erasure(
-    *, actor: Actor, reason: str, now: datetime, again: uuid.UUID | None = None
+    *, actor: Actor, reason: str, now: datetime, repeated_erasure_id: uuid.UUID | None = None
 ) -> uuid.UUID:
-    """Request the erasure of a closed tenant. Nothing that was sealed for it opens again.
+    """Request the erasure of a closed tenant. Its encrypted data becomes unreadable at once.
 
-    `again` is as in ErasureRequest. Raises Forbidden, InvalidValue, and Conflict for a tenant that
-    is not closed, is on hold, or is being or was shredded.
+    `repeated_erasure_id` is as in ErasureRequest. Raises Forbidden, InvalidValue, and Conflict for
+    a tenant that is not closed, is on hold, or is being or was shredded.
     """
     actor.require_platform()
     reason = require_reason(reason)
@@ -110,14 +112,14 @@ def request_tenant_erasure(
             raise Conflict("The erasure of {slug} was already requested.", slug=row.slug)
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
-        tombstone = ErasureTombstone(None, again or uuid7())
+        tombstone = ErasureTombstone(None, repeated_erasure_id or uuid7())
         _create_erasure(actor, tombstone, reason, keys, now)
         _record_change(actor, "tenant.erasure_requested", f"tenant:{row.slug}", reason, now)
         return tombstone.erasure_id
 
 
 def find_legal_holds(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
-    """Return the holds in force that apply to the user; None: to anything of the tenant.
+    """Return the holds in force that apply to the user, or to anything of the tenant if it is None.
 
     Must run inside the tenant's scope.
     """
@@ -137,7 +139,7 @@ def _end_membership(actor: Actor, erasure_request: ErasureRequest, now: datetime
         return
     if membership.role == Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
-        if erasure_request.again is None:
+        if erasure_request.repeated_erasure_id is None:
             require_another_owner(actor, user_id)
     end_membership(actor=actor, user_id=user_id, now=now)
 

@@ -1,8 +1,8 @@
 """Pseudonymization: replaces a user's ID where counts are kept, so that totals stay right.
 
 The pseudonym is derived from the user's ID with a secret of the erasure, so that an interrupted
-erasure continues with the same one. The secret is deleted at the end, and nothing then leads back
-to the user. Each month is a transaction.
+erasure continues with the same pseudonym. The secret is deleted at the end, and nothing then leads
+back to the user. Each month is a transaction.
 """
 
 import hashlib

@@ -45,7 +45,7 @@ class ErasureView:
 
 @dataclass(frozen=True, slots=True)
 class PersonView:
-    """A present or former member."""
+    """A current or former member."""
 
     user_id: UserId
     email: str
@@ -58,7 +58,7 @@ class PersonView:
 
 
 def find_data_subject(*, actor: Actor, text: str) -> PersonView:
-    """Return a present or former member by e-mail address or ID. Raises Forbidden, NotFound."""
+    """Return a current or former member by e-mail address or ID. Raises Forbidden, NotFound."""
     if not actor.has_permission(Permission.EXPORT_DATA_SUBJECTS):
         actor.require(Permission.ERASE_DATA_SUBJECTS)
     with tenant_scope(actor.tenant_id):

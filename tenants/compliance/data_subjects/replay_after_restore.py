@@ -1,7 +1,8 @@
 """Replay after a restore: requests the erasures that the restored backup does not contain.
 
-Run it before any process starts. If a tenant was shredded after the backup, its holds must have
-been released by then, so they are released again. For a user this is unknown, so the holds stay.
+Run it before any process starts. If a tenant was shredded after the backup, its legal holds had
+been released before that, so they are released again. For an erased user this is unknown, so the
+holds stay.
 """
 
 from datetime import datetime
@@ -63,7 +64,9 @@ def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: dateti
                 _request_shredding(tenant_id, tombstone, now)
             else:
                 user_id = UserId(str(tombstone.user_id))
-                erasure_request = ErasureRequest(user_id, _REASON, again=tombstone.erasure_id)
+                erasure_request = ErasureRequest(
+                    user_id, _REASON, repeated_erasure_id=tombstone.erasure_id
+                )
                 request_user_erasure(
                     actor=system_actor(tenant_id), erasure_request=erasure_request, now=now
                 )
@@ -80,4 +83,6 @@ def _request_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: da
         set_status(actor=actor, status=status, reason=_REASON, now=now)
     for hold in find_legal_holds(tenant_id, None):
         release_hold(actor=actor, hold_id=hold.id, reason=_REASON, now=now)
-    request_tenant_erasure(actor=actor, reason=_REASON, now=now, again=tombstone.erasure_id)
+    request_tenant_erasure(
+        actor=actor, reason=_REASON, now=now, repeated_erasure_id=tombstone.erasure_id
+    )

@@ -91,7 +91,7 @@ def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
 
 
 def _purge_store(tenant_id: TenantId, count: Count) -> None:
-    """Delete the stored objects. If the worker is killed meanwhile, they are not counted."""
+    """Delete the stored objects. A worker that is killed meanwhile counts none of them."""
     num_objects = object_store.delete_all_objects(tenant_id)
     with tenant_scope(tenant_id):
         count({"objects": num_objects})
@@ -133,7 +133,7 @@ def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
     """
     versions = PolicyVersion.objects.filter(tenant_id=tenant_id)
     if not versions.exclude(reason=_SHREDDED, author_id=None).exists():
-        return 0  # an earlier attempt did it
+        return 0  # an earlier attempt has deleted them
     last: int = versions.aggregate(last=Max("version"))["last"]
     insert_version(
         actor=system_actor(tenant_id),
@@ -149,7 +149,7 @@ def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
 def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
     """Delete the tenant's keys in Redis; each contains the tenant's ID.
 
-    The snapshot was replaced by an empty one, because gateways treat a missing one as a Redis that
+    The snapshot was replaced by an empty one, because a missing one tells gateways that Redis has
     lost its data. Messages in streams are encrypted, and consumed or rejected within minutes.
     """
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):

@@ -8,7 +8,8 @@ from caret.foundation.ids import TenantId
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.rows import ExportColumn, RowSource
 
-# Returns the time until which rows are complete, before the first is read; None: none is yet.
+# Returns the time until which all rows exist, before the first row is read; None: no rows are
+# complete yet.
 CompleteUntil = Callable[[TenantId, datetime], datetime | None]
 
 

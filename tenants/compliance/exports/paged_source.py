@@ -26,7 +26,8 @@ class PagedRows:
 
     page: Callable[[RowQuery, int, str | None], Page[Any]]  # limit and cursor
     row: Callable[[Any], Row]
-    # The time that puts a row in the period. None: the present state, whatever the period.
+    # Returns the time of a row, which must be in the period. None: the rows are the current state,
+    # whatever the period.
     made_at: _MadeAt | None = None
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:

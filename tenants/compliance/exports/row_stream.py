@@ -21,7 +21,7 @@ def require_period(period: Period) -> None:
 def read_rows(export: Export, query: RowQuery) -> Iterator[Sequence[Row]]:
     """Return the rows in batches, and record the read in the audit log first.
 
-    Raises Forbidden, InvalidValue, before the first batch.
+    Raises Forbidden and InvalidValue, both before the first batch.
     """
     query.actor.require(export.permission)
     require_period(query.period)

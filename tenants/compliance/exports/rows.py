@@ -45,8 +45,7 @@ class Period:
 class RowQuery:
     """The tenant and the period of the rows.
 
-    The caller checks permissions before. Sources check none that the export's permission does not
-    imply.
+    The caller checks the export's permission first. Sources check only permissions that it implies.
     """
 
     actor: Actor

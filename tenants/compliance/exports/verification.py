@@ -1,7 +1,8 @@
 """Verifier of exports that needs public keys only: no database, settings or network.
 
-A proof is a line of canonical JSON, so that any changed byte is noticed. All bytes of the file are
-compared with it. Nothing in either is trusted before the signature is verified.
+A proof is a line of canonical JSON, so that any changed byte is noticed. The proof contains the
+digest of all bytes of the file. Nothing in the proof or the file is trusted before the signature is
+verified.
 """
 
 import hashlib

@@ -20,7 +20,7 @@ def main(argv: list[str]) -> int:
 def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
     """Verify the file and return the report.
 
-    An evidence pack is also verified from within, and needs no proof beside it. Raises
+    An evidence pack contains its proofs, so it needs no proof beside it. Raises
     BrokenExport, UnreadableInput.
     """
     proof_path = _find_proof_path(options)

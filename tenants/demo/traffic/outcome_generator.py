@@ -13,16 +13,16 @@ from tenants.demo.traffic.request_generator import VARIANTS, DemoDeveloper
 from tenants.demo.traffic.traffic_pattern import TrafficLevel
 from tenants.models import Outcome, TypingReport, UsageRecord
 
-_SHOWN: Final = 0.86  # share of suggestions; the others came too late
-_PARTLY: Final = 0.12  # share of accepted ones
-_LOOKED_AT: Final = 0.3  # share of accepted ones, checked after each span
+_SHOWN_SHARE: Final = 0.86  # of the suggestions; the others arrive too late
+_PARTLY_ACCEPTED_SHARE: Final = 0.12  # of the accepted suggestions
+_CHECKED_SHARE: Final = 0.3  # of the accepted suggestions; each is checked after several times
 _EVENTS: Final = OutcomeEvent
 
 
 def generate_outcomes(
     row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel, random: Random
 ) -> Iterator[Outcome]:
-    if not _is_suggestion(row) or random.random() > _SHOWN:
+    if not _is_suggestion(row) or random.random() > _SHOWN_SHARE:
         return
     stood_ms = int(900 * exp(random.gauss(0, 0.8)))
     shown_at = row.occurred_at + timedelta(milliseconds=row.total_ms)
@@ -30,12 +30,12 @@ def generate_outcomes(
     ended_at = shown_at + timedelta(milliseconds=stood_ms)
     if random.random() > _compute_acceptance_chance(row, coder, season):
         event, chars = _EVENTS.REJECTED, row.num_chars or 0
-    elif random.random() < _PARTLY:
+    elif random.random() < _PARTLY_ACCEPTED_SHARE:
         event, chars = _EVENTS.PARTIALLY_ACCEPTED, max(1, int((row.num_chars or 0) * 0.4))
     else:
         event, chars = _EVENTS.ACCEPTED, row.num_chars or 0
     yield _make_outcome(row, event, ended_at, random, chars=chars, after_ms=stood_ms)
-    if event is not _EVENTS.REJECTED and random.random() < _LOOKED_AT:
+    if event is not _EVENTS.REJECTED and random.random() < _CHECKED_SHARE:
         yield from _make_persistence_checks(row, ended_at, chars, random)
 
 
@@ -64,7 +64,7 @@ def _is_suggestion(row: UsageRecord) -> bool:
 def _compute_acceptance_chance(
     row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel
 ) -> float:
-    """Return the chance of acceptance: higher for fast and later ones, lower for long ones."""
+    """Return the chance of acceptance: higher for fast and short suggestions, and growing."""
     chance = coder.keenness * (0.85 + 0.3 * season.share)
     if row.variant == VARIANTS[0]:
         chance *= 1.09

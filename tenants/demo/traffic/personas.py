@@ -10,9 +10,15 @@ from tenants.base.permissions import Role
 TEAMS: Final = ("Platform", "Embedded", "Web", "Data", "Security")
 MIN_PEOPLE: Final = 8
 MAX_PEOPLE: Final = 200
-_FEW: Final = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
-_MORE: Final = (Role.OWNER, Role.ADMINISTRATOR, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
-_MANY: Final = 20  # from this number on
+_ROLES: Final = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
+_MORE_ROLES: Final = (
+    Role.OWNER,
+    Role.ADMINISTRATOR,
+    Role.ADMINISTRATOR,
+    Role.BILLING,
+    Role.AUDITOR,
+)
+_MIN_PEOPLE_FOR_MORE_ROLES: Final = 20
 _FOUNDING_SHARE: Final = 0.7
 _LAST_ARRIVAL: Final = 0.6
 
@@ -35,7 +41,7 @@ class Persona:
     email: str
     role: Role
     team: str
-    arrives: float  # share of the period that is over by then; 0: from the beginning
+    arrival_share: float  # of the period that is over at the arrival; 0: the beginning
 
 
 def make_personas(num: int, *, domain: str, random: Random) -> list[Persona]:
@@ -48,16 +54,16 @@ def make_personas(num: int, *, domain: str, random: Random) -> list[Persona]:
             email=f"{name.lower().replace(' ', '.')}@{domain}",
             role=next(roles),
             team=TEAMS[number % len(TEAMS)],
-            arrives=_choose_arrival(number, num),
+            arrival_share=_choose_arrival(number, num),
         )
         for number, name in enumerate(random.sample(names, num))
     ]
 
 
 def _assign_roles(num: int) -> Iterator[Role]:
-    yield from _FEW
-    if num >= _MANY:
-        yield from _MORE
+    yield from _ROLES
+    if num >= _MIN_PEOPLE_FOR_MORE_ROLES:
+        yield from _MORE_ROLES
     while True:
         yield Role.DEVELOPER
 

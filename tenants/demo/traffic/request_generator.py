@@ -1,6 +1,6 @@
 """Generated requests, as gateways would report them. Pure: rows are created but not stored.
 
-The numbers have the order of magnitude of such engines, and are not measured.
+The figures have the order of magnitude of real engines; they are not measured.
 """
 
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ def _choose_finish_reason(
 ) -> FinishReason:
     if coder.is_cut_off:
         return FinishReason.BUDGET_EXCEEDED
-    (finish_reason,) = random.choices(_ENDINGS, _OVERLOADED if season.is_bad else _USUAL)
+    (finish_reason,) = random.choices(_ENDINGS, _OVERLOADED if season.is_overloaded else _USUAL)
     return finish_reason
 
 
@@ -149,13 +149,13 @@ def _make_request(
 def _fill_timings(
     row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random: Random
 ) -> None:
-    """Add the engine's part to a row, as far as the request got."""
+    """Add the timings and tokens of the stages that the request reached."""
     row.pool = kind.tier.value
     row.replica = random.choice(_REPLICAS[kind.tier])
     row.model = _MODELS[kind.tier]
     row.variant = VARIANTS[row.key_id.int % len(VARIANTS)]
     row.num_files, row.num_snippets = random.randint(0, 6), random.choice((0, 0, 0, 2, 3))
-    row.num_in_flight_at_replica = random.randint(0, 9) * (4 if season.is_bad else 1)
+    row.num_in_flight_at_replica = random.randint(0, 9) * (4 if season.is_overloaded else 1)
     row.prompt_tokens = _draw_log_normal(kind.prompt_tokens, 0.35, random)
     row.assemble_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
     row.routed_ms = round(row.assemble_ms + random.uniform(0.1, 0.5), 2)

@@ -38,7 +38,7 @@ class DemoTimeline:
         return self.begins_at - timedelta(days=days) + timedelta(hours=hour, minutes=minute)
 
     def make_random(self, purpose: str) -> Random:
-        """Return a generator that is the same for the same seed and purpose."""
+        """Return a random generator: the same numbers for the same seed and purpose."""
         return Random(f"{self.seed}/{self.slug}/{purpose}")
 
     def _working_day(self, day: datetime) -> datetime:

@@ -7,29 +7,29 @@ from random import Random
 from typing import Final
 
 _SATURDAY: Final = 5
-# Share of requests in each hour of a working day, including lunch.
+# Relative number of requests in each hour of a working day, with a lunch break.
 _HOURS: Final = (6, 10, 12, 11, 5, 8, 12, 11, 9, 5, 2, 1)
-_AT_WEEKENDS: Final = 0.06  # of a working day's requests
-_BAD_DAY: Final = 0.72  # share of the period
-_BAD_HOURS: Final = (2, 5)  # hours of the working day: from, until
+_WEEKEND_FACTOR: Final = 0.06  # as a share of a working day's requests
+_OVERLOADED_DAY: Final = 0.72  # as a share of the period
+_OVERLOADED_HOURS: Final = (2, 5)  # hours of the working day: from, until
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficLevel:
     """Properties of all requests in an hour."""
 
-    share: float  # of the period that is over, 0 to 1
-    is_bad: bool  # engines are overloaded
+    share: float  # the share of the period that is over, 0 to 1
+    is_overloaded: bool  # engines are overloaded
 
     @property
     def slowness(self) -> float:
         """The factor of all latencies. It falls during the period, as if engines moved closer."""
-        return (7.0 if self.is_bad else 1.0) * (1.25 - 0.35 * self.share)
+        return (7.0 if self.is_overloaded else 1.0) * (1.25 - 0.35 * self.share)
 
     @property
     def hit_rate(self) -> float:
         """The share of prompt tokens in the prefix cache. It grows during the period."""
-        return 0.25 if self.is_bad else 0.58 + 0.36 * min(1.0, self.share * 1.4)
+        return 0.25 if self.is_overloaded else 0.58 + 0.36 * min(1.0, self.share * 1.4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,24 @@ class TrafficCalendar:
 
     def level_at(self, moment: datetime) -> TrafficLevel:
         day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-        first, end = _BAD_HOURS
-        is_bad = day == self.find_bad_day() and first <= moment.hour - self.opens_at < end
+        first, end = _OVERLOADED_HOURS
+        is_overloaded = (
+            day == self.find_overloaded_day() and first <= moment.hour - self.opens_at < end
+        )
         share = (moment - self.begins_at) / max(self.now - self.begins_at, timedelta(days=1))
-        return TrafficLevel(min(1.0, share), is_bad)
+        return TrafficLevel(min(1.0, share), is_overloaded)
 
-    def find_bad_day(self) -> datetime:
+    def find_overloaded_day(self) -> datetime:
         """Return the working day on which engines are overloaded."""
-        day = self.begins_at + timedelta(days=int(_BAD_DAY * (self.now - self.begins_at).days))
+        day = self.begins_at + timedelta(
+            days=int(_OVERLOADED_DAY * (self.now - self.begins_at).days)
+        )
         return day - timedelta(days=max(0, day.weekday() - _SATURDAY + 1))
 
     def draw_moments(self, day: datetime, pace: float, random: Random) -> list[datetime]:
         """Return the times of a user's requests on a day. `pace` is the number on a working day."""
         is_weekend = day.weekday() >= _SATURDAY
-        num = _draw_count(pace * (_AT_WEEKENDS if is_weekend else 1.0), random)
+        num = _draw_count(pace * (_WEEKEND_FACTOR if is_weekend else 1.0), random)
         hours = random.choices(range(len(_HOURS)), weights=_HOURS, k=num)
         moments = (
             day + timedelta(hours=self.opens_at + hour, seconds=round(random.uniform(0, 3_599), 3))

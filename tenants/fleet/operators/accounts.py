@@ -109,7 +109,7 @@ def authenticate_operator(
 
 
 def has_password(*, handle: str, password: str) -> bool:
-    """Return whether this is the password of an enabled operator; the caller is no attacker."""
+    """Return whether an enabled operator has this password. The time reveals known handles."""
     row = _find_enabled(handle=handle)
     return row is not None and check_password(password, row.password)
 
@@ -166,7 +166,7 @@ def _renew_credentials(row: Operator) -> Credentials:
 
 @cache
 def _make_unmatchable_hash() -> str:
-    """Return a password hash to check for an unknown operator, so that both checks take as long."""
+    """Return a hash to check for an unknown operator, so that sign-in takes equally long."""
     return make_password(secrets.token_urlsafe(_PASSWORD_BYTES))
 
 

@@ -40,9 +40,9 @@ def compute_code(secret: bytes, step: int) -> str:
 
 
 def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> int | None:
-    """Return the time step of a code, among present steps later than `after`; None: no match."""
-    present = int(now.timestamp()) // STEP_S
-    steps = range(max(present - _TOLERANCE, after + 1), present + _TOLERANCE + 1)
+    """Return the time step of a valid code; None: no current step after `after` matches."""
+    current_step = int(now.timestamp()) // STEP_S
+    steps = range(max(current_step - _TOLERANCE, after + 1), current_step + _TOLERANCE + 1)
     # Non-ASCII text cannot be compared in constant time, so both are compared as bytes.
     code_bytes = code.strip().encode("utf-8", "replace")
     matching_steps = [

@@ -1,7 +1,7 @@
 """Adding replicas to pools at run time, and removing them again.
 
-The gateways' pool catalogue says where replicas may run, and gateways report it. Each gateway
-checks that again, and verifies what a new replica is before it sends a request.
+The gateways' pool catalogue says on which hosts replicas may run, and gateways report it. Each
+gateway checks the host again, and verifies the replica's identity before it sends a request.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from tenants.fleet.pools.draining import LastReplicaOfPool, Members, find_emptie
 from tenants.fleet.pools.fleet_state import FleetStateStore
 from tenants.fleet.pools.replica_url import parse_engine_url, parse_kv_events_address
 
-MAX_ADDED: Final = 1_000  # as many as gateways read
+MAX_ADDED: Final = 1_000  # gateways read no more
 _STEERING: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
 Places = Mapping[str, Sequence[str]]  # by pool: networks and host names where replicas may run
 logger = structlog.get_logger(__name__)
@@ -42,7 +42,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AddedReplicaRecord:
-    """One change. In `AddedReplicas.replicas` all are additions."""
+    """An addition or a removal. `AddedReplicas.replicas` contains only additions."""
 
     pool: str
     replica: str  # host:port
@@ -182,7 +182,7 @@ def remove_replica(
 
 
 def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
-    """Return the pool in a list, if it has no other replica that is not drained."""
+    """Return the pool in a list, if all its other replicas are drained; else an empty list."""
     members = {pool: fleet.members.get(pool, frozenset())}
     return find_emptied_pools(replica, fleet.drained, members)
 

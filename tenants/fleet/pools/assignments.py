@@ -1,7 +1,7 @@
 """Assignment of pools to tenants, by tier and language. Gateways obey within a second.
 
-The gateways' pools file defines the pools. Operators choose which of them serves a tenant, for all
-languages or for one, and whether any other tenant may use it. Without an assignment, the first
+The gateways' pools file defines the pools. Operators choose which pool serves a tenant, for all
+languages or for one, and whether other tenants may use the pool. Without an assignment, the first
 shared pool of the tier serves the tenant.
 """
 
@@ -101,7 +101,7 @@ def assign_pool(
 ) -> AssignmentView:
     """Let a pool serve the tenant, instead of the one assigned before.
 
-    The pool's tier decides for which requests. `known` are the gateways' pools
+    The pool serves the requests of its tier. `known` are the gateways' pools
     (`read_known_pools`). Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require_operator()
@@ -232,7 +232,7 @@ _SERVES_ALL: Final = gettext_noop(
 
 
 def _lock_assignments() -> None:
-    """Let other assignments wait until the commit: they may be about the same pool."""
+    """Make other assignments wait until the commit, because they may concern the same pool."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [_LOCK])
 

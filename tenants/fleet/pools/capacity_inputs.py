@@ -24,7 +24,7 @@ def compute_measured_inputs(
         figures["output_tokens"] = (
             _sum_counter(counters, "caret_generated_tokens_total", labels) / prompts
         )
-        # Without a window the counts are since each gateway's start, so the duration is unknown.
+        # Without a window the counts begin at each gateway's start, so their duration is unknown.
         if window_s:
             figures["requests_per_s"] = prompts / window_s
     if num_prompt_tokens > 0:

@@ -19,7 +19,7 @@ class CostRow:
 
     @property
     def cents_per_1000_accepted(self) -> float | None:
-        """None: no accepted tokens"""
+        """The cost of 1,000 accepted tokens in cents; None: no accepted tokens."""
         accepted = self.counts.accepted_tokens
         return self.cost_cents / accepted * 1_000 if accepted else None
 
@@ -29,7 +29,7 @@ class FleetCost:
     rows: list[CostRow]  # by pool
     total: CostRow
     num_days: int
-    num_measured: int  # days with measured replica seconds; the others use the present replicas
+    num_measured: int  # days with measured replica seconds; other days use the current replicas
 
 
 def compute_fleet_cost(
@@ -42,7 +42,8 @@ def compute_fleet_cost(
 ) -> FleetCost:
     """Compute the cost of each pool. `seconds_a_day` is for days without measured replica seconds.
 
-    A day without requests and measurements is taken as before the installation, and costs nothing.
+    A day without requests and measurements costs nothing: it is assumed to precede the
+    installation.
     """
     counts: ByPool = {}
     seconds: dict[str, float] = {}
@@ -53,7 +54,8 @@ def compute_fleet_cost(
             seconds[pool] = seconds.get(pool, 0) + pool_seconds
     rows = [
         _to_row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
-        # "": rejected or shed before a pool was chosen, so no replica worked on it.
+        # Pool "": requests that were rejected or shed before a pool was chosen. No replica served
+        # them.
         for pool in sorted((counts.keys() | seconds.keys()) - {""})
     ]
     total = PoolCounts()

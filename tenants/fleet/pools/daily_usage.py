@@ -1,11 +1,11 @@
 """Usage of each pool by day over all tenants, for the cost figures.
 
 A task counts tenant by tenant, each in its own scope, and stores the sums in Redis. Pages never
-read the tenants' tables. Days whose records were purged keep their counts. After a loss of Redis'
-data the counts are restored as far as the records reach.
+read the tenants' tables. Days whose records were purged keep their counts. If Redis loses its data,
+the counts are restored for the days that still have records.
 
     caret:pools:days              hash    day -> encoded counts by pool
-    caret:pools:replica-seconds   hash    day|pool -> seconds that replicas of it were up
+    caret:pools:replica-seconds   hash    day|pool -> seconds that the pool's replicas were up
     caret:pools:last-full-recount       1 for a day once all days were counted
 """
 
@@ -33,7 +33,7 @@ MAX_DAYS: Final = 90
 _RECENT_DAYS: Final = 3
 # A few days at a time: a query over three months would hold a tenant's rows in memory at once.
 _STEP: Final = timedelta(days=7)
-_AROUND: Final = timedelta(seconds=60)  # a request's time and the time in its ID differ by less
+_AROUND: Final = timedelta(seconds=60)  # the time in a request's ID differs by less from its time
 _SECONDS_PER_DAY: Final = 86_400
 _WHOLE: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ class PoolCounts(msgspec.Struct, frozen=True, array_like=True):
     requests: int = 0
     prompt_tokens: int = 0
     generated_tokens: int = 0
-    accepted_tokens: int = 0  # share of the generated tokens, by the share of accepted characters
+    accepted_tokens: int = 0  # the generated tokens times the share of accepted characters
 
     def plus(self, other: "PoolCounts") -> "PoolCounts":
         return PoolCounts(
@@ -80,7 +80,7 @@ def count_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> int
     newer = {
         day.isoformat(): _encode(counts)
         for day, counts in counts_by_day.items()
-        # A lower count than before means that records were purged; the old count stays.
+        # If a count is lower than before, records were purged, so the old count stays.
         if _sum_requests(counts) >= _sum_requests(stored_counts.get(day, {}))
     }
     if newer:

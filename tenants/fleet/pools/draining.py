@@ -1,7 +1,7 @@
 """Draining of replicas, and returning them to service.
 
 Gateways follow within a second, and requests in flight finish normally. The changes are in Redis,
-which gateways read. Operator and reason are also in the log.
+which gateways read. The log also contains operator and reason.
 """
 
 from collections.abc import Iterable, Mapping

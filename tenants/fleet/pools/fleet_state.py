@@ -1,7 +1,8 @@
 """Operators' settings for gateways, in Redis.
 
-One kind of setting is a hash, its version and a log of changes. It is read as a whole and changed
-one field at a time, only if nothing has changed since. Gateways follow the changes.
+Each kind of setting has a hash, its version and a log of changes. The hash is read as a whole. A
+change sets or deletes one field, and only if the version is the one that was read. Gateways follow
+the changes.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class FleetState:
     def decode(
         self, decode: Callable[[bytes], Record | None]
     ) -> tuple[dict[str, Record], list[Record]]:
-        """Return entries by sorted name, and changes. Leave out what `decode` does not know."""
+        """Return entries by sorted name, and changes. Drop those that `decode` turns into None."""
         entries = {
             name: record
             for name, data in sorted(self.entries.items())

@@ -25,7 +25,7 @@ from tenants.policy.availability.model_offers import has_catalog
 from tenants.policy.snapshot_version import mark_all_snapshots_stale, mark_snapshot_stale
 
 MAX_TITLE_CHARS: Final = 120
-MAX_MODELS: Final = 100  # each tenant's snapshot contains all of its plan
+MAX_MODELS: Final = 100  # a tenant's snapshot contains all models of its plan
 logger = structlog.get_logger(__name__)
 
 
@@ -34,9 +34,9 @@ class NewModel:
     """The properties of a model that operators choose. Its pools determine its name and tier."""
 
     title: str
-    pools: tuple[str, ...]  # preferred ones first; all of one tier and with one model
+    pools: tuple[str, ...]  # preferred ones first; all have the same tier and model
     plans: tuple[str, ...] = ()  # slugs of the plans that include it; empty: all plans
-    position: int | None = None  # in the list of its tier; None: unchanged, or the last
+    position: int | None = None  # in its tier's list; None: unchanged, or the last for a new model
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def withdraw_model(*, operator: str, name: str, tier: Tier, now: datetime) -> No
 def refresh_started_plans(*, now: datetime) -> int:
     """Publish the snapshots of tenants whose plan starts today, and return how many.
 
-    A plan decides which models a tenant is offered. Can run again on the same day.
+    A plan decides which models a tenant is offered. A second run on the same day is harmless.
     """
     if not has_catalog():
         return 0
@@ -112,7 +112,10 @@ def refresh_started_plans(*, now: datetime) -> int:
 
 
 def _find_served_model(model: NewModel, known_pools: Mapping[str, KnownPool]) -> tuple[str, Tier]:
-    """Return the name and tier that all of the pools have. Raises InvalidValue, Conflict."""
+    """Return the model's name and tier, which must be the same in all of the pools.
+
+    Raises InvalidValue, Conflict.
+    """
     pools = [find_known_pool(known_pools, name) for name in dict.fromkeys(model.pools)]
     served_models = {(pool.model, pool.tier) for pool in pools}
     if len(served_models) != 1:

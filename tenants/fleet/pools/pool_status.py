@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
-from caret.contracts.policy import Mode
+from caret.contracts.policy import Mode, Tier
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape
 from tenants.fleet.pools.scraping.metric_samples import (
     MetricSamples,
@@ -67,7 +67,7 @@ class RejectedReplica:
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
     name: str
-    tier: str
+    tier: Tier
     model: str
     replicas: list[ReplicaStatus]
     rejected: list[RejectedReplica]
@@ -98,7 +98,7 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
     return [
         PoolStatus(
             name=pool,
-            tier=labels_by_pool[pool]["tier"],
+            tier=Tier(labels_by_pool[pool]["tier"]),
             model=labels_by_pool[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
             rejected=_list_rejected_replicas(now, pool),

@@ -17,7 +17,7 @@ class OverrideAssignment:
 def assign_overrides(
     overrides_by_user: Mapping[UserId, Iterable[PolicyOverride]],
 ) -> OverrideAssignment:
-    """Assign overrides to users. Users without any are left out.
+    """Assign overrides to users. Users without overrides are left out.
 
     `overrides_by_user` has each user's overrides in a fixed order.
     """

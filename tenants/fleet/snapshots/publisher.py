@@ -2,8 +2,8 @@
 
 A change raises the tenant's `snapshot_version` in its own transaction
 (tenants.policy.snapshot_version) and publishes after the commit. `republish_stale_snapshots` runs
-every few seconds and repairs the rest: a crash in between, an unavailable Redis, a Redis that lost
-or restored its data.
+every few seconds and publishes what is missing after a crash in between, while Redis was
+unavailable, or after Redis lost or restored its data.
 """
 
 from collections.abc import Mapping
@@ -72,9 +72,9 @@ def republish_stale_snapshots(*, now: datetime) -> int:
 
     Two queries and one read of Redis if there is nothing to do.
     """
-    # Redis is read first. A change that is published meanwhile then looks unpublished, which costs
-    # one needless attempt. Read last, Redis would look ahead of the database, as after a restored
-    # backup.
+    # Redis is read before the database. A change that is published in between then looks
+    # unpublished, which costs one needless attempt. In the other order, Redis would look ahead of
+    # the database, as after a restored backup.
     published_state = _read_published(connect_to_redis())
     repairs = plan_repairs(_read_tenant_versions(), published_state)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
@@ -90,7 +90,7 @@ class RepairReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SnapshotRepair:
     reason: RepairReason
-    skip_ahead: int | None  # publish a version higher than this; None: the present version
+    skip_ahead: int | None  # publish a version higher than this; None: the current version
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _repair_snapshot(tenant_id: TenantId, repair: SnapshotRepair, now: datetime)
     try:
         publish_snapshot(tenant_id=tenant_id, now=now)
     except DomainError as error:
-        # Its rows give no valid snapshot. Other tenants are still published.
+        # The tenant's rows give no valid snapshot. Other tenants must still be published.
         logger.error("snapshot.build_failed", tenant_id=tenant_id, reason=error.message)
         return False
     logger.info("snapshot.republished", tenant_id=tenant_id, reason=repair.reason.value)

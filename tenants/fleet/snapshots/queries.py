@@ -33,10 +33,10 @@ from tenants.privacy.consent.queries import find_all_effective_consents
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
-    """Return the tenant's present snapshot.
+    """Return the tenant's current snapshot.
 
-    Ten queries; two more each with a model catalogue, with hard budgets, and if content may be
-    captured. Raises NotFound.
+    Makes ten queries. A model catalogue, hard budgets and content capture each add two. Raises
+    NotFound.
     """
     with tenant_scope(tenant_id):
         # The version is read before its contents: a commit in between gives newer contents an older

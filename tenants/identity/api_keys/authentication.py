@@ -24,8 +24,8 @@ _MAX_NAMESAKES: Final = 16
 def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
     """Return the actor of a service key, and record the use of the key.
 
-    A caller learns that a key is revoked or expired only with the whole key and from an allowed
-    network, as at the gateways. Raises Unauthenticated.
+    As at the gateways, the error says that a key is revoked or expired only if the caller presents
+    the whole key from an allowed network. Raises Unauthenticated.
     """
     key = parse_key(text)
     if key is None:
@@ -47,7 +47,7 @@ def find_key_actor(
 ) -> Actor:
     """Return the actor of a service key that was authenticated before. Inside the tenant's scope.
 
-    The actor has the key's present permissions. Raises Unauthenticated.
+    The actor has the key's current permissions. Raises Unauthenticated.
     """
     rows = ApiKey.objects.filter(tenant_id=tenant_id, lookup_id=lookup_id).select_related("tenant")
     row = rows.order_by("id").first()

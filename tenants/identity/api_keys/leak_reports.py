@@ -1,7 +1,7 @@
 """Reports of leaked keys, queued until a worker handles them.
 
-A report waits in a Redis list and contains digests only, no key text. Nothing is looked up before
-the response, so that its time reveals nothing to the reporter.
+A report waits in a Redis list and contains digests only, no key text. No key is looked up before
+the response, so that the response time reveals nothing to the reporter.
 """
 
 import re

@@ -45,8 +45,8 @@ We revoked it, so it no longer works. Create a new key, and check how the old on
 def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
     """Handle queued reports, at most _MAX_AT_ONCE, and return their number.
 
-    A report whose e-mail cannot be sent goes to the end of the queue. A retry repeats nothing that
-    has succeeded.
+    A report whose e-mail cannot be sent goes to the end of the queue. A retry does not repeat steps
+    that have succeeded.
     """
     reports = peek_reports(connection, limit=_MAX_AT_ONCE)
     for data in reports:

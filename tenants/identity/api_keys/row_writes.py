@@ -20,9 +20,10 @@ from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
 
 PEPPER_VERSION: Final = 1
-MAX_KEYS: Final = 5_000  # of a tenant; with these the snapshot has 1.1 MB for each gateway
+MAX_KEYS: Final = 5_000  # of a tenant: the snapshot then has 1.1 MB at each gateway
 
-# For this long gateways can answer "revoked" or "expired" instead of "unknown".
+# Snapshots contain a key for this long after its end, so that gateways answer "revoked" or
+# "expired" and not "unknown".
 REVOKED_KEY_RETENTION: Final = timedelta(days=30)
 
 

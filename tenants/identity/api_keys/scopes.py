@@ -37,7 +37,7 @@ class KeyScope(StrEnum):
     RETENTION_READ = "retention:read"
     BILLING_READ = "billing:read"
     BUDGETS_WRITE = "budgets:write"
-    EXPORTS = "exports"  # together with the scope that reads the same data
+    EXPORTS = "exports"  # needs also the scope that reads the same data
 
 
 _P = Permission
@@ -45,8 +45,8 @@ _P = Permission
 MODES: Final = MappingProxyType(
     {
         KeyScope.INFERENCE: frozenset(Mode),
-        # Editors' plugins without a protocol of Caret's own request their inline suggestions over
-        # HTTP, as fill-in-the-middle.
+        # Editor plugins that do not speak Caret's own protocol request inline suggestions over
+        # HTTP, in the mode `fim`.
         KeyScope.INLINE: frozenset({Mode.INLINE, Mode.FIM}),
         KeyScope.FIM: frozenset({Mode.FIM}),
         KeyScope.BLOCK: frozenset({Mode.BLOCK}),

@@ -1,7 +1,7 @@
 """Unowned keys: keys whose secret was shown to a user who may no longer create keys.
 
 They stay valid, because the programs that use them would stop. A key manager can rotate or revoke
-them. A member's own keys are not among them: they end with the membership.
+them. A member's own keys are never unowned: they end with the membership.
 """
 
 from datetime import datetime
@@ -25,7 +25,7 @@ from tenants.models import ApiKey, Membership
 from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
-MAX_LEFT: Final = 100  # in one response; the list contains all
+MAX_LEFT: Final = 100  # in one response; list_unowned_keys returns all
 
 
 def list_unowned_keys(

@@ -52,7 +52,7 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
     if sent_invitations.count() >= limit:
         wait_s, hours = _compute_wait(_compute_free_at(sent_invitations, limit), now)
         raise LimitReached(
-            "Your organisation has sent {most} invitations in the last 24 hours, which "
+            "Your tenant has sent {most} invitations in the last 24 hours, which "
             "is the limit. Try again in about {hours} h.",
             retry_after_s=wait_s,
             most=limit,

@@ -74,7 +74,7 @@ def create_invitation(
     now: datetime,
     team_id: uuid.UUID | None = None,
 ) -> InvitationView:
-    """Create an invitation and send it after the commit. It replaces open ones of the address.
+    """Create an invitation, which replaces the address's open ones, and send it after the commit.
 
     The guest joins the team, too. If the caller has its own transaction, this returns before the
     e-mail is sent.
@@ -140,7 +140,7 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
 def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     """Revoke a member's invitations when the membership or role ends, inside the tenant's scope.
 
-    Otherwise the member could come back with one of them.
+    Otherwise the member could join again with one of them.
     """
     _revoke_invitations(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 
@@ -208,7 +208,7 @@ def _store_invitation(
 ) -> uuid.UUID:
     mark_snapshot_stale(
         tenant_id=actor.tenant_id
-    )  # locks the tenant: two concurrent calls count each other
+    )  # locks the tenant, so that concurrent calls cannot exceed the allowance
     _require_active(actor.tenant_id)
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if members.filter(user__email=email).exists():
@@ -229,7 +229,7 @@ def _store_invitation(
         actor=actor,
         action="invitation.created",
         target=f"invitation:{row.id}",
-        # The row has the address. The entry must not contain it, because it outlives an erasure.
+        # The address is only in the row: an audit entry outlives an erasure of the user.
         change=(None, {"role": role.value}),
         now=now,
     )

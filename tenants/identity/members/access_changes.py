@@ -1,6 +1,6 @@
 """Notifications to console processes that a user's access may have changed.
 
-On such a message they check the access of open sockets again.
+When a process receives one, it checks the access of its open sockets again.
 
     caret:console:access-changed   channel   a session's key or a user's ID
 

@@ -43,7 +43,7 @@ class _MemberFacts:
     factors: dict[UUID, list[str]]
     with_password: frozenset[UUID]
     last_seen_at: dict[UUID, datetime | None]
-    # Domains whose users sign in with the tenant's identity provider
+    # E-mail domains whose users sign in with the tenant's identity provider.
     provider_domains: frozenset[str]
 
 

@@ -143,7 +143,7 @@ def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: 
     )
     post_pending_seat_charges(tenant_id, now=now)
     if not ended_memberships.update(role=role, created_at=now, ended_at=None, erased_at=None):
-        raise Conflict("This user is already a member with the role {role}.", role=row.role)
+        raise Conflict("This user is already a member with the role {role}.", role=Role(row.role))
 
 
 def parse_tenant_name(name: str) -> str:

@@ -44,7 +44,7 @@ def page_of_members(
 ) -> Page[MemberRow]:
     """Return a page of members, newest first; with `team_id` those of one team.
 
-    A team of another tenant has none. One query. Raises Forbidden, InvalidValue.
+    A team of another tenant has no members. One query. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):

@@ -47,6 +47,7 @@ _EFFECTS: Final[Mapping[TenantStatus, str]] = MappingProxyType(
         ),
     }
 )
+_ABOUT: Final = "This e-mail is about your tenant in Caret, the code-completion service."
 _TEXT: Final = """Time: {when:%Y-%m-%d %H:%M} UTC
 Reason: {reason}
 
@@ -79,7 +80,7 @@ def mail_owners(*, tenant_id: TenantId, subject: str, text: str) -> None:
 def mail_addresses(*, tenant_id: TenantId, emails: list[str], subject: str, text: str) -> None:
     """Mail people of a tenant on commit. A failed e-mail is logged."""
     if emails:
-        body = f"{subject} in Caret, the code-completion service.\n\n{text}\n"
+        body = f"{subject}.\n\n{text}\n\n{_ABOUT}\n"
         transaction.on_commit(partial(_send, tenant_id, emails, _to_one_line(subject), body))
 
 

@@ -37,11 +37,12 @@ from tenants.security.authorization.directory import find_memberships
 LIFETIME: Final = timedelta(minutes=10)
 INTERVAL_S: Final = 5  # between two polls
 MAX_NAME_CHARS: Final = 55  # of an editor or a machine; both fit into a key's name
-# RFC 8628, section 6.1: consonants, so that no words appear. 20^8 codes are 2.6e10.
+# RFC 8628, section 6.1: only consonants, so that no words appear. There are 20^8 = 2.6e10 codes.
 ALPHABET: Final = "BCDFGHJKLMNPQRSTVWXZ"
 _CODE_CHARS: Final = 8
-_TOLERANCE_MS: Final = 1_000  # a poll that is early by less is not too early
-# After the end, polls are answered with "expired" or revoke the key, instead of "unknown".
+_TOLERANCE_MS: Final = 1_000  # a poll may be early by this much
+# A request is kept this long after its end, so that polls are answered with "expired", or revoke
+# the key of a replayed code.
 _KEPT: Final = LIFETIME * 2
 _PURPOSE: Final = "device-flow/1"
 
@@ -133,7 +134,7 @@ def generate_user_code() -> str:
 
 
 def normalize_user_code(text: str) -> str:
-    """Return a typed code in its canonical form. Any other text finds no request."""
+    """Return a typed code in its canonical form. Other text becomes an unknown code."""
     chars = "".join(char for char in text.upper() if char in ALPHABET)
     return f"{chars[:4]}-{chars[4:]}"
 
@@ -183,7 +184,7 @@ def poll_device_request(
         created = _create_key(request_key, address, request_id, now)
     except DomainError:  # the membership ended, the policy changed, or there are too many keys
         return DevicePoll(PollResult.DENIED)
-    # A concurrent second poll found no key yet to revoke.
+    # Another poll may have come meanwhile and found no key to revoke: revoke the key here.
     connect_to_redis().hset(request_key, "lookup_id", created.key.lookup_id)
     if connect_to_redis().hget(request_key, "is_replayed"):
         _revoke_issued_key(request_key, now)
@@ -229,7 +230,7 @@ def _find_request(user_code: str) -> str:
 def _read_request(request_key: str, user_code: str) -> DeviceRequest:
     names = ("editor", "machine", "address", "expires_at_ms")
     editor, machine, address, expires_at_ms = _read_fields(request_key, *names)
-    if not expires_at_ms:  # Redis removed it just now
+    if not expires_at_ms:  # Redis has just removed the request
         raise _not_found()
     expires_at = datetime.fromtimestamp(int(expires_at_ms) / 1_000, UTC)
     return DeviceRequest(normalize_user_code(user_code), editor, machine, address, expires_at)
@@ -260,7 +261,7 @@ def _user_code_key(user_code: str) -> str:
 
 
 def _digest(code: str) -> str:
-    """Return a keyed digest: a user code is short enough to be found from a plain one."""
+    """Return a keyed digest. From a plain one, a user code could be found by trying all codes."""
     key = derive_key(settings.ROOT_SECRET, _PURPOSE)
     return hmac.new(key, code.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 

@@ -27,7 +27,7 @@ from tenants.models import ApiKey
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.authorization.actor import Actor
 
-MAX_OWN_KEYS: Final = 50  # of a member; counts like the tenant's maximum
+MAX_OWN_KEYS: Final = 50  # of a member; counted like the tenant's maximum
 DEVICE_KEY_LIFETIME: Final = timedelta(days=180)  # less if the policy says so
 _SCOPES: Final = MappingProxyType(
     {

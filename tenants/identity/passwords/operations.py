@@ -42,7 +42,7 @@ def set_password(*, user_id: UserId, password: str) -> None:
 def change_password(
     *, user_id: UserId, verified_hash: str, password: str, address: str, now: datetime
 ) -> None:
-    """Set a password that the user chose, having given the current one.
+    """Set a new password for a user who has entered the current one.
 
     `verified_hash` is the hash that the current one matched. Raises InvalidValue, and Conflict if
     the password has changed since then.

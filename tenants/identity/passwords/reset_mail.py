@@ -51,7 +51,7 @@ If you do not want a new password, ignore this e-mail: your current one stays va
 """
 _SINGLE_SIGN_ON: Final = """{opening}
 
-Your organisation requires single sign-on for this address, so there is no password to reset.
+Your tenant requires single sign-on for this address, so there is no password to reset.
 Enter the address at {console}/sign-in and select "Single sign-on".
 If this was not you, you can ignore this e-mail.
 """

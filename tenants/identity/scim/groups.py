@@ -26,7 +26,7 @@ from tenants.security.authorization.actor import Actor
 
 MAX_TEXT_CHARS: Final = 254
 MAX_CHANGED_MEMBERS: Final = 1_000  # each member is updated while the tenant is locked
-MAX_TRIED_MEMBERS: Final = 50_000  # 5 s
+MAX_TRIED_MEMBERS: Final = 50_000  # members times filter paths; 0.1 ms each
 _REMOVAL: Final = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
 Precondition = Callable[[ScimGroupResource], None]
 

@@ -46,8 +46,9 @@ _MAX_NAME_CHARS: Final = 120
 def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = False) -> None:
     """Bring a member in line with the SCIM resource. A second call changes nothing.
 
-    Must run inside the tenant's scope, with its row locked. `groups_decide`: a group that set the
-    role of its members has just stopped doing so. Raises Conflict, InvalidValue.
+    Must run inside the tenant's scope, with its row locked. `groups_decide`: the groups determine
+    the role even if none of them sets one any more; the role is then developer. Raises Conflict,
+    InvalidValue.
     """
     _bind_account(actor, row, now)
     if row.user_id is None:
@@ -202,7 +203,7 @@ def _sync_role(
     *,
     groups_decide: bool,
 ) -> None:
-    """Set the member's role, if any group of the tenant sets a role."""
+    """Set the member's role from its groups, if any group of the tenant sets a role."""
     groups_with_role = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
     roles = dict(groups_with_role.values_list("team_id", "role"))
     if not roles and not groups_decide:

@@ -1,4 +1,4 @@
-"""SCIM tokens, which authenticate a tenant's identity provider. Shown once and revocable."""
+"""SCIM tokens authenticate a tenant's identity provider. They are shown once and revocable."""
 
 import uuid
 from dataclasses import dataclass, field

@@ -24,7 +24,7 @@ from tenants.security.authorization.actor import Actor
 MAX_TEXT_CHARS = 254
 MAX_DOCUMENT_CHARS = 16_384  # of the stored document of one user
 
-# Checks the present version and raises if the client has seen another one.
+# Raises if the current version is not the one that the client has seen.
 Precondition = Callable[[ScimUserResource], None]
 
 

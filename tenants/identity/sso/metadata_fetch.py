@@ -1,4 +1,4 @@
-"""Fetch of an identity provider's metadata from a URL that the tenant gives."""
+"""Fetch of an identity provider's metadata from a URL that the tenant has entered."""
 
 from typing import Final
 

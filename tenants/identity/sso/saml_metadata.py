@@ -19,7 +19,7 @@ from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
 from tenants.base.errors import InvalidValue
 
-MAX_METADATA_BYTES: Final = 256 * 1024  # Entra ID's are the largest known for one provider, 60 KB
+MAX_METADATA_BYTES: Final = 256 * 1024  # the largest known metadata, of Entra ID, has 60 KB
 _MAX_CERTIFICATES: Final = 8  # current ones and their successors
 _MIN_RSA_BITS: Final = 2048
 _REDIRECT: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"

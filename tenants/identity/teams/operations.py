@@ -1,7 +1,8 @@
 """Operations on teams. A member who leaves the tenant also leaves its teams.
 
-Only SCIM changes a team that an identity provider manages as a group. The next update would undo a
-manual change, and the role that the group gave would never end.
+A team that an identity provider manages as a group can be changed only by SCIM. The next SCIM
+update would undo a manual change; and a member who was removed by hand would keep the role that the
+group gave.
 """
 
 import uuid
@@ -88,7 +89,7 @@ def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: boo
 def add_team_member(
     *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
 ) -> TeamView:
-    """Add a member to a team. Nothing changes for a member of the team.
+    """Add a member to a team. Nothing changes if the member is already in the team.
 
     Raises Forbidden, NotFound, Conflict.
     """

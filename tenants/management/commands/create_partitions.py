@@ -1,4 +1,4 @@
-"""`manage.py create_partitions`: run it after each migration, and at least monthly."""
+"""`manage.py create_partitions`. Run it after each migration, and at least monthly."""
 
 import argparse
 from typing import Any

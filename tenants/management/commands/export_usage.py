@@ -1,6 +1,6 @@
 """`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: export usage in any format.
 
-The proof is FILE.proof.json; `manage.py verify_export FILE` compares both.
+The proof is FILE.proof.json; `manage.py verify_export FILE` verifies the file by it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Commands for the platform's operator that publish models, which tenants choose from.
+"""Commands with which operators publish models for tenants to choose.
 
 manage.py model_catalog list | pools
 manage.py model_catalog publish POOL... --title TITLE [--plan PLAN]... [--position N]

@@ -1,4 +1,4 @@
-"""`manage.py rebuild_rollups SLUG --from DAY --to DAY`: count a tenant's period again."""
+"""`manage.py rebuild_rollups SLUG --from DAY --to DAY`: recompute a tenant's rollups."""
 
 import argparse
 from datetime import UTC, date, datetime, time

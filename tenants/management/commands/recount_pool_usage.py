@@ -1,4 +1,4 @@
-"""`manage.py recount_pool_usage`: count the pools' usage of the last 90 days again."""
+"""`manage.py recount_pool_usage`: recompute the pools' usage of the last 90 days."""
 
 from typing import Any
 

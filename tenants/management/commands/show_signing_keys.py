@@ -1,4 +1,4 @@
-"""`manage.py show_signing_keys`: the public keys that verify what this installation signs."""
+"""`manage.py show_signing_keys`: print the public keys for this installation's signatures."""
 
 from typing import Any
 

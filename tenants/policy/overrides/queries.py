@@ -183,12 +183,14 @@ def find_subject_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
         name = rows.values_list("name", flat=True).first()
+        missing = NotFound("This team does not exist.")
     else:
         members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
         emails = members.filter(user_id=subject.id).values_list("user__email", flat=True)
         name = emails.first()
+        missing = NotFound("This member does not exist.")
     if name is None:
-        raise NotFound("This {kind} does not exist.", kind=subject.kind.value)
+        raise missing
     return str(name)
 
 

@@ -122,7 +122,7 @@ class ConsentOverview:
     num_members: int
     num_content_capture: int
     num_training: int
-    receipt: ConsentReceiptView | None  # the tenant's own last one; None: none exists
+    receipt: ConsentReceiptView | None  # the tenant's own last receipt; None: it has none
 
 
 @dataclass(frozen=True, slots=True)

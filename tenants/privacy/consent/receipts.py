@@ -42,7 +42,7 @@ class _ReceiptContext:
 def write_receipts(
     drafts: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
 ) -> None:
-    """Write receipts in the transaction that they allow or end, inside the tenant's scope.
+    """Write receipts in the transaction that changes the consent, inside the tenant's scope.
 
     The tenant's row must be locked, so that receipts are numbered in the order of commits.
     """

@@ -33,7 +33,7 @@ from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.queries import find_destruction_proofs
 
 BATCH: Final = 100  # objects in one transaction
-# After this time the worker that stored it must have been killed.
+# An object that is not stored after this time belongs to a killed worker.
 MAX_UNSTORED: Final = timedelta(hours=1)
 
 # A withdrawal is obeyed even during a legal hold: content was stored by consent only.
@@ -60,7 +60,8 @@ def request_content_erasure(
 ) -> None:
     """Make a user's content unreadable and mark it for deletion, with the tenant's row locked.
 
-    Call this in the transaction that ends consent. A user without content gets no erasure record.
+    Call this in the transaction that ends consent. For a user without content, no erasure record is
+    created.
     """
     with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_scope(user_id), now=now)
@@ -237,7 +238,7 @@ def _finish_erasures(tenant_id: TenantId, now: datetime) -> None:
 def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
     """Return the facts of a certificate.
 
-    Each key is tried once more, to prove that it opens nothing.
+    Each destroyed key is tried once more, to prove that it decrypts nothing.
     """
     return {
         "data_class": DataClass.CONTENT.value,

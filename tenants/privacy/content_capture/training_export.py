@@ -1,4 +1,4 @@
-"""The training data set: content of users who consented to training, then and now."""
+"""The training data set: content of users who consented to training then, and still do."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -64,7 +64,7 @@ def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
             tenant_id, context=object_store.build_seal_context(object_id), envelope=envelope
         )
     except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
-        return  # erased since the page was read, or changed in the store
+        return  # erased since the page was read, or modified in the store
     for line in data.splitlines():
         document = msgspec.to_builtins(_decode(line))
         del document["user_id"]

@@ -10,7 +10,7 @@ stored response are committed in one transaction.
     user:1    "a"      POST /keys {!!!}   IdempotencyKeyReused
     user:2    "a"      POST /keys {...}   performed: each caller has its own keys
 
-A legal hold keeps a response beyond its day, and its key stays in use.
+A legal hold keeps a response for longer than a day; its key then stays in use.
 
 A response may contain a secret that is shown once. It is therefore returned only to a caller who
 still has the permissions of the first request: with another role, or with the old text of a rotated
@@ -40,7 +40,7 @@ from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.security.authorization.directory import list_tenants
 
 RETENTION: Final = timedelta(hours=24)  # longer under a legal hold
-MAX_RESPONSES: Final = 10_000  # per tenant: seven a minute, all day
+MAX_RESPONSES: Final = 10_000  # per tenant; this allows seven requests a minute all day
 # Most are below 2 KiB; the removal of a member may list 100 keys.
 MAX_RESPONSE_BYTES: Final = 256 * 1_024
 _LOCK_BYTES: Final = 8

@@ -1,14 +1,15 @@
 """Purge of expired records, in batches.
 
-Each batch is a transaction and counted in it. If a purge is killed, its row says what was deleted,
-and the next run continues with the same cutoff.
+Each batch is one transaction, which also counts the deleted records. If a run is killed, its row
+says how many records were deleted, and the next run continues with the same cutoff.
 
     run           running ------------------------------> finished
                   batch, batch, ... (killed, resumed)     counted, certified, in the audit log
 
-`created` is computed from the counts of two runs, so new records could hide records that vanished.
-Each run therefore ends by counting the records that are older than itself, and the next run begins
-by counting them again. A lower count means that something other than a purge deleted records.
+The number of created records is computed from the counts of two runs, so new records could hide
+records that vanished. Each run therefore ends by counting the records that are older than itself,
+and the next run begins by counting them again. A lower count means that something other than a
+purge deleted records.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,8 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.dirty_hours import lock_rollups
 
 BATCH: Final = 1_000
-# Withdrawn consent erases these classes, too. Their opening is counted when the run begins.
+# Withdrawn consent erases records of these classes, too, between runs. Their opening count is taken
+# when the run begins.
 _ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.REPLAYS})
 log = structlog.get_logger(__name__)
 
@@ -108,7 +110,8 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
 def _log_vanished_records(before: PurgeRun) -> None:
     """Log records that vanished since the last run.
 
-    A record that arrives late with an older time hides one that vanished. Such records are rare.
+    A record that arrives late, with an older time, hides a record that vanished. Late records are
+    rare.
     """
     if before.settled is None:
         return
@@ -139,7 +142,8 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
         # A hold that is placed meanwhile waits for this batch and applies to the next one.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         if data_class is DataClass.USAGE:
-            # A rollup sees all records of an hour, or sees from this run that some were deleted.
+            # So a rollup sees either all records of an hour, or this run, from which it knows of
+            # deletions.
             lock_rollups(tenant_id)
         allowed = load_rule(data_class, tenant_id=tenant_id).compute_cutoff(now)
         run.cutoff = min(run.cutoff, allowed)

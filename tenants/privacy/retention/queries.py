@@ -33,7 +33,7 @@ from tenants.privacy.retention.tables import (
 )
 from tenants.security.authorization.actor import Actor
 
-# A purge runs daily; one more day to notice that it did not run.
+# A purge runs daily. Records are overdue one day after the purge that should have deleted them.
 GRACE: Final = timedelta(days=2)
 
 

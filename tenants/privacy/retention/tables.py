@@ -37,7 +37,7 @@ class RetentionTable:
     # None: rows belong to no user, so the hold of any user covers all of them.
     user_field: str | None
     # The field that orders a chain. Only the beginning of a chain may be deleted: a record that is
-    # kept, because it is recent or on hold, keeps all records after it, whatever their times.
+    # recent or on hold also keeps all records after it, whatever their times.
     chain_field: str | None = None
 
     def select_rows(self, tenant_id: TenantId) -> QuerySet[Any]:

@@ -1,4 +1,4 @@
-"""Chunking of files into definitions by their grammar, or into windows of lines.
+"""Chunking of files by their grammar into definitions, or into windows of lines.
 
 Windows are used if there is no grammar or the file cannot be parsed.
 
@@ -27,7 +27,7 @@ WINDOW_LINES: Final = 40  # without a grammar
 MAX_CHUNKS: Final = 100  # per file
 MAX_CHUNK_CHARS: Final = 3_000
 MAX_LINE_CHARS: Final = 1_000  # a longer line means that the file is minified or data
-_MIN_TEXT_LINES: Final = 3  # lines that contain a letter; a shorter chunk is useless
+_MIN_TEXT_LINES: Final = 3  # lines with a letter; a chunk with fewer is useless
 MAX_PARSING_S: Final = 0.2  # per file; 50,000 characters take 10 ms
 _MAX_DEPTH: Final = 60  # of nodes that are split; hand-written code is never so deep
 

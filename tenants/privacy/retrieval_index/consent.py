@@ -1,4 +1,4 @@
-"""Consent of a tenant, as it is now, to indexing the files of a repository."""
+"""The current consent of a tenant to indexing the files of a repository."""
 
 from dataclasses import dataclass
 

@@ -38,8 +38,9 @@ def lock_tenant(tenant_id: TenantId) -> None:
 def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: TenantStatus) -> int:
     """Erase the chunks that this policy and status do not allow, and return how many.
 
-    Call this in the transaction that puts these in force, with the tenant's row locked. Decrypts
-    the names of all the tenant's chunks, about 10 us each, unless nothing may be indexed.
+    Call this in the transaction that puts the policy and status in force, with the tenant's row
+    locked. Decrypts the names of all the tenant's chunks, about 10 us each, unless nothing may be
+    indexed.
     """
     if not policy.retrieval or status is not TenantStatus.ACTIVE:
         return erase_index(tenant_id=tenant_id)
@@ -75,7 +76,8 @@ def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
 def clean_up_index(*, now: datetime) -> int:
     """Erase chunks of all tenants that are unused or without consent, and return how many.
 
-    Unused means for KEEP_UNUSED. Chunks without consent can come from a restored backup.
+    A chunk is unused if it was not used for KEEP_UNUSED. Chunks without consent can come from a
+    restored backup.
     """
     return sum(
         _clean_up_index_of_tenant(TenantId(str(tenant_id)), now=now)

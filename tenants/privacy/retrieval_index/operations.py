@@ -2,7 +2,7 @@
 
 Consent is checked twice: before a file is embedded, which takes a while, and again in the
 transaction that writes it, with the tenant's row locked. A change of policy takes the same lock, so
-that nothing it forbids is written after it.
+that no file is written after the policy has forbidden it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -32,7 +32,7 @@ class ChunkMatch:
 
 
 def find_consent(*, tenant_id: TenantId) -> IndexConsent:
-    """Return the tenant's present consent. Two queries.
+    """Return the tenant's current consent. Two queries.
 
     Raises NotFound for a tenant without a policy.
     """
@@ -82,7 +82,7 @@ def _open_chunk(
         _, path = cipher.open_name(chunk_id, sealed_name)
         text = cipher.open_text(chunk_id, sealed_text)
     except DecryptionFailed:
-        # Something else has written to the table. The unused row is erased in time.
+        # The row was not written by this service. It will be erased as unused.
         logger.error("retrieval.seal_broken", chunk_id=str(chunk_id))
         return None
     score = min(1.0, max(0.0, 1.0 - distance))

@@ -1,6 +1,7 @@
 """The streams of retrieval in Redis: requests from gateways, and responses to them.
 
-A message that is taken is removed from Redis at once. If it is lost, the gateway asks again.
+Reading a message removes it from Redis at once. If the message is then lost, the gateway sends the
+request again.
 """
 
 from typing import Any
@@ -16,12 +17,12 @@ class RetrievalStreams:
         self._connection = connection
 
     def read(self, stream: str, *, count: int) -> list[bytes]:
-        """Take up to `count` encrypted messages, oldest first; b"" for an entry without one."""
+        """Remove up to `count` encrypted messages, oldest first; b"": an empty entry."""
         entries: Any = self._connection.eval(TAKE_SCRIPT, 1, stream, str(count))
         return [extract_sealed(fields) for _, fields in entries]
 
     def send_result(self, gateway: str, message: bytes) -> None:
-        """Send a response. If the gateway does not take it, it expires after MAX_AGE_S."""
+        """Send a response. If no gateway reads it, it expires after MAX_AGE_S."""
         key = answers_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)
         pipeline.rpush(key, message)

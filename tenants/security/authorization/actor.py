@@ -113,7 +113,7 @@ class Actor:
         if self.has_permission(permission):
             return
         if self.operator is not None:
-            raise Forbidden("Operators cannot do this. It is up to the tenant.")
+            raise Forbidden("Operators cannot do this. Only the tenant can.")
         if not self._is_allowed_while_closing(permission):
             raise Forbidden(_CLOSING)
         if self.grant is not None:
@@ -123,7 +123,7 @@ class Actor:
             )
         raise Forbidden(
             "The role {role} does not allow this ({permission}).",
-            role=self.role.value,
+            role=self.role,
             permission=permission.value,
         )
 

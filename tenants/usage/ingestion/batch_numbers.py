@@ -1,7 +1,8 @@
 """Numbers of the batches in which a tenant's usage records arrive.
 
-Work that must be done once for each record follows these numbers from a watermark. So it does not
-matter how late and in which order records arrive.
+Work that must process each record once remembers the latest batch that it has processed, and
+continues with the next one. It therefore misses no record, however late and in whatever order
+records arrive.
 """
 
 from django.db.models import F
@@ -18,7 +19,7 @@ def allocate_batch(tenant_id: TenantId) -> int:
     """
     feed = UsageBatchCounter.objects.filter(tenant_id=tenant_id)
     if not feed.update(last_batch=F("last_batch") + 1):
-        # If two transactions insert the row at once, the second waits for the first one's row.
+        # If two transactions insert the row at once, the second waits for the first one to end.
         UsageBatchCounter.objects.bulk_create(
             [UsageBatchCounter(tenant_id=tenant_id)], ignore_conflicts=True
         )

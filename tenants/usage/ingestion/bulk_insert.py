@@ -1,8 +1,8 @@
 """Bulk insert of new rows into tables that grow by thousands a second, with an array per column.
 
 COPY would be faster, but row security does not allow it, and it cannot skip existing rows. A
-statement with an array for each column is parsed and planned once for any batch size. Django's own
-has a parameter for each value, and Postgres accepts 65,535 of them.
+statement with an array for each column is parsed and planned once for any batch size. Django's
+bulk_create has a parameter for each value, and Postgres accepts only 65,535 parameters.
 """
 
 from collections.abc import Sequence

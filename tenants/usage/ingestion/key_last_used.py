@@ -15,7 +15,7 @@ def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
     latest: dict[uuid.UUID, datetime] = {}
     for key_id, used_at in uses:
         latest[key_id] = max(used_at, latest.get(key_id, used_at))
-    # Most keys were used within the last minute: one query saves an update for each of them.
+    # Most stored times are recent enough: this query saves an update for each of these keys.
     stored_times = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
     # Sorted by key, so that two workers cannot deadlock.
     for key_id, used_at in sorted(latest.items()):
@@ -25,7 +25,7 @@ def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
         ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
 
 
-LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is written once a minute
+LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is updated once a minute
 
 
 def _is_stale(

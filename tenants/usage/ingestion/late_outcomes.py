@@ -20,7 +20,8 @@ from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.bulk_insert import insert_new_rows
 from tenants.usage.ingestion.row_mapping import LateOutcome
 
-# A gateway creates the ID when it reads the clock. A big tenant has 100,000 rows in a minute.
+# `requested_at` is read from the request ID, which a gateway creates as it reads the clock for
+# `occurred_at`. A wider range would be slow: a big tenant has 100,000 rows in a minute.
 _AROUND: Final = timedelta(seconds=2)
 
 
@@ -29,8 +30,8 @@ def insert_late_outcomes(
 ) -> list[Outcome]:
     """Insert the outcomes that count, and return their rows.
 
-    Must run in the tenant's scope, after the completions of the same batch. Three queries for each,
-    and one more.
+    Must run in the tenant's scope, after the completions of the same batch were inserted. Makes one
+    query, and up to three more for each outcome.
     """
     if not late_outcomes:
         return []
@@ -87,6 +88,6 @@ def _is_reported(outcome: Outcome) -> bool:
 
 
 def _limit_count(suggested_count: int | None, reported_count: int | None) -> int:
-    """Return the lesser number. Records from before it was counted have no `suggested_count`."""
+    """Return the lesser number. Old records do not have a `suggested_count`: it counts as 0."""
     maximum = suggested_count or 0
     return maximum if reported_count is None else min(maximum, reported_count)

@@ -40,7 +40,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class UsageIngestion:
-    # Records that are rows now or were before, and late outcomes that are ignored.
+    # Records inserted now or by an earlier attempt, and late outcomes that were ignored.
     records: int = 0
     rejected: int = 0
 
@@ -79,8 +79,8 @@ def _ingest_entries(
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
         ingestion.records += _insert_batch(tenant_id, rows, batch.rejected)
-    # Everything is committed here. A crash now repeats the batch, which only stores rejected
-    # records twice.
+    # Everything is committed here. After a crash now, the batch is repeated. That only stores
+    # rejected records twice.
     stream.acknowledge(entries, batch.rejected)
     ingestion.rejected += len(batch.rejected)
     for reason, count in Counter(record.reason for record in batch.rejected).items():
@@ -123,7 +123,7 @@ def _insert_batch(
     try:
         with tenant_scope(tenant_id):
             if _is_shredded(tenant_id):
-                # Without their content: it contains user IDs, and nothing would purge it.
+                # Rejected without their content: it contains user IDs, and nothing would purge it.
                 rejections += [RejectedRecord("tenant_id: shredded", b"")] * len(rows)
                 return 0
             _insert_rows(tenant_id, [row for row, _ in rows])
@@ -135,7 +135,7 @@ def _insert_batch(
 def _is_shredded(tenant_id: TenantId) -> bool:
     """Return whether the tenant was or is being shredded.
 
-    A gateway that was offline delivers its journal when it is back.
+    A gateway that was offline may deliver records of a shredded tenant when it is back.
     """
     return Erasure.objects.filter(tenant_id=tenant_id, user_id=None).exists()
 

@@ -1,7 +1,7 @@
 """The usage stream in Redis, read as a consumer group.
 
-An entry is pending from its read to its acknowledgement. The next consumer claims the pending
-entries of a dead one. Acknowledged entries are deleted, so the stream is as long as the backlog.
+An entry is pending from its read to its acknowledgement. Another consumer claims the pending
+entries of a dead one. Acknowledged entries are deleted, so the stream contains only the backlog.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ class UsageStream:
         return [entry for _, rows in response for entry in _to_entries(rows)]
 
     def find_arrived_until(self, *, now: datetime) -> datetime:
-        """Return a time until which everything that had arrived is in the tables."""
+        """Return a time: all records that had reached Redis by then are in the tables."""
         response: Any = self._connection.xrange(USAGE_STREAM, count=1)
         if not response:
             return now
@@ -106,7 +106,7 @@ def delete_rejected_records(connection: redis.Redis, tenant_id: TenantId) -> Non
     """
     tenant_bytes = tenant_id.encode()
 
-    def rewrite(pipeline: Any) -> None:  # runs again if an entry was added meanwhile
+    def rewrite(pipeline: Any) -> None:  # repeated if an entry is added meanwhile
         parked = pipeline.xrange(REJECTED_STREAM)
         remaining = [
             (at, fields)

@@ -43,11 +43,11 @@ Row = UsageRecord | Outcome | TypingReport
 
 @dataclass(frozen=True, slots=True)
 class LateOutcome:
-    """An outcome that becomes a row once its completion is found."""
+    """An outcome that becomes a row if its completion is found."""
 
-    outcome: Outcome  # without chars and lines, which are not known yet
+    outcome: Outcome  # without `chars` and `lines`, which the completion limits
     key_id: uuid.UUID
-    asked_at: datetime  # when the completion was requested, within AROUND
+    asked_at: datetime  # when the completion was requested, from the request ID
     chars: int | None  # None: the whole suggestion
     lines: int | None
 

@@ -36,7 +36,7 @@ _COLUMN: Final = {
 @dataclass(frozen=True, slots=True)
 class GroupCounters:
     counts: UsageCounters
-    users: frozenset[str]  # without services
+    users: frozenset[str]  # without service keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def compute_breakdown(
 ) -> Breakdown:
     """Compute the breakdown, inside the tenant's scope. One query.
 
-    `names` are the requested counters. The others stay 0, because each sum takes time.
+    `names` are the requested counters. The other counters stay 0, because each sum takes time.
     """
     inner, parameters = (
         rows.order_by().values("user_id", *_COLUMN.values(), *names).query.sql_with_params()
@@ -85,7 +85,7 @@ def build_rows(
 def find_small_groups(
     groups: Mapping[str, GroupCounters], min_users: int
 ) -> dict[str, Suppression]:
-    """Return the suppressed groups, for groups that together are the whole."""
+    """Return the suppressed groups. The groups must together be the whole usage."""
     users_of = {key: groups[key].users for key in sorted(groups)}
     return find_suppressed_groups(users_of, min_users=min_users)
 
@@ -97,12 +97,12 @@ def build_row(key: str, group: GroupCounters, suppression: Suppression | None) -
 
 
 def _build_statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
-    """Return the statement. It contains only names of the code; values are parameters.
+    """Return the statement. It contains only constants of this module; values are parameters.
 
-    It first groups by all dimensions together, where a user occurs once, and then by each of them:
-    this reduces 12,000 rollups to 900, so that each further grouping costs little. The users are
-    one text with duplicates, because sorting thousands of IDs or parsing them one by one takes
-    longer.
+    It first groups by all dimensions together, and then groups the result by each dimension. The
+    first step reduces, for example, 12,000 rollups to 900 rows, so that each further grouping costs
+    little. The users of a group are joined in one text with duplicates: it would take longer to
+    sort thousands of IDs, or to parse them one by one.
     """
     columns = [_COLUMN[dimension] for dimension in by]
     fine = ", ".join(columns) or "()"

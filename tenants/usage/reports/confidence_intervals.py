@@ -26,7 +26,7 @@ class IntervalEstimate:
 def proportion_interval(part: int, total: int) -> IntervalEstimate | None:
     """Return Wilson's score interval; None: `total` is 0.
 
-    It is also right for few observations and for shares near 0 and 1.
+    It is also accurate for few observations and for shares near 0 and 1.
     """
     if not total:
         return None
@@ -51,7 +51,7 @@ def mean_interval(mean: float | None, deviation: float | None, num: int) -> Inte
 def difference_interval(
     first: IntervalEstimate | None, second: IntervalEstimate | None
 ) -> IntervalEstimate | None:
-    """Return the interval of `first` minus `second`; None: either is missing.
+    """Return the interval of `first` minus `second`; None: one of them is missing.
 
     Uses Newcombe's square-and-add method, which for means is Welch's interval without the
     correction for few degrees of freedom.

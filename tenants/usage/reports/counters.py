@@ -32,12 +32,12 @@ class UsageCounters:
     suggested_chars: int = 0
     suggested_lines: int = 0
     parsed: int = 0  # judged by a parser
-    parsed_valid: int = 0  # of those, without the ones that it cut or withheld
+    parsed_valid: int = 0  # of `parsed`: neither truncated nor withheld by the parser
     prompt_tokens: int = 0
     prompt_tokens_with_cache_info: int = 0  # of requests whose engine reported cached tokens
-    cached_tokens: int = 0  # of those tokens
+    cached_tokens: int = 0  # of `prompt_tokens_with_cache_info`
     generated_tokens: int = 0
-    # Reported by the client; a suggestion counts once in each.
+    # Reported by the client. Each counter counts a suggestion once.
     shown: int = 0  # includes accepted and rejected suggestions
     seen: int = 0  # shown for at least 750 ms, or accepted
     accepted: int = 0  # as a whole
@@ -49,7 +49,8 @@ class UsageCounters:
     shown_lines: int = 0
     accepted_lines: int = 0
     accepted_tokens: int = 0  # generated tokens, by the share of accepted characters
-    # Accepted suggestions checked after this many seconds, and those of them with 67% left.
+    # looked_at_N: accepted suggestions that were checked N seconds after their acceptance.
+    # retained_N: those of which at least 67% of the text was left.
     looked_at_15: int = 0
     retained_15: int = 0
     looked_at_30: int = 0

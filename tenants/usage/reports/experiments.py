@@ -1,8 +1,8 @@
 """Comparison of the variants of experiments.
 
-A user stays in one variant, so a variant is a group of users, and a small one is suppressed. The
-users without any variant are the rest, and are judged as a group, too. First-token latencies come
-from the usage records of the last days.
+A user stays in one variant, so each variant is a group of users, and a small group is suppressed.
+Users without a variant are one more group. First-token latencies come from the usage records of the
+last days.
 """
 
 from collections import defaultdict
@@ -41,7 +41,7 @@ from tenants.usage.reports.suppression.suppressed_figures import find_suppressed
 from tenants.usage.rollups.operations import find_complete_until
 
 CONTROL: Final = "control"
-# Fewer suggestions give an interval of more than about one in ten, which says nothing.
+# With fewer suggestions, the confidence interval is too wide (about 10 percentage points).
 MIN_SHOWN: Final = 400
 _IN_NONE: Final = ""
 _NAMES: Final = (
@@ -112,7 +112,7 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
     )
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
     for row in build_rows(groups, suppressed_variants):
-        # Users without a variant are the rest, so that group is included in the suppression.
+        # Suppression includes the group of users without a variant: it is the rest of the total.
         if row.key != _IN_NONE:
             by_experiment[row.key.rpartition("/")[0]].append(row)
     experiments = [

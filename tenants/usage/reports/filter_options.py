@@ -36,7 +36,7 @@ def read_team_names(
 ) -> Mapping[str, str]:
     """Return the teams' names by ID, inside the tenant's scope; empty without READ_TEAMS.
 
-    `known_names` are the names if they were already read.
+    `known_names`: the names, if the caller has already read them; they save the query.
     """
     if not actor.has_permission(Permission.READ_TEAMS):
         return {}

@@ -21,7 +21,7 @@ class ReportFilter:
     editor: str | None = None
     model: str | None = None
     variant: str | None = None
-    team_id: UUID | None = None  # its present members
+    team_id: UUID | None = None  # its current members
 
     @property
     def is_empty(self) -> bool:

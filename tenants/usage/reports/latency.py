@@ -95,8 +95,7 @@ def measure_latency(
 ) -> LatencyReport:
     """Measure latency from usage records, inside the tenant's scope.
 
-    One query over the primary key. Modes with fewer users than `min_users` are left out, unless
-    they have none.
+    One query over the primary key. Modes with 1 to `min_users` - 1 users are left out.
     """
     since = get_measured_since(begins_at=begins_at, ends_at=ends_at)
     rows_by_period: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}

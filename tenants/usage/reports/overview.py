@@ -63,6 +63,7 @@ class UsageSummary:
     quality_before: ReportRow | None
     days: list[ReportRow]
     seats: SeatUse
+    min_users: int  # days with fewer are suppressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
         quality_before=build_row("", before, suppressed.quality_before) if sees_quality else None,
         days=build_rows(breakdown.by.get(GroupBy.DAY, {}), suppressed.groups.get(GroupBy.DAY, {})),
         seats=seats,
+        min_users=min_users,
     )
 
 

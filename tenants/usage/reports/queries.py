@@ -29,7 +29,7 @@ from tenants.usage.reports.suppression.small_groups import Suppression, find_sup
 from tenants.usage.rollups.operations import find_complete_until
 
 MAX_DAYS: Final = 366
-SERVICE_KEYS: Final = str(SERVICES)  # the key of their group in reports by user
+SERVICE_KEYS: Final = str(SERVICES)  # the key of the service keys' group, by user
 
 
 class GroupBy(StrEnum):
@@ -39,7 +39,7 @@ class GroupBy(StrEnum):
     EDITOR = "editor"
     MODEL = "model"
     VARIANT = "variant"
-    USER = "user"  # only in reports that show groups of one user
+    USER = "user"  # only if `min_users` is 1
 
 
 class ReportKind(StrEnum):
@@ -47,7 +47,7 @@ class ReportKind(StrEnum):
     QUALITY = "quality"
 
 
-# The permissions for a report of the whole tenant, and for the actor's own.
+# The permission for a report of the whole tenant, and the one for the actor's own usage.
 PERMISSIONS: Final = {
     ReportKind.USAGE: (Permission.READ_USAGE, Permission.READ_OWN_USAGE),
     ReportKind.QUALITY: (Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
@@ -63,7 +63,7 @@ class ReportQuery:
     group_by: GroupBy | None = None  # None: only the total
     filter: ReportFilter = NO_FILTER
     # The end of a period of 24 hours that replaces `start` and `end`; GroupBy.DAY then groups by
-    # hour. None: days.
+    # hour. None: the period is from `start` to `end`.
     hours_until: datetime | None = None
 
     @property
@@ -262,7 +262,7 @@ def _sum_by_team(
 ) -> dict[str, _GroupCounters]:
     """Return the groups by team; with a team filter only that team.
 
-    Another team's share of its members would be a filter of its own.
+    Groups of other teams would show the usage of their common members with that team.
     """
     if report_filter.team_id is not None:
         return {str(report_filter.team_id): _sum_users(of_user, of_user)} if of_user else {}
@@ -357,7 +357,8 @@ def format_time_key(query: ReportQuery, starts_at: datetime) -> str:
     return at.date().isoformat() if query.hours_until is None else at.isoformat()
 
 
-# By day, where every user occurs again and again: one text instead of thousands of rows to parse.
-# For few groups, sorting the texts would take longer than parsing rows.
+# The users of a day, as one text: the same users occur on most days, so this saves parsing
+# thousands of rows. Reports with few groups do not use it, because sorting the texts would take
+# longer.
 _WHO: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
 _SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in COUNTER_NAMES}

@@ -1,4 +1,4 @@
-"""A sentence about a request: English text for programs, with its parts for translation."""
+"""A finding about a request: an English sentence, and its parts for translation."""
 
 from dataclasses import dataclass
 from typing import Self

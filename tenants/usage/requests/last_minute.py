@@ -30,8 +30,8 @@ class LastMinute:
     first_token_p99_ms: float | None
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
     cached_tokens: int  # of those tokens
-    # Accepted suggestions, as editors report them, whenever they were made. None: fewer users than
-    # the tenant's minimum, because acceptance is a figure of quality.
+    # Suggestions accepted in the last minute, as editors report them. None: fewer users than the
+    # tenant's minimum group size, which applies because acceptance is a figure of quality.
     accepted: int | None
 
 

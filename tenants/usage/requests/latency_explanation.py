@@ -17,10 +17,10 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import CompletionRecord, FinishReason
 from tenants.usage.requests.finding import Finding, Quantity
 
-# Prefilling fewer tokens takes a few milliseconds, whatever their share.
+# Prefilling fewer tokens takes only a few milliseconds.
 _MANY_UNCACHED_TOKENS: Final = 256
 _MANY_AT_REPLICA: Final = 4
-# Slower than any reader; an engine under load is still faster.
+# Even an engine under load generates a token in less time.
 _SLOW_TOKEN_MS: Final = 60.0
 _MIN_STREAMED_TOKENS: Final = 4
 

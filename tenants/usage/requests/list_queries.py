@@ -30,8 +30,8 @@ from tenants.usage.reports.filters import (
 )
 from tenants.usage.reports.queries import read_min_group_size
 
-# The longest periods, newest first and in other orders. If a period is longer, the list covers its
-# end. Without a limit, a filter that rarely matches would read all records.
+# The longest periods of a list: newest first, and in other orders. Of a longer period the list
+# shows only the last days. Without a limit, a filter that rarely matches would read all records.
 MAX_LISTED: Final = timedelta(days=31)
 MAX_SORTED: Final = timedelta(days=7)
 
@@ -100,7 +100,7 @@ class RequestRow:
     cached_tokens: int | None  # None: not reported by the engine
     generated_tokens: int
     first_token_ms: float | None  # None: no text was sent
-    num_in_flight_at_replica: int | None  # None: it never reached one
+    num_in_flight_at_replica: int | None  # None: it reached no replica
     total_ms: float
 
 
@@ -144,7 +144,7 @@ def list_requests(
 def _is_small_group(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
     """Return whether the rows belong to fewer users than reports may show.
 
-    The actor's own rows alone are no small group.
+    A list of only the actor's own rows is not a small group.
     """
     people = {str(row.user_id) for row in rows if row.user_id is not None}
     return bool(people - {actor.user_id}) and len(people) < read_min_group_size(actor)

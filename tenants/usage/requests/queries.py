@@ -35,12 +35,12 @@ class RecentUsage:
     accepted: int  # suggestions, as editors report them
     prompt_tokens: int
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
-    cached_tokens: int  # of those tokens
+    cached_tokens: int  # of `prompt_tokens_with_cache_info`
     generated_tokens: int
     # For completed requests, in milliseconds; None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
-    hourly_requests: list[int]  # 24 values, oldest first; the last is the present hour
+    hourly_requests: list[int]  # 24 values, oldest first; the last is the current hour
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def _format_stage(stage: LatencyStage, total_ms: float) -> str:
 
 
 def _draw_bar(began_ms: float, took_ms: float, total_ms: float) -> str:
-    """Return a bar from a stage's begin to its end, at least an eighth of a column wide."""
+    """Return a bar from a stage's start to its end, at least an eighth of a column wide."""
     if total_ms <= 0:
         return ""
     begin = min(_BAR_WIDTH - 1, int(began_ms / total_ms * _BAR_WIDTH))

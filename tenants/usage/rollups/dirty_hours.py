@@ -20,7 +20,7 @@ _VERSION_WITH_TIME: Final = 7
 def lock_rollups(tenant_id: TenantId) -> None:
     """Lock the tenant's rollups until the transaction ends.
 
-    Nobody counts hours meanwhile, and nobody deletes or pseudonymizes what is counted.
+    Until then, no other transaction counts hours, or deletes or pseudonymizes their records.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -33,7 +33,7 @@ def get_hour(moment: datetime) -> datetime:
 
 
 def list_dirty_hours(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> set[datetime]:
-    """Return the hours of the rows; for an outcome the possible hours of its completion."""
+    """Return the hours of the rows; for an outcome, the hours in which its completion may be."""
     hours: set[datetime] = set()
     for row in rows:
         if isinstance(row, Outcome):

@@ -58,7 +58,7 @@ def roll_up_all_tenants(*, arrived_until: datetime) -> int:
     for tenant_id in list_tenants().values():
         try:
             num_days += roll_up_tenant(tenant_id=tenant_id, arrived_until=arrived_until)
-        # One tenant's failure must not delay the others.
+        # A failure of one tenant must not delay the others.
         except Exception as error:  # noqa: BLE001
             logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)
     if num_days:
@@ -159,7 +159,7 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
 
 
 def _set_complete(tenant_id: TenantId, until: datetime) -> None:
-    """Advance the time until which rollups are complete. It never moves back, if a clock jumps."""
+    """Advance the time until which rollups are complete; never move it back."""
     with tenant_scope(tenant_id):
         states = RollupState.objects.filter(tenant_id=tenant_id)
         if not states.update(complete_until=Greatest("complete_until", until)):

@@ -15,7 +15,7 @@ from tenants.usage.rollups.latency_histogram import build_bucket_sql
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
 MIN_SEEN_MS: Final = 750  # Cody's value: no user reads a suggestion in less time
-MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text is left
+MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text must be left
 _ENDED = "u.finish_reason IN ('stop', 'length')"
 _HAS_TEXT = f"{_ENDED} AND u.num_chars > 0"
 _JUDGED = "u.is_parsed AND u.finish_reason IN ('stop', 'length', 'filtered')"

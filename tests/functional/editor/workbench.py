@@ -14,6 +14,7 @@ _SUGGESTS_MS: Final = 30_000.0
 _DIALOG_MS: Final = 3_000.0
 _KEY_MS: Final = 80.0
 _SAVES_S: Final = 10.0
+_DRAWS_S: Final = 30.0
 _PALETTE: Final = ".quick-input-widget"
 _NO_BREAK: Final = "\u00a0"
 _WATCH: Final = """() => {
@@ -26,6 +27,11 @@ _WATCH: Final = """() => {
   };
   record();
 }"""
+
+_DRAWN: Final = """() => [...document.querySelectorAll(".view-line span")]
+  .map((span) => getComputedStyle(span, "::after").content)
+  .filter((content) => content !== "none")
+  .join("\\n")"""
 
 
 class Workbench:
@@ -141,6 +147,18 @@ class Workbench:
             return self.seen_suggestions()[-1].rpartition("\n")[2] == line
 
         wait_until(does, timeout_s=timeout_s)
+
+    def wait_for_hint(self, text: str) -> None:
+        """Wait until the editor draws this text behind a line."""
+        wait_until(lambda: text in self._drawn_texts(), timeout_s=_DRAWS_S)
+
+    def wait_for_no_hint(self) -> None:
+        wait_until(lambda: "Tab: " not in self._drawn_texts(), timeout_s=_DRAWS_S)
+
+    def _drawn_texts(self) -> str:
+        """Return the texts that extensions draw between those of the file."""
+        texts: str = self._page.evaluate(_DRAWN)
+        return texts.replace(_NO_BREAK, " ")
 
     def take_screenshot(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,10 @@
 """Official and common Python clients, in an environment of their own."""
 
+import asyncio
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from console.texts.editor_settings import EDITORS
 from tests.functional.gateway.gateway_stack import Site
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
@@ -40,12 +44,10 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def results(site: Site, python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     home = tmp_path_factory.mktemp("python-clients-home")
     scenario = {"url": site.url, "key": site.acme_key, "home": str(home / "llm")}
-    # The environment's proxies cannot reach this machine's loopback address.
-    environment = {name: text for name, text in os.environ.items() if "proxy" not in name.lower()}
     process = subprocess.run(
         [str(python), str(CLIENTS / "python_clients.py")],
         input=json.dumps({**scenario, "prefix": PREFIX, "suffix": SUFFIX}),
-        env={**environment, "HOME": str(home)},
+        env={**_environment(), "HOME": str(home)},
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
@@ -54,6 +56,42 @@ def results(site: Site, python: Path, tmp_path_factory: pytest.TempPathFactory) 
     assert process.returncode == 0, process.stderr
     result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return result
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without proxies, which cannot reach the loopback address."""
+    return {name: text for name, text in os.environ.items() if "proxy" not in name.lower()}
+
+
+def _snippet(code: str, site: Site) -> str:
+    """Return the text that the console's page Editors shows, with a key."""
+    text = next(editor.text for editor in EDITORS if editor.code == code)
+    values = {"URL": site.url, "KEY": site.acme_key}
+    return re.sub(r"\b(URL|KEY)\b", lambda match: values[match[0]], text)
+
+
+async def _run_snippet(site: Site, command: list[str], editor: str) -> str:
+    """Return the snippet's output, which must come from one recorded completion."""
+    num_records = await site.num_records()
+    output = await asyncio.to_thread(
+        subprocess.check_output, command, env=_environment(), text=True, timeout=DEADLINE_S
+    )
+    (record,) = await site.records_after(num_records)
+    assert record.editor == editor
+    return output
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.parametrize(("code", "answer"), [("curl", "text"), ("curl-chat", "message")])
+async def test_the_consoles_curl_commands_work(site: Site, code: str, answer: str) -> None:
+    output = await _run_snippet(site, ["bash", "-c", _snippet(code, site)], "curl")
+
+    assert answer in json.loads(output)["choices"][0]
+
+
+@pytest.mark.parametrize("code", ["python", "python-chat"])
+async def test_the_consoles_python_snippets_work(site: Site, python: Path, code: str) -> None:
+    await _run_snippet(site, [str(python), "-c", _snippet(code, site)], "openai")
 
 
 def test_openais_client(results: dict[str, Any]) -> None:

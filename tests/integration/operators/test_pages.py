@@ -91,7 +91,7 @@ def test_the_overview_shows_five_figures_in_order(gateway: Gateway) -> None:
     titles = ("First token, p99", "Cancelled", "Prefix-cache hit rate", "Accepted", "Load")
     assert all(text.index(one) < text.index(two) for one, two in pairwise(titles))
     assert "KV cache up to 62.5%, 4 waiting" in text  # two replicas, which are one engine
-    assert re.search(r"fim [\d.]+ ms (within|over) 150 ms", text)
+    assert re.search(r"Fill in the middle [\d.]+ ms (within|over) 150 ms", text)
     assert f"{gateway.metrics} responding" in text
 
 
@@ -100,11 +100,11 @@ def test_pools_and_replicas_are_shown_as_the_gateway_reports_them(gateway: Gatew
 
     text = _text("pools")
 
-    for pool in ("demo-fast fast · demo", "demo-quality quality · demo"):
+    for pool in ("demo-fast Fast · demo", "demo-quality Quality · demo"):
         assert pool in text
     for replica in gateway.replicas:
         assert f"{replica} healthy 0 3 2 62.5% 92.5%" in text
-    assert "No replicas were drained, added or removed yet." in text
+    assert "No replicas have been drained, added or removed yet." in text
 
 
 def test_an_unreachable_gateway_is_named_and_the_others_are_shown(
@@ -148,7 +148,7 @@ def test_a_slow_request_is_shown_with_ids_and_stages_but_no_text(gateway: Gatewa
     html, text = _page("slow-requests").content.decode(), _text("slow-requests")
 
     assert "× the target of 150 ms" in text
-    assert re.search(r"generate 4\d\d ms 90.0 ms over", text)
+    assert re.search(r"Engine, until the first token 4\d\d ms 90.0 ms over", text)
     assert f'href="/operators/tenants/{gateway.tenant_id}"' in html
     assert 'class="operators-waterfall-bar operators-waterfall-over"' in html
     assert "secret" not in html

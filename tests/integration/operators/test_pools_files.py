@@ -111,7 +111,7 @@ def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
     assert [row["replica"] for row in rows] == [change.replica for change in latest]
     assert (notes, unknown_rows) == ([], [])
     assert notes_without_redis == [
-        "Redis does not respond, so drained replicas and their reasons are unknown."
+        "Redis does not respond, so it is unknown which replicas are drained, and why."
     ]
 
 

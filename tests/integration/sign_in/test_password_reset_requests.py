@@ -46,9 +46,9 @@ def _mails_in_memory(settings: LazySettings) -> None:
 def test_the_answer_does_not_reveal_whether_an_account_exists(olga: Person) -> None:
     answers, queries = [], []
     for email in (olga.email, f"{secrets.token_hex(4)}@nobody.example"):
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as captured:
             answers.append(request_link(email))
-        queries.append(len(seen))
+        queries.append(len(captured))
 
     assert {answer["Location"] for answer in answers} == {"/forgot-password/sent"}
     assert {answer.status_code for answer in answers} == {302}
@@ -61,7 +61,7 @@ def test_only_an_account_gets_an_email(olga: Person) -> None:
     request_link(f"  {olga.email.upper()} ")
 
     assert mail_requested_links(now=timezone.now()) == 2
-    assert [told.to for told in mail.outbox] == [[olga.email]]
+    assert [message.to for message in mail.outbox] == [[olga.email]]
 
 
 def test_requests_for_unknown_addresses_do_not_delay_the_others(olga: Person) -> None:
@@ -71,7 +71,7 @@ def test_requests_for_unknown_addresses_do_not_delay_the_others(olga: Person) ->
 
     mail_requested_links(now=timezone.now())
 
-    assert [told.to for told in mail.outbox] == [[olga.email]]
+    assert [message.to for message in mail.outbox] == [[olga.email]]
 
 
 def test_one_run_looks_up_a_bounded_number_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_one_worker_at_a_time_sends_the_emails(olga: Person) -> None:
         assert mail.outbox == []
     mail_reset_links()
 
-    assert [told.to for told in mail.outbox] == [[olga.email]]
+    assert [message.to for message in mail.outbox] == [[olga.email]]
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -137,9 +137,9 @@ def test_users_of_single_sign_on_are_told_to_use_it(owner: Person) -> None:
     request_link(owner.email)
     mail_requested_links(now=timezone.now())
 
-    (told,) = mail.outbox
-    assert "Your organisation requires single sign-on" in told.body
-    assert "/reset-password/" not in told.body
+    (message,) = mail.outbox
+    assert "Your tenant requires single sign-on" in message.body
+    assert "/reset-password/" not in message.body
 
 
 def test_a_link_does_not_get_round_single_sign_on(owner: Person) -> None:
@@ -161,9 +161,9 @@ def test_an_account_without_a_password_can_set_one(olga: Person) -> None:
 def test_redis_holds_no_address(olga: Person) -> None:
     request_link(olga.email)
 
-    (held,) = redis_connection.connect_to_redis().lrange(QUEUE, 0, -1)
+    (queued,) = redis_connection.connect_to_redis().lrange(QUEUE, 0, -1)
 
-    assert olga.email.encode() not in held
+    assert olga.email.encode() not in queued
     assert redis_connection.connect_to_redis().ttl(QUEUE) > 0
 
 
@@ -180,7 +180,7 @@ def test_a_request_that_cannot_be_read_does_not_stop_the_others(olga: Person) ->
 
     mail_requested_links(now=timezone.now())
 
-    assert [told.to for told in mail.outbox] == [[olga.email]]
+    assert [message.to for message in mail.outbox] == [[olga.email]]
 
 
 class Silent(EmailBackend):
@@ -201,16 +201,16 @@ def test_a_silent_mail_server_delays_other_tasks_by_one_email_only(
 def test_an_operator_mails_a_link(companies: list[Company], olga: Person) -> None:
     call_command("reset_password", olga.email, reason="Ticket 4711")
 
-    (told,) = mail.outbox
-    assert told.to == [olga.email]
-    assert "An operator" in told.body
+    (message,) = mail.outbox
+    assert message.to == [olga.email]
+    assert "An operator" in message.body
     for company in companies:
         (entry,) = entries(company)
         assert (entry.action, entry.reason) == ("password.reset_link_sent", "Ticket 4711")
         assert entry.target == f"user:{olga.user_id}"
-    found = re.search(r"/reset-password/\S+", str(told.body))
-    assert found is not None
-    assert open_link(found[0]).post("/reset-password", {"password": NEW}).status_code == 302
+    match = re.search(r"/reset-password/\S+", str(message.body))
+    assert match is not None
+    assert open_link(match[0]).post("/reset-password", {"password": NEW}).status_code == 302
 
 
 def test_an_operator_is_told_why_no_link_was_sent(

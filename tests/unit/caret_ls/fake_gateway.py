@@ -15,7 +15,8 @@ class Gateway:
     """Records the frames that it receives.
 
     `refusal` is the HTTP status of the next handshakes. `suggestion`, if any, is its response to
-    each `complete` frame, with a new request ID.
+    each `complete` frame, with a new request ID; `edit` is that in the mode `edit`. `modes`, if
+    any, are those of its policy.
     """
 
     def __init__(self) -> None:
@@ -24,13 +25,21 @@ class Gateway:
         self.sockets: list[ServerConnection] = []
         self.refusal: int | None = None
         self.suggestion: str | None = None
+        self.edit: Frame | None = None
+        self.modes: list[str] | None = None
         self.url = ""
 
     async def serve(self, socket: ServerConnection) -> None:
         self.sockets.append(socket)
         async for text in socket:
             self.received.append(frame := json.loads(text))
-            if frame["type"] == "complete" and self.suggestion is not None:
+            if frame["type"] == "policy" and self.modes is not None:
+                repository = frame["repository"]
+                await self.send(type="policy", repository=repository, modes=self.modes)
+            elif frame["type"] == "complete" and frame.get("mode") == "edit":
+                if self.edit is not None:
+                    await self.respond_with_edit(frame["id"], self.edit)
+            elif frame["type"] == "complete" and self.suggestion is not None:
                 await self.respond(frame["id"], self.suggestion)
 
     def check(self, socket: ServerConnection, request: Request) -> Response | None:
@@ -44,6 +53,13 @@ class Gateway:
         await self.send(type="delta", id=id, text=text)
         meta = {"request_id": f"request-{id}"}
         await self.send(type="done", id=id, finish_reason="stop", meta=meta)
+
+    async def respond_with_edit(self, id: str, edit: Frame) -> None:
+        meta = {"request_id": f"request-{id}"}
+        await self.send(type="done", id=id, finish_reason="stop", meta=meta, edit=edit)
+
+    def requests(self, mode: str) -> list[Frame]:
+        return [frame for frame in self.received if frame.get("mode") == mode]
 
     def outcomes(self, event: str) -> list[Frame]:
         return [frame for frame in self.received if frame.get("event") == event]

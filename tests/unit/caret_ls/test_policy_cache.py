@@ -3,6 +3,8 @@ from caret_ls.policy_cache import MAX_AGE_S, EditorPolicy, PolicyCache
 
 ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "modes": ["inline"]}
 
+PRESUMED = frozenset(CompletionMode) - {CompletionMode.EDIT}
+
 
 def recording_policies() -> tuple[PolicyCache, list[str]]:
     """Return a policy cache and the list of its requests."""
@@ -15,11 +17,11 @@ def recording_policies() -> tuple[PolicyCache, list[str]]:
     return PolicyCache(request), requests
 
 
-def test_everything_is_allowed_until_the_policy_arrives() -> None:
+def test_everything_but_edits_is_allowed_until_the_policy_arrives() -> None:
     policies, requests = recording_policies()
 
     assert policies.get("shop", 0.0) == EditorPolicy()
-    assert policies.get("shop", 1.0) == EditorPolicy()
+    assert policies.get("shop", 1.0) == EditorPolicy((), PRESUMED)
     assert requests == ["shop"], "it must ask only once"
 
 
@@ -45,8 +47,8 @@ def test_a_mode_without_a_model_is_not_requested_until_the_next_connection() -> 
     without = policies.automatic_modes("shop", 0.0)
     policies.on_reconnect()
 
-    assert without == frozenset(CompletionMode) - {CompletionMode.BLOCK}
-    assert policies.automatic_modes("shop", 0.0) == frozenset(CompletionMode)
+    assert without == PRESUMED - {CompletionMode.BLOCK}
+    assert policies.automatic_modes("shop", 0.0) == PRESUMED
 
 
 def test_the_policy_is_requested_again_when_old_or_invalidated() -> None:

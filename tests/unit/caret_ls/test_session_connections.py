@@ -10,6 +10,7 @@ import pytest
 
 from caret_ls.completion_provider import InlineRequest
 from caret_ls.gateway_connection import Address
+from caret_ls.next_edit.next_edits import EditRequest, NextEdit
 from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings
 from caret_ls.status_board import ServerStatus
@@ -190,3 +191,28 @@ async def test_failing_upkeep_does_not_end_the_session() -> None:
 
     assert len(fake.outcomes("persisted")) == 1
     assert len(fake.sockets) == 1, "the connection must stay the same"
+
+
+async def test_what_remains_of_an_accepted_edit_is_reported() -> None:
+    async with gateway() as fake, running_session() as running:
+        fake.modes = ["edit"]
+        fake.edit = {"start_line": 1, "end_line": 2, "text": "b = a + 1\n"}
+        running.connect_to(fake)
+        await running.reach(ServerStatus.READY)
+        session = running.session
+        session.open(URI, "python", "a = \nb = 2\n")
+        session.change(URI, [TextChange("1", Position(0, 4), Position(0, 4))])
+        await soon(lambda: "edit" in session.policies.get("", 0.0).modes)
+        request = EditRequest(URI, Position(0, 5), is_follow_up=True)
+        result = await session.next_edits.suggest(request)
+        assert isinstance(result, NextEdit)
+        session.next_edits.on_accepted(result.id)
+        session.change(URI, [TextChange("b = a + 1\n", Position(1, 0), Position(2, 0))])
+        session.change(URI, [TextChange("# new\n", Position(0, 0), Position(0, 0))])
+
+        running.clock.now_s += 31.0
+        await soon(lambda: bool(fake.outcomes("persisted")))
+
+        (persisted,) = fake.outcomes("persisted")
+        assert (persisted["chars"], persisted["edited_ratio"]) == (len("b = a + 1\n"), 0.0)
+        assert persisted["request_id"] == f"request-{result.id}"

@@ -53,6 +53,7 @@ def test_environment_variables_may_be_words_and_lists(tmp_path: Path) -> None:
         ("complete_in_strings", "perhaps"),
         ("excluded_globs", 7),
         ("disabled_languages", [7]),
+        ("next_edit", "perhaps"),
         ("share_accepted_text", {}),
     ],
 )

@@ -68,6 +68,35 @@ def test_replacing_all_text_gives_the_difference_as_an_edit(text: str, other: st
     assert apply_edit(text, edit) == other
 
 
+@given(texts, st.data())
+def test_an_edit_names_the_whole_lines_that_it_changes(text: str, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(text)))
+    last = data.draw(st.integers(first, len(text)))
+    buffer = TextDocument(text)
+    lines = list(buffer._lines)
+
+    change = buffer.replace(
+        position_of(text, first), position_of(text, last), data.draw(texts)
+    ).lines
+    end = change.start_line + len(change.old_lines)
+
+    assert tuple(lines[change.start_line : end]) == change.old_lines
+    lines[change.start_line : end] = change.new_lines
+    assert lines == buffer._lines
+
+
+@given(texts, texts)
+def test_replacing_all_text_names_the_lines_that_differ(text: str, other: str) -> None:
+    buffer = TextDocument(text)
+    lines = list(buffer._lines)
+
+    change = buffer.replace_all(other).lines
+    lines[change.start_line : change.start_line + len(change.old_lines)] = change.new_lines
+
+    assert lines == buffer._lines
+    assert change.old_lines[:1] != change.new_lines[:1] or not change.old_lines
+
+
 def test_replacing_all_text_for_one_typed_character_gives_one_insertion() -> None:
     assert TextDocument("one\ntwo\n").replace_all("one\ntwo!\n") == TextEdit(7, 0, "!")
 

@@ -51,6 +51,11 @@ def test_ticks_are_round_and_cover_the_highest_value(
     assert scale.ticks == pytest.approx(ticks)
 
 
+@pytest.mark.parametrize(("highest", "ticks"), [(1, (0, 1)), (3, (0, 1, 2, 3)), (9, (0, 3, 6, 9))])
+def test_a_scale_of_counts_has_whole_ticks(highest: float, ticks: tuple[float, ...]) -> None:
+    assert scale_of([highest], is_whole=True).ticks == ticks
+
+
 def test_a_scale_of_shares_ends_at_one() -> None:
     assert scale_of([0.97], at_most=1).top == 1
 

@@ -56,7 +56,7 @@ def _fields(text: str) -> set[str | None]:
     ("language", "text"),
     [
         ("en", "Error: cold after 3.0 ms, in the stage “Engine, until the first token”."),
-        ("de", "Fehler: cold nach 3,0 ms, in der Stufe „Engine, bis zum ersten Token“."),
+        ("de", "Fehler: cold nach 3,0 ms, in der Phase „Engine, bis zum ersten Token“."),
     ],
 )
 def test_a_stage_has_the_name_that_the_table_shows(language: str, text: str) -> None:

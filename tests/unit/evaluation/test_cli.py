@@ -49,8 +49,12 @@ def test_a_repository_without_source_files_is_named(tmp_path: Path) -> None:
 def test_two_pools_are_compared() -> None:
     right, wrong = make_result(TASK.answer), make_result("height")
 
-    one, two = make_report(["a"], [[right]]), make_report(["a", "b"], [[wrong, right], [right] * 2])
+    one = make_report(["a"], [[right]], models=["qwen"])
+    two = make_report(["a", "b"], [[wrong, right], [right] * 2], models=["qwen", "llama"])
 
     assert "difference" not in one
-    assert [each["pool"] for each in two["pools"]] == ["a", "b"]
+    assert [(pool_report["pool"], pool_report["model"]) for pool_report in two["pools"]] == [
+        ("a", "qwen"),
+        ("b", "llama"),
+    ]
     assert two["difference"]["exact_match"]["value"] == 0.5

@@ -67,7 +67,7 @@ def test_the_hit_rate_rises() -> None:
 
 
 def test_one_day_is_slow_and_sheds_requests() -> None:
-    number = (make_calendar(TIMELINE).find_bad_day() - BEGINS_AT).days
+    number = (make_calendar(TIMELINE).find_overloaded_day() - BEGINS_AT).days
     slow_day, usual = day(number), day(number - 1)
 
     assert Counter(row.finish_reason for row in requests(slow_day))[FinishReason.SHED] > 20

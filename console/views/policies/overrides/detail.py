@@ -131,7 +131,7 @@ def undo(
     except Conflict as error:  # includes VersionConflict
         messages.error(request, translate_error(error))
     else:
-        toast(request, gettext("Change undone. Gateways apply it within a second."))
+        toast(request, gettext("Change undone. Gateways apply this within a second."))
     return redirect("console:policies-overrides")
 
 

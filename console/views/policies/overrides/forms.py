@@ -36,7 +36,7 @@ _EXCLUSION_ROWS: Final = 6
 
 class OverrideForm(forms.Form):
     features_which = all_or_some_field(
-        _("Completion modes"), _("All that the tenant allows"), _("Only these")
+        _("Completion modes"), _("No further restriction"), _("Only these")
     )
     features = forms.MultipleChoiceField(
         label=_("Allowed completion modes"),
@@ -44,11 +44,9 @@ class OverrideForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = all_or_some_field(_("Models"), _("All that the tenant allows"), _("Only these"))
+    models_which = all_or_some_field(_("Models"), _("No further restriction"), _("Only these"))
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = all_or_some_field(
-        _("Regions"), _("All that the tenant allows"), _("Only these")
-    )
+    regions_which = all_or_some_field(_("Regions"), _("No further restriction"), _("Only these"))
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     content_exclusion = lines_field(
         _("Content exclusion"),

@@ -89,7 +89,7 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Choose the team or user of a new override."""
     form = SubjectForm(request.POST if request.method == "POST" else None)
     teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
-    choices = [("", gettext("None")), *((str(team.id), team.name) for team in teams)]
+    choices = [("", gettext("No team")), *((str(team.id), team.name) for team in teams)]
     form.fields["team"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
     if form.is_bound and form.is_valid():
         subject = _find_subject(member, form)

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods
 from caret.foundation.clock import from_unix_ms
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.labels import FINISH_LABELS, MODE_LABELS
 from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
-from console.views.overview.presenters import MODES
-from console.views.usage.requests.list import FINISHES
+from console.views.usage.requests.list import FINISH_TONES
 from tenants.base.errors import NotFound
 from tenants.usage.requests.latency_explanation import LatencyStage, explain_latency
 from tenants.usage.requests.lookup import find_display_ms, find_request
@@ -45,7 +45,6 @@ def explained_request(
     except NotFound as error:
         raise Http404 from error
     explanation = explain_latency(record)
-    state, finish_reason = FINISHES[record.finish_reason]
     prompt, cached = record.prompt_tokens, record.cached_tokens
     first_ms = record.first_token_ms
     display_ms = find_display_ms(tenant_id=member.actor.tenant_id, request_id=request_id)
@@ -54,11 +53,11 @@ def explained_request(
         "is_own": record.user_id == member.actor.user_id,
         "explanation": explanation,
         "at": from_unix_ms(record.occurred_at_ms),
-        "mode": MODES[record.mode],
+        "mode": MODE_LABELS[record.mode],
         "trigger": TRIGGERS[record.trigger],
         "protocol": PROTOCOLS.get(record.protocol, record.protocol),
-        "state": state,
-        "finish_reason": finish_reason,
+        "state": FINISH_TONES[record.finish_reason],
+        "finish_reason": FINISH_LABELS[record.finish_reason],
         "stages": [_to_stage_line(stage, record.total_ms) for stage in explanation.stages],
         "width": WIDTH,
         "first_token": "–" if first_ms is None else format_milliseconds(first_ms),

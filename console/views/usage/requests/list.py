@@ -21,6 +21,7 @@ from console.layout.lists.csv_response import CsvRows
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.lists.sorting import with_query
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.labels import FINISH_LABELS, MODE_LABELS
 from console.usage_filters.filter_form import (
     UsageFilter,
     UsageFilterForm,
@@ -29,7 +30,6 @@ from console.usage_filters.filter_form import (
     read_usage_filters,
 )
 from console.usage_filters.number_format import format_count, format_milliseconds, format_share
-from console.views.overview.presenters import MODES
 from console.views.usage.tabs import tabs
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.compliance.exports.rows import Value
@@ -55,15 +55,16 @@ _ORDERS: Final[dict[RequestSort, str | Promise]] = {
     RequestSort.SLOW: _("Slowest first token"),
     RequestSort.REPLICA_LOAD: _("Most requests in flight at replica"),
 }
-FINISHES: Final[dict[FinishReason, tuple[str, str | Promise]]] = {
-    FinishReason.STOP: ("good", _("completed")),
-    FinishReason.LENGTH: ("good", _("completed (maximum length)")),
-    FinishReason.CANCELLED: ("off", _("cancelled")),
-    FinishReason.SUPERSEDED: ("off", _("superseded")),
-    FinishReason.SHED: ("warn", _("shed")),
-    FinishReason.FILTERED: ("warn", _("filtered")),
-    FinishReason.BUDGET_EXCEEDED: ("warn", _("budget exceeded")),
-    FinishReason.ERROR: ("bad", _("error")),
+# Kinds of <c-badge>.
+FINISH_TONES: Final[Mapping[FinishReason, str]] = {
+    FinishReason.STOP: "good",
+    FinishReason.LENGTH: "good",
+    FinishReason.CANCELLED: "off",
+    FinishReason.SUPERSEDED: "off",
+    FinishReason.SHED: "warn",
+    FinishReason.FILTERED: "warn",
+    FinishReason.BUDGET_EXCEEDED: "warn",
+    FinishReason.ERROR: "bad",
 }
 
 
@@ -158,9 +159,9 @@ def _build_request_filter(usage_filters: UsageFilters, cleaned: Mapping[str, Any
 
 def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
     orders = {key: title for key, title in _ORDERS.items() if key is not RequestSort.NEWEST}
-    options: tuple[tuple[str, str, dict[Any, Any], str], ...] = (
-        ("mode", gettext("Kind"), MODES, ""),
-        ("ended", gettext("Outcome"), _ENDED, ""),
+    options: tuple[tuple[str, str, Mapping[Any, Any], str], ...] = (
+        ("mode", gettext("Mode"), MODE_LABELS, ""),
+        ("ended", gettext("Finish reason"), _ENDED, ""),
         ("order", gettext("Sort by"), orders, str(_ORDERS[RequestSort.NEWEST])),
     )
     return [
@@ -178,11 +179,11 @@ def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
 
 
 def _present_request(row: RequestRow) -> RequestListRow:
-    state, finish_reason = FINISHES[row.finish_reason]
+    finish_reason = FINISH_LABELS[row.finish_reason]
     return RequestListRow(
         row=row,
-        mode=str(MODES[row.mode]),
-        state=state,
+        mode=str(MODE_LABELS[row.mode]),
+        state=FINISH_TONES[row.finish_reason],
         finish_reason=f"{finish_reason}: {row.error_code}"
         if row.error_code
         else str(finish_reason),

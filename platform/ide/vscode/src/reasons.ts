@@ -9,6 +9,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   block_off: "Your policy or your API key allows no blocks here.",
   docstring_off: "Your policy or your API key allows no docstrings here.",
   chat_off: "Your policy or your API key allows no chats here.",
+  edit_off: "Next edits are off here: by your settings, your policy, your API key or the model.",
   no_model: "No model of this installation serves this. An operator can publish one.",
   secret_file: "This file looks as if it held secrets; it does not leave this machine.",
   generated_file: "This file looks generated.",

@@ -50,6 +50,8 @@ const CAPABILITIES: StaticFeature = {
 };
 
 export class Server {
+  /** Called if there is no suggestion at the cursor. */
+  onNoSuggestion: (document: vscode.TextDocument) => void = () => {};
   private client: LanguageClient | undefined;
   private key: string | undefined;
   private turn: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
@@ -118,6 +120,13 @@ export class Server {
     return this.client?.isRunning() ? this.client.sendRequest<Result>(method, params, token) : undefined;
   }
 
+  /** Send a notification; do nothing if no server is running. */
+  async notify(method: string, params: object): Promise<void> {
+    if (this.client?.isRunning()) {
+      await this.client.sendNotification(method, params);
+    }
+  }
+
   /** Return why there was no suggestion; null if there was one. */
   async explainNoSuggestion(): Promise<string | null> {
     if (!this.client?.isRunning()) {
@@ -171,6 +180,8 @@ export class Server {
           const items = Array.isArray(result) ? result : (result?.items ?? []);
           if (items.length > 0) {
             void this.notify(SUGGESTION_DISPLAYED, { uri: document.uri.toString() });
+          } else if (!token.isCancellationRequested) {
+            this.onNoSuggestion(document);
           }
           return result;
         },
@@ -193,12 +204,6 @@ export class Server {
       }
     });
     return client;
-  }
-
-  private async notify(method: string, params: object): Promise<void> {
-    if (this.client?.isRunning()) {
-      await this.client.sendNotification(method, params);
-    }
   }
 }
 

@@ -1,7 +1,7 @@
 """Registry of all exports by name.
 
-All formats, and pages that show the same rows, use the one definition. A change of a column's
-meaning is a new version. Register another module's exports in _ALL.
+All formats, and pages that show the same rows, use the same definition. If the meaning of a column
+changes, increase the definition's version. Register another module's exports in _ALL.
 """
 
 from types import MappingProxyType

@@ -39,7 +39,7 @@ _read_version_columns = make_row_reader(*(column.name for column in _VERSION_COL
 
 @dataclass(frozen=True, slots=True)
 class _PolicyVersion:
-    """A version, with the periods in which parts of it were not enforced, by field."""
+    """A version, with the periods in which fields of it were not enforced."""
 
     version: PolicyInForce
     not_enforced: dict[str, list[UnavailablePeriod]]
@@ -82,7 +82,7 @@ def _policy_row(row: _PolicyVersion) -> Row:
 
 POLICIES: Final = Export(
     name="policies",
-    version=2,  # 2 added not_enforced
+    version=2,  # version 2 added the column not_enforced
     title=gettext_noop("Policy versions with author and reason"),
     permission=Permission.READ_POLICY,
     columns=(

@@ -11,11 +11,12 @@ from typing import Final
 
 from tenants.compliance.exports.rows import ColumnType, Value
 
-# Characters at a cell's beginning that a spreadsheet takes for a formula or skips before one, with
+# Characters that begin a formula in a spreadsheet, or that it skips before a formula, with their
 # full-width forms. A leading ' marks the cell as text. Source: OWASP, CSV injection.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-# A list separator of some countries (German: ";"), a tab or a line end, what follows it up to the
-# next visible character, and that character if it begins a formula.
+# Group 1: a character at which a spreadsheet may split a cell (";" is the list separator in some
+# countries, a tab, a line end), with spaces, quotes and further separators after it. Group 2: the
+# next character, if it begins a formula.
 _AFTER_SEPARATOR: Final = re.compile(r'([;\t\r\n][\s;"]*)([=+\-@＝＋－＠])?')
 
 
@@ -24,16 +25,16 @@ def format_time(moment: datetime) -> str:
 
 
 def escape_formula(kind: ColumnType, value: Value) -> Value:
-    """Return a value that a spreadsheet shows but never computes, with times as text."""
+    """Return the value in a form that a spreadsheet shows but never computes. Times become text."""
     if isinstance(value, str) and kind is ColumnType.TEXT and value.startswith(_FORMULA):
         return f"'{value}"
     return format_time(value) if isinstance(value, datetime) else value
 
 
 def escape_csv_formulas(kind: ColumnType, value: Value) -> Value:
-    """Do the same for a CSV file, also if a spreadsheet splits the text at another separator.
+    """Escape formulas for a CSV file, also for spreadsheets that split text at other separators.
 
-    Quotes around the cell do not prevent that: a quote counts only at a cell's beginning.
+    Quotes around the cell do not prevent a split: a quote counts only at a cell's beginning.
     """
     escaped = escape_formula(kind, value)
     if not (isinstance(value, str) and isinstance(escaped, str) and kind is ColumnType.TEXT):

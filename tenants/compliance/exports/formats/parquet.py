@@ -1,7 +1,7 @@
-"""Rows as Parquet, typed, with the values of CSV. IDs are text, for other tools.
+"""Rows as typed Parquet columns, with the same values as CSV. IDs are text, for other tools.
 
-Rows are collected in column groups of 10,000 in Arrow's memory, so that the file is fast to read
-and memory use is constant.
+Arrow collects 10,000 rows in memory and writes them as one row group, so that the file is fast to
+read and memory use is constant.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDi
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
 
-# 14 MB less memory than with 50,000.
+# This takes 14 MB less memory than groups of 50,000 rows.
 GROUP_ROWS: Final = 10_000
 
 
@@ -21,7 +21,7 @@ def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[byte
     import pyarrow
     from pyarrow import parquet
 
-    # Arrow's own pool never returns memory: 30 MB after 120,000 rows.
+    # Arrow's own memory pool never returns memory: 30 MB after 120,000 rows.
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     digest = WriteDigest()
     schema = _build_schema(export)

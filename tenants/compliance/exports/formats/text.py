@@ -33,7 +33,7 @@ def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) 
             writer.writerow(_convert_row(export.columns, row))
         digest.rows += len(rows)
         out.write(digest.update(_drain_text(text)))
-    out.write(digest.update(_drain_text(text)))  # the header of an export without rows
+    out.write(digest.update(_drain_text(text)))  # only the header, if the export has no rows
     return digest
 
 

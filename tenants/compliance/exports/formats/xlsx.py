@@ -80,7 +80,8 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
         try:
             _fill_sheet(book, sheet, export, batches, digest)
         except BaseException:
-            # Otherwise the library closes this file only with the book, which it would write.
+            # The library closes this file only when it writes the workbook, which does not happen
+            # now.
             sheet._opt_close()
             raise
         book.close()

@@ -79,9 +79,10 @@ class JobClaim:
 def claim_next_job(
     tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT
 ) -> JobClaim | None:
-    """Claim the tenant's oldest job in the lane; None if there is none or one is claimed already.
+    """Claim the tenant's oldest job in the lane; None if there is none to claim.
 
-    A tenant has at most one worker. One query if there is nothing to do.
+    A tenant has at most one worker: None if a job of the tenant is already claimed. One query if
+    there is nothing to do.
     """
     now = clock()
     with tenant_scope(tenant_id):

@@ -44,7 +44,7 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
         jobs.filter(state=JobState.FINISHED, expires_at__lte=now).update(
             state=advance(JobState.FINISHED, JobEvent.EXPIRE)
         )
-        # A worker that still runs such a job notices at its next step and writes no more.
+        # A worker that still runs such a job notices it at its next step and stops writing.
         idle = jobs.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
         ended_ids = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
         finished_ids = list(jobs.filter(state=JobState.FINISHED).values_list("id", flat=True))
@@ -55,13 +55,13 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
 
 
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
-    """Expire all finished exports, because any of them may contain a user who is erased.
+    """Expire all finished exports, because any of them may contain data of an erased user.
 
     Running jobs start again without the rows they have read. Raises what the storage raises.
     """
     with tenant_scope(tenant_id):
         object_ids = _restart_running_jobs(tenant_id, now)
-        # After the restart of running jobs, so that one that finished meanwhile is included.
+        # After the restart of running jobs, so that a job that has finished meanwhile is included.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
     _delete_objects(tenant_id, object_ids)
@@ -71,8 +71,8 @@ def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
 
-    A worker on such a job loses its claim. Data that it still writes is sealed before the
-    shredding, or not at all.
+    A worker on such a job loses its claim. The shredding makes data unreadable that it has
+    encrypted until then, and it cannot encrypt more.
     """
     jobs = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
     rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")

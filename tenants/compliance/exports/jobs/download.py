@@ -71,7 +71,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
 
 
 def _build_issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Actor:
-    """Return the actor who created the link, with present permissions. Raises DomainError."""
+    """Return the actor who created the link, with their current permissions. Raises DomainError."""
     if link.key is not None:
         return find_key_actor(
             tenant_id=link.tenant_id, lookup_id=link.key, address=address, now=now

@@ -131,7 +131,10 @@ def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedU
     with tenant_scope(actor.tenant_id):
         row = find_job_row(actor, build_id)
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
-            raise Conflict("The export is {state}, so there is no file.", state=row.state)
+            raise Conflict(
+                "The export has no file, because its status is “{state}”.",
+                state=JobState(row.state),
+            )
         expires_at = min(now + LINK_FOR, row.expires_at)
         record_read(actor=actor, action="export.link_given", target=f"export:{build_id}", now=now)
     link = SignedUrl(actor.tenant_id, build_id, expires_at, actor.user_id, actor.key)

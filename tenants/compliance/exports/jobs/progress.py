@@ -1,4 +1,4 @@
-"""Progress of each export of a job: one export, or all of them for an evidence pack."""
+"""Progress of the exports of a job: an evidence pack has all exports, any other job has one."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     version: int
     is_begun: bool = False
     is_reading_done: bool = False
-    place: str | None = None  # the position after which the next batch begins; None: the beginning
+    place: str | None = None  # the next batch begins after this position; None: at the beginning
     num_parts: int = 0
     rows: int = 0
     # The state before the first row is read.

@@ -37,9 +37,9 @@ class BuildView:
     created_at: datetime
     finished_at: datetime | None
     expires_at: datetime | None
-    name: str  # of the file; "": none yet
+    name: str  # of the file; "": no file yet
     num_bytes: int
-    proof: str  # the signed proof; "": none yet
+    proof: str  # the signed proof; "": no proof yet
 
 
 @dataclass(frozen=True, slots=True)

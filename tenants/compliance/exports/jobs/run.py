@@ -4,9 +4,9 @@
     building    parts > format > encrypted pieces, proof
     finished
 
-A part and the progress it makes are committed in one transaction. If a worker is killed, only its
-current part is lost, and the next worker continues after the last one. The file is always written
-from the beginning.
+A part and the job's progress with it are committed in one transaction. If a worker is killed, only
+its current part is lost, and the next worker continues after the last one. The file is always
+written from the beginning.
 
 Tenants take turns of one slice each. Files of many rows are written in a lane of their own
 (`claim`), so that they delay only the tenant who requested one.
@@ -60,7 +60,7 @@ from tenants.security.authorization.directory import list_tenants
 KEPT_FOR: Final = timedelta(days=7)
 MAX_ROWS: Final = 50_000_000  # of one job
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
-# No further turn after this: the next run continues, and other tasks run in between.
+# No turn begins after this time: the next run continues, and other tasks run in between.
 _RUN_S: Final = 5.0
 _GIVEN_UP: Final = gettext_noop(
     "The export could not be created. The operator's log has the details."
@@ -125,7 +125,7 @@ def _run_job(claim: JobClaim, lane: JobLane) -> None:
         if monotonic() >= over_at_s:
             claim.release()
             return
-    row = _read_job(claim)  # with the present number of rows
+    row = _read_job(claim)  # with the current number of rows
     if choose_lane(row) is lane:
         _finish_job(claim, row, members)
     else:

@@ -22,7 +22,7 @@ from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse_met
 
 BOUNDS: Final = ResponseLimits(total_s=1.5, max_bytes=8 * 1024 * 1024)
 _MAX_AT_ONCE: Final = 16
-# The operator's own setting names the gateways, so any address is allowed.
+# The addresses come from the operator's own setting, so any address is allowed.
 _ANYWHERE: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def list_gateway_addresses() -> list[str]:
 
 
 def scrape_gateways() -> list[Scrape]:
-    """Scrape all gateways in the order of the setting. Takes little longer than BOUNDS at most."""
+    """Scrape all gateways, concurrently. Return the results in the order of the setting."""
     return query_all_gateways(_scrape_gateway)
 
 

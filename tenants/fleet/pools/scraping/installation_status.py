@@ -92,7 +92,7 @@ def compute_key_figures(installation: InstallationStatus) -> KeyFigures:
 
 
 def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
-    """Record what has changed since the last report. Nothing is known if no gateway responds."""
+    """Record changes since the last report. Record nothing if no gateway responds."""
     scrape_list = list(scrapes)
     reports = [scrape.samples for scrape in scrape_list if scrape.samples is not None]
     if not reports:
@@ -100,9 +100,7 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
     rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     current = dict(rows.values_list("capability", "is_available"))
     capabilities = find_capabilities(reports)
-    if len(reports) == len(
-        scrape_list
-    ):  # otherwise the region may have a gateway that does not respond
+    if len(reports) == len(scrape_list):  # else a gateway of the region may only be unreachable
         missing_names = (
             name for name in current if name.startswith(REGION_PREFIX) and name not in capabilities
         )
@@ -113,7 +111,7 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
             for name, is_available in capabilities.items()
             if current.get(name) is not is_available
         ],
-        ignore_conflicts=True,  # another worker recorded the same
+        ignore_conflicts=True,  # another worker has recorded the same change
     )
 
 

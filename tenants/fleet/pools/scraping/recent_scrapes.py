@@ -1,7 +1,7 @@
 """The gateways' counts of the last 15 minutes, so that pages can show recent values.
 
-Otherwise they could only show values since a gateway's start. A task stores scrapes in Redis each
-minute. If Redis loses them, only the window is lost.
+Without them, pages could only show values since a gateway's start. A task stores scrapes in Redis
+each minute. If Redis loses them, pages show values since the start until there are new scrapes.
 """
 
 import math
@@ -61,7 +61,7 @@ def store_scrapes(connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: 
 def count_recent(
     connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: float
 ) -> RecentScrapes:
-    """Return the counts since the oldest stored scrape. If Redis is down, there is no window."""
+    """Return the counts since the oldest stored scrape; without one, since the gateways' start."""
     successful = [scrape for scrape in scrapes if scrape.samples is not None]
     oldest = _read_oldest(connection)
     if oldest is None or not 0 < now_s - oldest.at_s <= KEEP_S:
@@ -79,7 +79,10 @@ def _collect_samples(successful: Iterable[Scrape]) -> list[MetricSamples]:
 
 
 def _compute_increase(oldest: _StoredScrape, scrape: Scrape) -> MetricSamples | None:
-    """Return a gateway's increase; None: it ran before but was not scraped, so it is unknown."""
+    """Return a gateway's increase since `oldest`.
+
+    None: it is unknown, because the gateway was already running but not scraped then.
+    """
     assert scrape.samples is not None
     before = oldest.gateways.get(scrape.gateway)
     if before is not None:

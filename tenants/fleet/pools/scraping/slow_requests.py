@@ -21,7 +21,7 @@ MAX_SHOWN: Final = 50
 class SlowRequest:
     record: CompletionRecord
     explanation: LatencyExplanation
-    waited_ms: float  # for the first token, or until the request ended without one
+    waited_ms: float  # until the first token, or until the request ended without one
 
     @property
     def times_target(self) -> float:

@@ -3,18 +3,19 @@
 A cell is a value for each of some dimensions: Python in Zed, or the red team's Python.
 
 1. A cell of a few users (fewer than the minimum, more than none) is suppressed.
-2. So is a cell whose dimensions divide all users so that one part has a few: those of the team
-   without the language, those with neither. Adding and subtracting cells and totals reveals exactly
-   these parts. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to secure databases",
-   IEEE Symposium on Security and Privacy, 1980: implied query sets.)
+2. A cell's values divide all users into parts, such as the team's users without the language, or
+   the users with neither. If a part has a few users, the cell is suppressed: adding and subtracting
+   cells and totals reveals exactly these parts. (T. D. Friedman, L. J. Hoffman, "Towards a
+   fail-safe approach to secure databases", IEEE Symposium on Security and Privacy, 1980: implied
+   query sets.)
 3. That does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6), because
-   a dimension has several values. In each line of the table, all values of one dimension with the
-   others fixed, suppressed cells therefore take others with them, as in `suppression`. These are
-   then suppressed in the crossing lines, too, until nothing changes (complementary cell
-   suppression).
-4. So is a cell of a suppressed cell.
+   a dimension has several values. A line of the table has all values of one dimension, with the
+   other dimensions fixed. If a cell of a line is suppressed, further cells of the line are
+   suppressed by the rules of `small_groups`. This is repeated for the lines that cross there, until
+   nothing changes (complementary cell suppression).
+4. A part of a suppressed cell is suppressed: Python in Zed, if Python is.
 
-ADR 0086 lists what it cannot prevent.
+ADR 0086 lists inferences that this does not prevent.
 """
 
 from collections import defaultdict
@@ -32,7 +33,7 @@ TEAM: Final = "team"  # the only dimension whose values overlap
 
 @dataclass(frozen=True, slots=True)
 class CellUsers:
-    """The users of each cell; services have none."""
+    """The users of each cell. Service keys have no users."""
 
     columns: Dimensions
     people_of: Mapping[Cell, People]

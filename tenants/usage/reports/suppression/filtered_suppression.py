@@ -27,7 +27,7 @@ from tenants.usage.reports.suppression.cells import (
 from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 
 NO_TEAM: Final = ""
-# One text for each group: parsing thousands of IDs would take longer than counting.
+# The IDs of a group are one text: parsing thousands of rows would take longer than counting.
 _WHO: Final = Func(
     ArrayAgg("user_id", distinct=True),
     Value(" "),

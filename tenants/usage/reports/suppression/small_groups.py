@@ -1,18 +1,20 @@
 """Suppression of small groups in reports, so that numbers reveal no single user.
 
-1. A group of fewer than `min_users` users is suppressed. A group without users (services) is not.
+1. A group of fewer than `min_users` users is suppressed. A group without users (only service keys)
+   is not.
 2. The total is shown beside its groups, so a suppressed group must not be the difference between
    total and shown groups. Therefore at least two groups are suppressed, which together have at
    least `min_users` users; the smallest others are added until that holds.
 3. If groups overlap (teams), a group that is all but a few users of another one, or of all, is
-   suppressed, because the difference would be those few. So are groups
+   suppressed, because the difference would be those few. The following groups are suppressed, too:
+   groups
    - that together are all but a few users: the rest of the total would be those few, whatever the
      suppressed groups contain;
    - two of which, with the total, reveal a few users: those in both, or in neither.
 
-It does not prevent comparing reports of different periods, or combining three or more overlapping
-groups to get a few users. For several filters at once, `cells` checks groups in all
-directions.
+These rules do not prevent a reader from comparing reports of different periods, or from combining
+three or more overlapping groups to get a few users. For several filters at once, `cells` checks
+groups in all directions.
 """
 
 from collections.abc import Mapping
@@ -41,9 +43,9 @@ def find_suppressed_groups(
 ) -> dict[_Key, Suppression]:
     """Return the suppressed groups and why.
 
-    `users_of` has the users of each group. `all_users` are the users of the total, if a user may be
-    in several groups with the same usage; None: groups are disjoint. Subtraction must not reveal
-    groups in `already_suppressed`, either.
+    `users_of` contains the users of each group. `all_users` are the users of the total, if a user
+    may be in several groups with the same usage; None: groups are disjoint. Subtraction must not
+    reveal groups in `already_suppressed`, either.
     """
     suppressed = dict(already_suppressed) | {
         key: Suppression.TOO_FEW_USERS

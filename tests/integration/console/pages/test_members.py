@@ -160,7 +160,7 @@ def test_the_form_shows_how_many_invitations_are_left(company: Company, client: 
 
     assert "You can send 2 more invitations today." in untouched
     assert "You can send 1 more invitation today." in one_left
-    assert "Your organisation has sent 2 invitations in the last 24 hours" in none_left
+    assert "Your tenant has sent 2 invitations in the last 24 hours" in none_left
     assert "Send invitation" in one_left
     assert "Send invitation" not in none_left
 

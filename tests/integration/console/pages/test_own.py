@@ -40,7 +40,7 @@ def ada(consenting_company: Company, sign_in: SignIn) -> Client:
     return sign_in(consenting_company.developer)
 
 
-def given(company: Company) -> UserConsent:
+def find_consent(company: Company) -> UserConsent:
     return get_own_consent(actor=company.developer.actor).given
 
 
@@ -76,15 +76,15 @@ def test_roles_that_cannot_consent_are_refused(cast: Cast, sign_in: SignIn, role
 def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
     consenting_company: Company, ada: Client
 ) -> None:
-    shown = ada.get(PAGE).content.decode()
+    page_after = ada.get(PAGE).content.decode()
     ada.post(f"{PAGE}/consent/content_capture", YES)
-    first = given(consenting_company)
+    first = find_consent(consenting_company)
     ada.post(f"{PAGE}/consent/training", YES)
 
     page = ada.get(PAGE).content.decode()
-    assert "the text around the cursor" in shown
+    assert "the text around the cursor" in page_after
     assert first == UserConsent(content_capture=True, training=False)
-    assert given(consenting_company) == UserConsent(content_capture=True, training=True)
+    assert find_consent(consenting_company) == UserConsent(content_capture=True, training=True)
     assert page.count('data-label="Decision"') == 2
     with tenant_scope(consenting_company.tenant_id):
         assert AuditEntry.objects.filter(action="consent.changed").count() == 2
@@ -104,7 +104,7 @@ def test_consent_requires_the_tick_and_the_current_wording(
     answer = ada.post(f"{PAGE}/consent/content_capture", fields, follow=True)
 
     assert "toast-error" in answer.content.decode()
-    assert given(consenting_company) == NO_CONSENT
+    assert find_consent(consenting_company) == NO_CONSENT
 
 
 def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
@@ -114,8 +114,8 @@ def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
 
     answer = client.post(f"{PAGE}/consent/content_capture", YES, follow=True)
 
-    assert "Your organisation does not allow this" in answer.content.decode()
-    assert given(cast.acme) == NO_CONSENT
+    assert "Your tenant does not allow this" in answer.content.decode()
+    assert find_consent(cast.acme) == NO_CONSENT
 
 
 def test_withdrawing_telemetry_withdraws_training_but_not_vice_versa(
@@ -126,13 +126,13 @@ def test_withdrawing_telemetry_withdraws_training_but_not_vice_versa(
 
     confirmation = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
     ada.post(f"{PAGE}/consent/training/withdraw")
-    without_training = given(consenting_company)
+    without_training = find_consent(consenting_company)
     ada.post(f"{PAGE}/consent/training", YES)
     ada.post(f"{PAGE}/consent/content_capture/withdraw")
 
     assert "not part of any training data set" in confirmation
     assert without_training == UserConsent(content_capture=True, training=False)
-    assert given(consenting_company) == NO_CONSENT
+    assert find_consent(consenting_company) == NO_CONSENT
 
 
 def test_withdrawing_consent_that_was_never_given_leaves_no_receipt(

@@ -334,6 +334,22 @@ def test_an_old_version_is_restored_after_a_review(company: Company, alice: Clie
     assert policy_of(company).features == frozenset(Mode)
 
 
+def test_a_version_names_its_author_time_and_reason(company: Company, alice: Client) -> None:
+    set_policy(
+        actor=company.administrator.actor,
+        document=serialize_policy(policy_of(company)) | {"features": ["inline"]},
+        reason="Works council",
+        now=timezone.now(),
+    )
+
+    page = alice.get("/policies/versions/2").content.decode()
+    (lead,) = re.findall(r'<p class="soft lead">(.*?)</p>', page, re.DOTALL)
+
+    assert "<time " in lead
+    assert company.administrator.email in lead
+    assert "“Works council”" in lead
+
+
 def test_any_two_versions_can_be_compared(company: Company, alice: Client) -> None:
     set_policy_fields(company, features=["inline"])
     set_policy_fields(company, features=["inline", "chat"])

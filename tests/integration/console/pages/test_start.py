@@ -72,6 +72,14 @@ def test_steps_are_marked_as_done_from_stored_facts(company: Company, sign_in: S
     assert _CARD not in client.get("/").content.decode()
 
 
+def test_a_second_member_completes_the_invitation_step(sign_in: SignIn) -> None:
+    alone = make_company("hooli", {Role.OWNER: "gavin"})
+    two = make_company("initech", {Role.OWNER: "bill", Role.DEVELOPER: "peter"})
+
+    assert done(sign_in(alone.people[Role.OWNER])) == []
+    assert done(sign_in(two.people[Role.OWNER])) == ["Invite members"]
+
+
 @pytest.mark.parametrize("editor", [editor.code for editor in EDITORS])
 def test_each_editor_has_a_tab_of_its_own(cast: Cast, sign_in: SignIn, editor: str) -> None:
     page = sign_in(cast.acme.developer).get("/editors", {"editor": editor}).content.decode()

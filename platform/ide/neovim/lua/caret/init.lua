@@ -2,6 +2,7 @@
 
 local chat = require('caret.chat')
 local docstring = require('caret.docstring')
+local edit = require('caret.edit')
 local proposal = require('caret.proposal')
 local server = require('caret.server')
 local status = require('caret.status')
@@ -24,10 +25,8 @@ local DEFAULTS = {
 
 local current = nil -- the options; nil: not set up
 
-M.accept = suggestion.accept
 M.accept_word = suggestion.accept_word
 M.accept_line = suggestion.accept_line
-M.dismiss = suggestion.dismiss
 M.suggest = suggestion.suggest
 M.next = suggestion.next
 M.previous = suggestion.previous
@@ -45,6 +44,18 @@ M.status = status.text
 --- Signs in: opens the console, where the user confirms the code that the message shows.
 function M.sign_in()
   server.execute('caret.startSignIn')
+end
+
+--- Inserts the suggestion; without one, goes to the next edit or applies it. Returns false if there
+--- is neither.
+function M.accept()
+  return suggestion.accept() or edit.accept()
+end
+
+--- Hides the suggestion until the next key, and the next edit.
+function M.dismiss()
+  suggestion.dismiss()
+  edit.dismiss()
 end
 
 --- Requests a whole block at the cursor.
@@ -75,18 +86,22 @@ end
 
 function M.pause()
   server.execute('caret.pause')
-  suggestion.dismiss()
+  M.dismiss()
 end
 
 function M.resume()
   server.execute('caret.resume')
 end
 
---- Maps a key of insert mode that does something only while a suggestion is visible.
-local function map_while_shown(key, run, desc)
+local function is_shown()
+  return suggestion.is_shown() or edit.is_shown()
+end
+
+--- Maps a key of insert mode that does something only while `is_active` returns true.
+local function map_while(is_active, key, run, desc)
   local previous = vim.fn.maparg(key, 'i', false, true)
   vim.keymap.set('i', key, function()
-    if suggestion.is_shown() then
+    if is_active() then
       vim.schedule(run) -- an expression mapping must not change the text
       return ''
     end
@@ -102,17 +117,17 @@ end
 
 local function map_keys(options)
   local actions = {
-    { options.accept, suggestion.accept, 'Caret: accept the suggestion' },
-    { options.accept_word, suggestion.accept_word, 'Caret: accept the next word' },
-    { options.accept_line, suggestion.accept_line, 'Caret: accept the next line' },
+    { is_shown, options.accept, M.accept, 'Caret: accept the suggestion or the next edit' },
+    { suggestion.is_shown, options.accept_word, suggestion.accept_word, 'Caret: accept the next word' },
+    { suggestion.is_shown, options.accept_line, suggestion.accept_line, 'Caret: accept the next line' },
   }
   for _, action in ipairs(actions) do
-    if action[1] then
-      map_while_shown(unpack(action))
+    if action[2] then
+      map_while(unpack(action))
     end
   end
   local requests = {
-    { options.dismiss, suggestion.dismiss, 'Caret: dismiss the suggestion' },
+    { options.dismiss, M.dismiss, 'Caret: dismiss the suggestion or the next edit' },
     { options.suggest, suggestion.suggest, 'Caret: request a suggestion' },
     { options.next, suggestion.next, 'Caret: show the next alternative' },
     { options.previous, suggestion.previous, 'Caret: show the previous alternative' },
@@ -137,9 +152,15 @@ local function add_autocommands()
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
   end
-  on({ 'TextChangedI', 'InsertEnter' }, suggestion.on_text_changed)
-  on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, suggestion.dismiss)
-  on('CursorMovedI', suggestion.on_cursor_moved)
+  on({ 'TextChangedI', 'InsertEnter' }, function()
+    edit.on_text_changed()
+    suggestion.on_text_changed()
+  end)
+  on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, M.dismiss)
+  on('CursorMovedI', function()
+    suggestion.on_cursor_moved()
+    edit.on_cursor_moved()
+  end)
 end
 
 --- Handles `$/caret/status`. The user may have begun to type before the server was ready.
@@ -164,6 +185,8 @@ function M.setup(options)
   options = vim.tbl_extend('force', DEFAULTS, options or {})
   current = options
   vim.api.nvim_set_hl(0, 'CaretSuggestion', { link = 'Comment', default = true })
+  edit.setup(options.accept)
+  suggestion.on_none = edit.request
   server.handlers['$/caret/status'] = on_status
   server.handlers['$/caret/suggestionGrown'] = suggestion.on_grown
   server.handlers['$/caret/chatContext'] = chat.on_context

@@ -8,6 +8,7 @@ local SENTENCES = {
   block_off = 'Your policy or your API key allows no blocks here.',
   docstring_off = 'Your policy or your API key allows no docstrings here.',
   chat_off = 'Your policy or your API key allows no chats here.',
+  edit_off = 'Next edits are off here: by your settings, your policy, your API key or the model.',
   no_model = 'No model of this installation serves this. An operator can publish one.',
   nothing_to_suggest = 'The model had nothing to suggest here.',
   overloaded = 'The gateway is busy. Try again in a moment.',

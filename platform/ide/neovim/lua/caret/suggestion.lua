@@ -13,6 +13,9 @@ local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
 local NEXT_LINE = [[^\n*[^\n]*]]
 local namespace = vim.api.nvim_create_namespace('caret')
 
+--- Called if there is no suggestion at the cursor. Another module sets it.
+M.on_none = function() end
+
 --- The visible suggestion: { buffer, row, column, client, text, range, command, items, index }; nil:
 --- none. `items` are it and its alternatives.
 local shown = nil
@@ -100,8 +103,9 @@ local function ask(trigger, keeps_shown, index, on_nothing)
     if request and request.place == place then
       request = nil
       show(place, result, index)
-      if on_nothing and not (result and result.items and result.items[1]) then
-        on_nothing(client)
+      if not (result and result.items and result.items[1]) then
+        local tell = on_nothing or M.on_none
+        tell(client)
       end
     end
   end, buffer)

@@ -27,7 +27,7 @@ class ExportFile:
 
 
 def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
-    """Write the file from the beginning, whatever an earlier attempt has written.
+    """Write the file from the beginning, even if an earlier attempt has written parts of it.
 
     Raises ClaimLost, DomainError, and what encryption and the storage raise.
     """

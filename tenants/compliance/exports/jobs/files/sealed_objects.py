@@ -140,7 +140,8 @@ class SealedFile(io.RawIOBase):
         del self._buffer[:num_bytes]
         object_id = store_object(self._claim, data, member=None, number=self._num_pieces)
         with tenant_scope(self._claim.tenant_id):
-            # `num_attempts` is not reset: a file that starts again has made no progress.
+            # `num_attempts` is not reset: after a failure the file is written from the beginning
+            # again, so a stored piece is no progress.
             self._claim.update_job()
             mark_stored(self._claim, object_id, self._claim.clock())
         self._num_pieces += 1

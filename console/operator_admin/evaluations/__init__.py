@@ -1,0 +1,1 @@
+"""Pages of the evaluations of models."""

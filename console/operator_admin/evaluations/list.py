@@ -1,0 +1,102 @@
+"""Stored evaluations, newest first, and one of them."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET
+
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
+from console.layout.lists.pagination import wants_csv
+from console.operator_admin.evaluations.presenters import (
+    build_groups,
+    build_pools,
+    build_scores,
+    list_row,
+    suite_name,
+)
+from console.operator_admin.site import operator_required, render_operator_page
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page
+from tenants.fleet.evaluations import (
+    EvaluationView,
+    PoolReport,
+    find_evaluation,
+    list_evaluations,
+)
+from tenants.fleet.operators.accounts import OperatorView
+
+_BAD_REQUEST: Final = 400
+_PoolOfEvaluation = tuple[EvaluationView, PoolReport]
+
+
+def _find_evaluations(query: ListQuery) -> Page[EvaluationView]:
+    return list_evaluations(limit=query.limit, cursor=query.cursor)
+
+
+def _score_column(name: str, end: str) -> Any:
+    def read(row: _PoolOfEvaluation) -> float | None:
+        score = row[1].scores.get(name)
+        return None if score is None else getattr(score, end)
+
+    return read
+
+
+_EVALUATIONS: Final = ListPage(
+    template="operators/evaluations/list.html",
+    query=_find_evaluations,
+    csv=CsvFile(
+        "evaluations",
+        {
+            "id": lambda row: row[0].id,
+            "title": lambda row: row[0].title,
+            "created_at": lambda row: row[0].created_at,
+            "suite": lambda row: row[0].report.suite,
+            "pool": lambda row: row[1].pool,
+            "model": lambda row: row[1].model,
+            "num_tasks": lambda row: row[1].num_tasks,
+            **{
+                f"{name}{suffix}": _score_column(name, end)
+                for name in ("exact_match", "edit_similarity", "syntax_valid", "pass_at_1")
+                for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
+            },
+        },
+        split=lambda evaluation: [(evaluation, pool) for pool in evaluation.report.pools],
+    ),
+    shows_errors=True,
+)
+
+
+@require_GET
+@operator_required
+def evaluations(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    if wants_csv(request):
+        return _EVALUATIONS.file(request, None)
+    context = _EVALUATIONS.page_context(request, None)
+    context |= {
+        "title": gettext("Evaluations"),
+        "message": context.get("error"),
+        "rows": [list_row(evaluation) for evaluation in context["rows"]],
+    }
+    status = _BAD_REQUEST if "error" in context else 200
+    return render_operator_page(request, "evaluations/list.html", context, status=status)
+
+
+@require_GET
+@operator_required
+def evaluation(request: HttpRequest, operator: OperatorView, evaluation_id: UUID) -> HttpResponse:
+    try:
+        view = find_evaluation(evaluation_id)
+    except NotFound as error:
+        raise Http404 from error
+    context = {
+        "title": view.title,
+        "evaluation": view,
+        "suite": suite_name(view.report),
+        "pools": build_pools(view.report),
+        "scores": build_scores(view.report),
+        "groups": build_groups(view.report),
+        "is_comparison": len(view.report.pools) > 1,
+    }
+    return render_operator_page(request, "evaluations/detail.html", context)

@@ -1,0 +1,89 @@
+"""Tracks the outcome of the suggested edit: shown, accepted, rejected.
+
+An edit that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor rejected. A
+shown outcome is sent when the edit disappears, with the time that it was visible, or after
+MAX_SHOWN_S. Pure.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from caret_ls.outcome_tracker import (
+    MAX_SHOWN_S,
+    MIN_SHOWN_S,
+    EditorOutcome,
+    EditorOutcomeEvent,
+)
+
+
+@dataclass(slots=True)
+class _OfferedEdit:
+    uri: str
+    id: str
+    request_id: str
+    displayed_s: float | None = None  # None: not on the screen yet
+    is_shown_reported: bool = False
+
+
+class EditOutcomes:
+    """Tracks one edit, because an editor shows one at a time. Times are seconds of one clock."""
+
+    def __init__(self, send: Callable[[EditorOutcome], None]) -> None:
+        self._send = send
+        self._offer: _OfferedEdit | None = None
+
+    def offer(self, uri: str, id: str, *, request_id: str, now_s: float) -> None:
+        self._end(now_s)
+        self._offer = _OfferedEdit(uri, id, request_id)
+
+    def on_displayed(self, id: str, now_s: float) -> None:
+        offer = self._find(id)
+        if offer is not None and offer.displayed_s is None:
+            offer.displayed_s = now_s
+
+    def on_accepted(self, id: str, now_s: float) -> None:
+        offer = self._find(id)
+        if offer is None:
+            return
+        self._offer = None
+        if offer.displayed_s is None:
+            offer.displayed_s = now_s
+        self._report_shown(offer, now_s)
+        self._report(offer, EditorOutcomeEvent.ACCEPTED, now_s)
+
+    def on_dismissed(self, id: str, now_s: float) -> None:
+        if self._find(id) is not None:
+            self._end(now_s)
+
+    def on_change(self, uri: str, now_s: float) -> None:
+        """Note a change of the file that is not the edit itself: it no longer fits."""
+        if self._offer is not None and self._offer.uri == uri:
+            self._end(now_s)
+
+    def report_long_shown(self, now_s: float) -> None:
+        """Report an edit that has been visible for a long time. Call it regularly."""
+        offer = self._offer
+        if offer is not None and _visible_s(offer, now_s) >= MAX_SHOWN_S:
+            self._report_shown(offer, now_s)
+
+    def _find(self, id: str) -> _OfferedEdit | None:
+        return self._offer if self._offer is not None and self._offer.id == id else None
+
+    def _end(self, now_s: float) -> None:
+        offer, self._offer = self._offer, None
+        if offer is not None and _visible_s(offer, now_s) >= MIN_SHOWN_S:
+            self._report_shown(offer, now_s)
+            self._report(offer, EditorOutcomeEvent.REJECTED, now_s)
+
+    def _report_shown(self, offer: _OfferedEdit, now_s: float) -> None:
+        if not offer.is_shown_reported:
+            offer.is_shown_reported = True
+            self._report(offer, EditorOutcomeEvent.SHOWN, now_s)
+
+    def _report(self, offer: _OfferedEdit, event: EditorOutcomeEvent, now_s: float) -> None:
+        after_ms = round(_visible_s(offer, now_s) * 1000)
+        self._send(EditorOutcome(offer.id, event, after_ms, request_id=offer.request_id))
+
+
+def _visible_s(offer: _OfferedEdit, now_s: float) -> float:
+    return 0.0 if offer.displayed_s is None else now_s - offer.displayed_s

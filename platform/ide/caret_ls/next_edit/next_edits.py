@@ -1,0 +1,280 @@
+"""Suggests the next edit: a change of lines near the cursor or away from it.
+
+Editors request one when there is no suggestion at the cursor, and after an accepted edit. One
+request is in flight; a newer one, or a keystroke, cancels it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from caret_ls import frames
+from caret_ls.completion_client import CompletionClient, GatewayApi
+from caret_ls.completion_context import CompletionContext
+from caret_ls.completion_provider import MODE_OFF_CODES, REASONS
+from caret_ls.content_exclusion import is_excluded
+from caret_ls.file_kind import FileKind
+from caret_ls.frames import Frame, RequestContext
+from caret_ls.gateway_connection import RequestEnded
+from caret_ls.mode_choice import CompletionMode
+from caret_ls.next_edit.edit_outcomes import EditOutcomes
+from caret_ls.next_edit.recent_edits import RecentEdits, RecordedEdit
+from caret_ls.next_edit.sent_lines import EditorDiagnostic, LineEdit, SentLines, find_sent_lines
+from caret_ls.outcome_tracker import ShownSuggestion
+from caret_ls.policy_cache import PolicyCache
+from caret_ls.settings import Settings
+from caret_ls.skip_rules import SkipReason
+from caret_ls.status_board import StatusBoard
+from caret_ls.text_document import Position, TextEdit
+from caret_ls.workspace import OpenFile, OpenFiles
+
+# Inline suggestions have had their pause before. An edit draws the eye away from the cursor, so it
+# comes only to a user who thinks.
+PAUSE_S: Final = 0.3
+_MAX_RESPONSE_S: Final = 10.0  # the user is elsewhere by then
+_COMPLETE: Final = ("stop", "length", "filtered")
+_OFF_CODES: Final = (*MODE_OFF_CODES, "mode_unavailable")
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    uri: str
+    position: Position  # of the cursor
+    diagnostics: Sequence[EditorDiagnostic] = ()  # with line numbers of the file
+    is_follow_up: bool = False  # the user has just accepted an edit
+
+
+@dataclass(frozen=True, slots=True)
+class NextEdit:
+    id: str
+    request_id: str  # the ID that all gateways know
+    uri: str
+    version: int  # of the text that it fits
+    edit: LineEdit
+
+
+@dataclass(frozen=True, slots=True)
+class EditState:
+    """The state that edits depend on."""
+
+    files: OpenFiles
+    board: StatusBoard
+    policies: PolicyCache
+    client: CompletionClient
+    build_request_context: Callable[[OpenFile], RequestContext]
+    excluded_globs: Callable[[OpenFile], Sequence[str]]
+    get_settings: Callable[[], Settings]
+    now_s: Callable[[], float]  # monotonic
+    new_id: Callable[[], str]
+    # Gets the file and the new text of an accepted edit, once the file contains it.
+    on_applied: Callable[[str, ShownSuggestion], None]
+
+
+class NextEdits:
+    def __init__(
+        self,
+        state: EditState,
+        gateway: GatewayApi,
+        outcomes: EditOutcomes,
+        *,
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        self._state = state
+        self._gateway = gateway
+        self._outcomes = outcomes
+        self._pause_s = pause_s
+        self._recent = RecentEdits()
+        self._turn: asyncio.Task[NextEdit | SkipReason] | None = None
+        # The file and its revision for which the gateway has answered last: the answer would be
+        # the same again. None: it has not answered yet.
+        self._answered: tuple[str, int] | None = None
+        self._suggested: NextEdit | None = None  # its answer; None: it had no edit
+        self._is_displayed = False
+        self._accepted: NextEdit | None = None  # the editor will apply it next
+
+    async def suggest(self, request: EditRequest) -> NextEdit | SkipReason:
+        """Return the next edit of a file. Cancelling this call cancels the gateway's request."""
+        self.cancel()
+        turn = self._turn = asyncio.create_task(self._suggest(request))
+        try:
+            await asyncio.wait({turn})
+        finally:
+            turn.cancel()
+        result = SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
+        if isinstance(result, NextEdit):
+            self._outcomes.offer(
+                result.uri, result.id, request_id=result.request_id, now_s=self._state.now_s()
+            )
+        return result
+
+    def cancel(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+
+    # --- events of the editor
+
+    def on_change(self, file: OpenFile, edit: TextEdit) -> None:
+        """Record a change. It cancels the request in flight, which was for other text."""
+        self.cancel()
+        self._outcomes.on_change(file.uri, self._state.now_s())
+        accepted, self._accepted = self._accepted, None
+        if accepted is not None and accepted.uri == file.uri:
+            self._note_applied(file, accepted)
+        if file.kind is FileKind.NORMAL and not self._is_excluded(file):
+            self._recent.record(file, edit.lines)
+
+    def on_close(self, uri: str) -> None:
+        self._outcomes.on_change(uri, self._state.now_s())
+        self._recent.on_close(uri)
+
+    def on_displayed(self, id: str) -> None:
+        self._outcomes.on_displayed(id, self._state.now_s())
+        if self._suggested is not None and self._suggested.id == id:
+            self._is_displayed = True
+
+    def on_accepted(self, id: str) -> None:
+        self._outcomes.on_accepted(id, self._state.now_s())
+        if self._suggested is not None and self._suggested.id == id:
+            self._accepted = self._suggested
+
+    def on_dismissed(self, id: str) -> None:
+        self._outcomes.on_dismissed(id, self._state.now_s())
+
+    def report_long_shown(self) -> None:
+        self._outcomes.report_long_shown(self._state.now_s())
+
+    # --- internals
+
+    async def _suggest(self, request: EditRequest) -> NextEdit | SkipReason:
+        if not request.is_follow_up:
+            await asyncio.sleep(self._pause_s)
+        file = self._state.files.get(request.uri)
+        if file is None:
+            return SkipReason.FILE_CLOSED
+        reason = self._find_skip_reason(file)
+        if reason is not None:
+            return reason
+        recent = self._list_recent(file)
+        place = (file.uri, file.revision)
+        if not recent:
+            return SkipReason.NOTHING_TO_SUGGEST
+        if place != self._answered:
+            result = await self._request_edit(file, request, recent)
+            self._answered, self._is_displayed = place, False
+            self._suggested = result if isinstance(result, NextEdit) else None
+            return result
+        # An editor that cancels its request may repeat it when the answer was on its way.
+        suggested = None if self._is_displayed else self._suggested
+        return suggested or SkipReason.NOTHING_TO_SUGGEST
+
+    def _note_applied(self, file: OpenFile, accepted: NextEdit) -> None:
+        start, text = file.buffer.to_offset(accepted.edit.start), accepted.edit.new_text
+        if text and file.text.startswith(text, start):
+            applied = ShownSuggestion(accepted.id, start, text, request_id=accepted.request_id)
+            self._state.on_applied(file.uri, applied)
+
+    def _find_skip_reason(self, file: OpenFile) -> SkipReason | None:
+        state, settings = self._state, self._state.get_settings()
+        modes = state.policies.automatic_modes(file.repository_name, state.now_s())
+        conditions = (
+            (state.board.is_paused, SkipReason.PAUSED),
+            (not settings.next_edit, SkipReason.EDIT_OFF),
+            (file.language.lower() in settings.disabled_languages, SkipReason.LANGUAGE_OFF),
+            (state.board.signed_out_reason is not None, SkipReason.SIGNED_OUT),
+            (not state.board.is_connected, SkipReason.OFFLINE),
+            (CompletionMode.EDIT not in modes, SkipReason.EDIT_OFF),
+            (file.has_selection, SkipReason.SELECTION),
+            (self._is_excluded(file), SkipReason.EXCLUDED),
+            (file.kind is FileKind.SECRET, SkipReason.SECRET_FILE),
+            (file.kind is FileKind.GENERATED, SkipReason.GENERATED_FILE),
+            (state.client.is_backing_off, SkipReason.OVERLOADED),
+        )
+        return next((reason for is_true, reason in conditions if is_true), None)
+
+    def _is_excluded(self, file: OpenFile) -> bool:
+        return is_excluded(file.path, self._state.excluded_globs(file))
+
+    def _list_recent(self, file: OpenFile) -> list[RecordedEdit]:
+        globs = self._state.excluded_globs(file)
+        return self._recent.list(file.repository, lambda path: not is_excluded(path, globs))
+
+    async def _request_edit(
+        self, file: OpenFile, request: EditRequest, recent: Sequence[RecordedEdit]
+    ) -> NextEdit | SkipReason:
+        context = replace(
+            file.context_at(request.position, is_invoked=False),
+            language=self._state.client.select_language(file.language),
+            mode=CompletionMode.EDIT,
+        )
+        lines = find_sent_lines(file.text, request.position, context)
+        frame = self._build_frame(
+            file, context, recent, lines.select_diagnostics(request.diagnostics)
+        )
+        version = file.version
+        try:
+            async with asyncio.timeout(_MAX_RESPONSE_S):
+                done = await self._read_done(frame)
+        except TimeoutError:
+            return SkipReason.OVERLOADED
+        except RequestEnded as error:
+            return self._on_ended(file, error.code, error.retry_after_s)
+        edit = _to_file_edit(lines, done.get("edit"))
+        if edit is None:
+            return self._on_ended(file, str(done.get("finish_reason")), None)
+        return NextEdit(frame["id"], _request_id_of(done), file.uri, version, edit)
+
+    def _build_frame(
+        self,
+        file: OpenFile,
+        context: CompletionContext,
+        recent: Sequence[RecordedEdit],
+        diagnostics: Sequence[EditorDiagnostic],
+    ) -> Frame:
+        frame = frames.build_complete(
+            self._state.new_id(),
+            context,
+            self._state.build_request_context(file),
+            trigger="automatic",
+        )
+        return frame | {
+            "recent_edits": [edit.to_fields() for edit in recent],
+            "diagnostics": [diagnostic.to_fields() for diagnostic in diagnostics],
+        }
+
+    async def _read_done(self, frame: Frame) -> Frame:
+        """Raises RequestEnded."""
+        async with self._gateway.request(frame) as responses:
+            async for response in responses:
+                if response["type"] == "done":
+                    return response
+        raise RequestEnded("offline")
+
+    def _on_ended(self, file: OpenFile, code: str, retry_after_s: float | None) -> SkipReason:
+        """Return why there is no edit, and learn from it."""
+        self._state.client.back_off(code, retry_after_s)
+        if code in _COMPLETE:
+            return SkipReason.NOTHING_TO_SUGGEST
+        if code == "unknown_language":
+            self._state.client.mark_unknown_language(file.language)
+        if code == "no_pool":
+            self._state.policies.mark_unserved(CompletionMode.EDIT)
+        if code in _OFF_CODES:
+            self._state.policies.invalidate()
+            return SkipReason.EDIT_OFF
+        return REASONS.get(code, SkipReason.REFUSED)
+
+
+def _to_file_edit(lines: SentLines, edit: object) -> LineEdit | None:
+    """Return the edit of a `done` frame as an edit of the file; None if it has none that fits."""
+    if not isinstance(edit, dict):
+        return None
+    start_line, end_line, text = (edit.get(name) for name in ("start_line", "end_line", "text"))
+    if type(start_line) is not int or type(end_line) is not int or not isinstance(text, str):
+        return None
+    return lines.to_file_edit(start_line, end_line, text)
+
+
+def _request_id_of(done: Frame) -> str:
+    meta = done.get("meta")
+    return str(meta.get("request_id", "")) if isinstance(meta, dict) else ""

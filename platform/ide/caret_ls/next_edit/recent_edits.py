@@ -1,0 +1,139 @@
+"""Records the user's recent edits, which tell what the next one may be. Pure.
+
+Keystrokes in adjacent lines become one edit, until the user edits another place. Each edit consists
+of whole lines. It has the line number that it had when it was made.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from caret_ls.frames import MAX_NAME_CHARS
+from caret_ls.git_repository import Repository
+from caret_ls.text_document import LineChange
+from caret_ls.workspace import OpenFile, replace_surrogates
+
+MAX_EDITS: Final = 16
+MAX_BYTES: Final = 8 * 1024  # of all edits together, in UTF-8
+_MAX_MERGED_BYTES: Final = 2 * 1024  # a longer edit would displace all others
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEdit:
+    """An edit that replaced the lines `removed` by the lines `added`."""
+
+    path: str
+    start_line: int  # from 0
+    removed: str
+    added: str
+
+    def to_fields(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "start_line": self.start_line,
+            "removed": self.removed,
+            "added": self.added,
+        }
+
+    @property
+    def num_bytes(self) -> int:
+        return _count_bytes((self.path, self.removed, self.added))
+
+
+@dataclass(slots=True)
+class _Hunk:
+    """An edit that further changes may extend: `added` are its lines in the present text."""
+
+    uri: str
+    path: str
+    repository: Repository | None
+    start_line: int
+    removed: list[str]
+    added: list[str]
+
+    def merge(self, change: LineChange) -> bool:
+        """Merge a change of the same file; return False if its lines are not adjacent."""
+        end, change_end = (
+            self.start_line + len(self.added),
+            change.start_line + len(change.old_lines),
+        )
+        if change.start_line > end or change_end < self.start_line:
+            return False
+        above = list(change.old_lines[: max(self.start_line - change.start_line, 0)])
+        below = list(change.old_lines[len(change.old_lines) - max(change_end - end, 0) :])
+        removed = [*above, *self.removed, *below]
+        added = [*above, *self.added, *below]
+        start_line = min(self.start_line, change.start_line)
+        start = change.start_line - start_line
+        added[start : start + len(change.old_lines)] = change.new_lines
+        if _count_bytes(removed) + _count_bytes(added) > _MAX_MERGED_BYTES:
+            return False
+        self.start_line, self.removed, self.added = start_line, removed, added
+        return True
+
+    def to_edit(self) -> RecordedEdit | None:
+        """Return the edit without the lines that are the same; None if nothing else is left."""
+        start = _count_common(self.removed, self.added)
+        removed, added = self.removed[start:], self.added[start:]
+        num_same = _count_common(removed[::-1], added[::-1])
+        removed, added = removed[: len(removed) - num_same], added[: len(added) - num_same]
+        if not removed and not added:
+            return None
+        removed_text, added_text = map(replace_surrogates, ("".join(removed), "".join(added)))
+        return RecordedEdit(self.path, self.start_line + start, removed_text, added_text)
+
+
+class RecentEdits:
+    def __init__(self) -> None:
+        self._hunks: deque[_Hunk] = deque(maxlen=MAX_EDITS)  # the newest is last
+        self._is_open = False  # whether the newest one may be extended
+
+    def record(self, file: OpenFile, change: LineChange) -> None:
+        """Record a change. Call it for each change of a file that may be sent."""
+        last = self._hunks[-1] if self._hunks and self._is_open else None
+        if last is not None and last.uri == file.uri and last.merge(change):
+            return
+        self._is_open = _count_bytes((*change.old_lines, *change.new_lines)) <= MAX_BYTES
+        if self._is_open:
+            old_lines, new_lines = list(change.old_lines), list(change.new_lines)
+            self._hunks.append(
+                _Hunk(file.uri, file.path, file.repository, change.start_line, old_lines, new_lines)
+            )
+
+    def on_close(self, uri: str) -> None:
+        """End the edit in progress: the file may have other lines when it is opened again."""
+        if self._hunks and self._hunks[-1].uri == uri:
+            self._is_open = False
+
+    def list(
+        self, repository: Repository | None, is_allowed: Callable[[str], bool]
+    ) -> list[RecordedEdit]:
+        """Return the newest edits in a repository, oldest first, as many as may be sent.
+
+        `is_allowed` tells whether a path may be sent.
+        """
+        edits: list[RecordedEdit] = []
+        room = MAX_BYTES
+        for hunk in reversed(self._hunks):
+            edit = hunk.to_edit()
+            is_sendable = len(hunk.path) <= MAX_NAME_CHARS and is_allowed(hunk.path)
+            if edit is None or hunk.repository != repository or not is_sendable:
+                continue
+            room -= edit.num_bytes
+            if room < 0:
+                break
+            edits.append(edit)
+        return edits[::-1]
+
+
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return the number of lines that are the same at the start."""
+    return next(
+        (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+
+
+def _count_bytes(texts: Sequence[str]) -> int:
+    return sum(len(text.encode(errors="surrogatepass")) for text in texts)

