@@ -123,6 +123,6 @@ def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpRespo
     """
     if response.streaming or response.status_code >= _FIRST_ERROR_STATUS:
         return response
-    conditional = ConditionalGetMiddleware(lambda _: response)(request)
-    assert isinstance(conditional, HttpResponse)
-    return conditional
+    conditional_response = ConditionalGetMiddleware(lambda _: response)(request)
+    assert isinstance(conditional_response, HttpResponse)
+    return conditional_response

@@ -15,7 +15,7 @@ from console.api.problems import Problem, ProblemRaised
 from tenants.base.errors import VersionConflict
 
 _TAG: Final = re.compile(r'"v(\d{1,9})"')
-_ANY: Final = "*"
+_ANY_VERSION: Final = "*"
 # For `openapi_extra`: the operation accepts If-Match.
 ACCEPTS_IF_MATCH: Final = {"x-expected-version": True}
 
@@ -33,7 +33,7 @@ def check_expected_version(
     Raises ProblemRaised for an If-Match that is malformed or names another version.
     """
     header = request.headers.get("If-Match")
-    if header is None or header.strip() == _ANY:
+    if header is None or header.strip() == _ANY_VERSION:
         yield expected_version
         return
     match = _TAG.fullmatch(header.strip())

@@ -29,26 +29,26 @@ _NUM_EXAMPLE_OBJECTS: Final = 4  # for each user
 def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of consent, after the policy allows it."""
     stage = company.stage
-    willing = _choose_willing_users(company)
+    consenting_users = _choose_consenting_users(company)
     return [
         *(
             TimelineEvent(
                 stage.moment_at(0.62 + 0.02 * (number % 8), hour=14), _make_consent(company, person)
             )
-            for number, person in enumerate(willing)
+            for number, person in enumerate(consenting_users)
         ),
         *(
             TimelineEvent(
                 stage.moment_at(0.86, hour=14), partial(_withdraw_consent, company, person)
             )
-            for person in willing[_NUM_LASTING_CONSENTS::2]
+            for person in consenting_users[_NUM_LASTING_CONSENTS::2]
         ),
     ]
 
 
 def store_example_content(company: DemoCompany, at: datetime) -> None:
     """Store content of two users who consent. One of them then withdraws, which erases it."""
-    first, second = _choose_willing_users(company)[:_NUM_EXAMPLE_USERS]
+    first, second = _choose_consenting_users(company)[:_NUM_EXAMPLE_USERS]
     for person in (first, second):
         for number in range(_NUM_EXAMPLE_OBJECTS):
             items = _make_items(person.user_id, at + timedelta(minutes=number))
@@ -64,7 +64,7 @@ def store_example_content(company: DemoCompany, at: datetime) -> None:
     )
 
 
-def _choose_willing_users(company: DemoCompany) -> list[DemoUser]:
+def _choose_consenting_users(company: DemoCompany) -> list[DemoUser]:
     """Return the users who consent: developers who stay until the end, at least two."""
     staying = [
         person for person in company.people if person not in (company.leaver, company.erased)

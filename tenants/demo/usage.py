@@ -53,8 +53,8 @@ def _generate_and_store_day(
     is_late = day.day >= _CUT_OFF_FROM
     rows: list[Row] = []
     for user_id, coder in keyring.coders.items():
-        asking = replace(coder, is_cut_off=is_late and user_id == cut_off)
-        rows += generate_day(asking, day, calendar, keyring.company.stage)
+        current_coder = replace(coder, is_cut_off=is_late and user_id == cut_off)
+        rows += generate_day(current_coder, day, calendar, keyring.company.stage)
     _store_rows(keyring.company.stage, [row for row in rows if row.occurred_at <= calendar.now])
 
 

@@ -89,8 +89,10 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
         month=start_of_month(day),
         percent=THRESHOLDS[-1],
     )
-    hard = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TENANT, is_hard=True)
-    budget = hard.annotate(alerted_at=Subquery(alerts.values("created_at"))).exclude(
+    hard_budgets = Budget.objects.filter(
+        tenant_id=tenant_id, scope=BudgetScope.TENANT, is_hard=True
+    )
+    budget = hard_budgets.annotate(alerted_at=Subquery(alerts.values("created_at"))).exclude(
         alerted_at=None
     )
     exhausted = budget.first()

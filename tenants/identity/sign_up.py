@@ -68,8 +68,8 @@ def propose_slug(company: str) -> str:
     letters = "".join(char for char in plain if not unicodedata.combining(char))
     words = re.sub(r"[^a-z0-9]+", "-", letters).lstrip("-0123456789")[:_MAX_SLUG_CHARS].rstrip("-")
     for number in range(1, _MAX_PROPOSALS):
-        tail = "" if number == 1 else f"-{number}"
-        slug = words[: _MAX_SLUG_CHARS - len(tail)].rstrip("-") + tail
+        suffix = "" if number == 1 else f"-{number}"
+        slug = words[: _MAX_SLUG_CHARS - len(suffix)].rstrip("-") + suffix
         try:
             require_free_slug(slug)
         except DomainError:

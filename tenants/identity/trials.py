@@ -28,11 +28,11 @@ logger = structlog.get_logger(__name__)
 
 # Days before the end of a trial when owners get an e-mail; 0: after its last day.
 REMINDER_DAYS: Final = (7, 1, 0)
-_ENDS: Final = (
+_ENDING_TEXT: Final = (
     "Editors get completions until the end of that day (UTC). Your data and settings stay.\n"
     "To continue after that, contact the operator of your Caret installation.\n\n{console}"
 )
-_ENDED: Final = (
+_ENDED_TEXT: Final = (
     "Editors get no completions any more. Members can still sign in, and your data and settings "
     "stay.\nTo continue, contact the operator of your Caret installation.\n\n{console}"
 )
@@ -106,7 +106,7 @@ def _send_reminder(row: Tenant, days: int) -> bool:
         )
         if not unsent.update(trial_reminder_days=days):
             return False
-        verb, text = ("ended", _ENDED) if days == 0 else ("ends", _ENDS)
+        verb, text = ("ended", _ENDED_TEXT) if days == 0 else ("ends", _ENDING_TEXT)
         mail_owners(
             tenant_id=tenant_id,
             subject=f"The trial of {row.name} {verb} on {row.trial_ends_on}",

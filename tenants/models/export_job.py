@@ -36,7 +36,8 @@ class ExportJob(models.Model):
     # The worker that wrote this exact time holds the claim until then; None: not claimed.
     claimed_until = models.DateTimeField(null=True)
     num_attempts = models.PositiveIntegerField(default=0)  # since the last progress
-    # A list of tenants.compliance.exports.jobs.progress.ExportProgress.
+    # An ExportProgress (tenants.compliance.exports.jobs.progress) for each export of the job; an
+    # evidence pack has several.
     members = models.JSONField()
     rows_done = models.BigIntegerField(default=0)
     rows_expected = models.BigIntegerField(null=True)  # None: unknown

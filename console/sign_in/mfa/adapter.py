@@ -22,16 +22,18 @@ from qrcode.image.svg import SvgPathImage
 from caret.foundation.crypto.aead import seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 
-_BOUND_TO: Final = b"second-factor/1"
+_SEAL_CONTEXT: Final = b"second-factor/1"
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
     def encrypt(self, text: str) -> str:
-        return base64.b64encode(seal(_encryption_key(), text.encode(), bound_to=_BOUND_TO)).decode()
+        return base64.b64encode(
+            seal(_encryption_key(), text.encode(), bound_to=_SEAL_CONTEXT)
+        ).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         return unseal(
-            _encryption_key(), base64.b64decode(encrypted_text), bound_to=_BOUND_TO
+            _encryption_key(), base64.b64decode(encrypted_text), bound_to=_SEAL_CONTEXT
         ).decode()
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:

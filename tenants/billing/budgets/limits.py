@@ -22,9 +22,11 @@ def require_budget_limit_per_user(tenant_id: TenantId) -> None:
     Must run inside the tenant's scope, with its row locked by mark_snapshot_stale. One query.
     Raises Conflict.
     """
-    hard = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)
+    hard_budgets = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)
     max_budgets = (
-        TeamMembership.objects.filter(tenant_id=tenant_id, team_id__in=hard.values("holder_id"))
+        TeamMembership.objects.filter(
+            tenant_id=tenant_id, team_id__in=hard_budgets.values("holder_id")
+        )
         .values("user_id")
         .annotate(num=Count("team_id"))
         .order_by("-num")

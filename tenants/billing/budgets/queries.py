@@ -98,14 +98,14 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
 
     Without a hard budget the result is empty.
     """
-    hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
-    if not hard:
+    hard_rows = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
+    if not hard_rows:
         return SpendingLimits()
     members = build_month_spend(tenant_id, {})
     return SpendingLimits(
         prices=read_price_book(tenant_id).starting(utc_day(now)),
-        budgets=tuple(_to_hard_budget(budget, members) for budget in hard),
-        budgets_of=_index_budgets_by_user(hard, members),
+        budgets=tuple(_to_hard_budget(budget, members) for budget in hard_rows),
+        budgets_of=_index_budgets_by_user(hard_rows, members),
     )
 
 

@@ -86,7 +86,7 @@ def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
 # The wait after a month's end before its invoice. Later usage goes on the next invoice.
 GRACE: Final = timedelta(hours=6)
 _MAX_REASON_CHARS: Final = 150
-_USED: Final = (SourceKind.USAGE, SourceKind.SEATS)
+_USAGE_SOURCES: Final = (SourceKind.USAGE, SourceKind.SEATS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +157,17 @@ def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[da
     if state.rated_batch < newest:
         return []
     months = LedgerTransaction.objects.filter(
-        tenant_id=state.tenant_id, source_kind__in=_USED, month__gte=find_open_month(state)
+        tenant_id=state.tenant_id, source_kind__in=_USAGE_SOURCES, month__gte=find_open_month(state)
     )
     used_months = sorted(set(months.values_list("month", flat=True)))
     return [month for month in used_months if _is_month_complete(state, month, now)]
 
 
 def _is_month_complete(state: BillingState, month: date, now: datetime) -> bool:
-    following = start_of_next_month(month)
+    next_month = start_of_next_month(month)
     seats_until = state.seats_booked_on
-    has_seats = seats_until is not None and seats_until >= following - ONE_DAY
-    return has_seats and now >= start_of_day(following) + GRACE
+    has_seats = seats_until is not None and seats_until >= next_month - ONE_DAY
+    return has_seats and now >= start_of_day(next_month) + GRACE
 
 
 def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:

@@ -48,7 +48,7 @@ _REGULAR, _MEDIUM = "Roboto", "Roboto-Medium"
 _MARGIN: Final = 20 * mm
 _WIDTH: Final = A4[0] - 2 * _MARGIN
 _LOGO_WIDTH, _LOGO_HEIGHT = 60 * mm, 18 * mm  # at most
-_INK, _QUIET, _RULE = HexColor("#1b1f24"), HexColor("#5f6b7a"), HexColor("#d5dae0")
+_INK, _GREY, _RULE = HexColor("#1b1f24"), HexColor("#5f6b7a"), HexColor("#d5dae0")
 _ACCENT: Final = HexColor("#2f5bd3")
 _TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Credit note"}
 
@@ -107,7 +107,7 @@ def _paragraph(
 
 
 def _label_paragraph(text: str, **fields: Any) -> Paragraph:
-    return _paragraph(text, colour=_QUIET, fontSize=7.5, leading=11, **fields)
+    return _paragraph(text, colour=_GREY, fontSize=7.5, leading=11, **fields)
 
 
 def _build_story(document: InvoiceDocument, logo: Path | None) -> list[Flowable]:
@@ -140,7 +140,7 @@ def _build_heading(document: InvoiceDocument, logo: Path | None) -> Table:
             leading=24,
             alignment=TA_RIGHT,
         ),
-        _paragraph(head.number, colour=_QUIET, alignment=TA_RIGHT),
+        _paragraph(head.number, colour=_GREY, alignment=TA_RIGHT),
     ]
     return Table([[left_column, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
@@ -181,7 +181,7 @@ def _build_parties(document: InvoiceDocument) -> Table:
 def _build_party(party: InvoiceParty) -> list[Paragraph]:
     lines = [_paragraph(line) for line in party.address]
     if party.tax_id:
-        lines.append(_paragraph(f"Tax ID {party.tax_id}", colour=_QUIET))
+        lines.append(_paragraph(f"Tax ID {party.tax_id}", colour=_GREY))
     return [_paragraph(party.name, is_strong=True, fontSize=10, leading=14), *lines]
 
 

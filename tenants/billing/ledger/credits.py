@@ -25,7 +25,7 @@ from tenants.models import LedgerEntry, LedgerTransaction
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
-_MOVES_CREDITS: Final = (SourceKind.CREDIT, SourceKind.INVOICE)
+_CREDIT_SOURCES: Final = (SourceKind.CREDIT, SourceKind.INVOICE)
 
 
 def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime) -> None:
@@ -67,7 +67,7 @@ def read_credit_balance(tenant_id: TenantId) -> int:
     """Return the remaining credit in micros, inside the tenant's scope."""
     # Read only the kinds of transactions that post to this account: nearly all others do not.
     transactions = LedgerTransaction.objects.filter(
-        tenant_id=tenant_id, source_kind__in=_MOVES_CREDITS
+        tenant_id=tenant_id, source_kind__in=_CREDIT_SOURCES
     )
     entries = LedgerEntry.objects.filter(
         tenant_id=tenant_id,

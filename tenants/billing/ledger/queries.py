@@ -38,7 +38,7 @@ _KINDS: Final = {
     LedgerAccountCode.PROMOTIONS: (SourceKind.CREDIT,),
 }
 # An entry is never posted before its own day, except for differences between clocks.
-_AHEAD: Final = timedelta(days=1)
+_MAX_CLOCK_DIFFERENCE: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _filter_transactions(actor: Actor, ledger_filter: LedgerFilter) -> QuerySet[
         transactions = transactions.filter(day__gte=ledger_filter.first)
         if ledger_filter.first > date.min:
             transactions = transactions.filter(
-                created_at__gte=start_of_day(ledger_filter.first - _AHEAD)
+                created_at__gte=start_of_day(ledger_filter.first - _MAX_CLOCK_DIFFERENCE)
             )
     if ledger_filter.last is not None:
         transactions = transactions.filter(day__lte=ledger_filter.last)

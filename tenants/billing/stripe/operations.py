@@ -29,7 +29,7 @@ from tenants.models import LedgerEntry, StripeCustomer, StripeEvent, Tenant
 from tenants.security.authorization.directory import list_tenants
 
 MAX_AT_ONCE: Final = 200  # per tenant
-_KNOWN_FOR: Final = timedelta(hours=23)
+_MAX_RETRY_AGE: Final = timedelta(hours=23)
 _MAX_WAIT: Final = timedelta(hours=1)
 log = structlog.get_logger(__name__)
 
@@ -155,7 +155,7 @@ def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
 
 def _has_stripe_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
     """Return whether Stripe may have forgotten the identifier of an event that may have arrived."""
-    return claim.doubtful_since is not None and now - claim.doubtful_since > _KNOWN_FOR
+    return claim.doubtful_since is not None and now - claim.doubtful_since > _MAX_RETRY_AGE
 
 
 def _update_event(event: StripeEvent, **fields: object) -> None:

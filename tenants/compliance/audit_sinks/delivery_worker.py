@@ -101,6 +101,7 @@ def _deliver_to_tenants(
 def _list_tenants_behind(
     deliveries: Sequence[tuple[DeliveryRun, DeliveryResult]],
 ) -> list[TenantId]:
+    """Return the tenants that may have more entries to deliver."""
     num_runs = Counter(run.tenant_id for run, _ in deliveries)
     tenant_ids = (
         run.tenant_id

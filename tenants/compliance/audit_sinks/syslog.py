@@ -26,7 +26,7 @@ from tenants.compliance.audit_sinks.delivery import (
 from tenants.compliance.audit_sinks.messages import SinkMessage, build_syslog_frame
 
 # A receiver that keeps its side open is assumed to have read everything.
-_FAREWELL_S: Final = 2.0
+_CLOSE_TIMEOUT_S: Final = 2.0
 _CHUNK_BYTES: Final = 4096
 
 
@@ -62,7 +62,7 @@ async def _open_connection(
             sock=connected,
             ssl=ssl.create_default_context() if address.is_encrypted else None,
             server_hostname=address.host if address.is_encrypted else None,
-            ssl_shutdown_timeout=_FAREWELL_S if address.is_encrypted else None,
+            ssl_shutdown_timeout=_CLOSE_TIMEOUT_S if address.is_encrypted else None,
         )
     except BaseException:
         connected.close()
@@ -103,6 +103,6 @@ async def _close_connection(reader: asyncio.StreamReader, writer: asyncio.Stream
         return
     writer.write_eof()
     with suppress(TimeoutError):
-        async with asyncio.timeout(_FAREWELL_S):
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             while await reader.read(_CHUNK_BYTES):
                 pass

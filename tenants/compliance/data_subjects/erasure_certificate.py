@@ -12,13 +12,13 @@ _DUTY: Final = "legal obligation (6(1)(c))"
 _AUDIT_OF_PERSON: Final = ("audit entries: ids and network addresses, no names", _DUTY)
 _AUDIT_OF_TENANT: Final = ("audit entries: also policies, names of teams and of domains", _DUTY)
 # Data that remains after the erasure of a user or a tenant, with the legal basis.
-_KEPT: Final = (
+_REMAINING_DATA: Final = (
     ("usage records and outcomes, under an id that leads to nobody", "contract (6(1)(b))"),
     ("consent receipts, as the evidence that 7(1) asks for", _DUTY),
     ("ledger and invoices: sums, no names", _DUTY),
     ("memberships, keys and invitations as rows without a name", _DUTY),
 )
-_PERSONS: Final = "the account, once no other tenant of this installation knows it"
+_ANONYMIZED_ACCOUNT: Final = "the account, once no other tenant of this installation knows it"
 
 
 def build_certificate_facts(row: Erasure) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def build_certificate_facts(row: Erasure) -> dict[str, Any]:
 
     Each destroyed key is tried once more, to prove that it decrypts nothing.
     """
-    kept_data = (_AUDIT_OF_TENANT if row.user_id is None else _AUDIT_OF_PERSON, *_KEPT)
+    kept_data = (_AUDIT_OF_TENANT if row.user_id is None else _AUDIT_OF_PERSON, *_REMAINING_DATA)
     return {
         "data_class": "data_subject" if row.user_id is not None else "tenant",
         "surface": "Postgres, object store, Redis",
@@ -34,7 +34,7 @@ def build_certificate_facts(row: Erasure) -> dict[str, Any]:
         "reason": "erasure" if row.user_id is not None else "shredding",
         "user_id": None if row.user_id is None else str(row.user_id),
         "rows": row.counts,
-        "emptied": _PERSONS,
+        "emptied": _ANONYMIZED_ACCOUNT,
         "kept": [{"what": data_name, "legal_basis": basis} for data_name, basis in kept_data],
         "held_by": row.held_by,
         "keys": _test_destroyed_keys(row),

@@ -29,7 +29,7 @@ from tenants.security.authorization.directory import list_tenants
 
 _ATTEMPTS: Final = 5
 # A gateway that was offline delivers the records in its journal when it is back.
-_LATE: Final = timedelta(days=7)
+_MAX_DELIVERY_DELAY: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
 
 
@@ -87,7 +87,7 @@ def pseudonymize_late_records(*, now: datetime) -> None:
 def _pseudonymize_late_records_of_tenant(tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
         recent = Erasure.objects.filter(
-            tenant_id=tenant_id, finished_at__gt=now - _LATE, user_id__isnull=False
+            tenant_id=tenant_id, finished_at__gt=now - _MAX_DELIVERY_DELAY, user_id__isnull=False
         )
         rows = list(recent.order_by("id"))
     for row in rows:
@@ -105,7 +105,7 @@ def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
             return
         pseudonymization.pseudonymize_month(
             tenant_id,
-            (row.requested_at - _LATE, now + timedelta(days=1)),
+            (row.requested_at - _MAX_DELIVERY_DELAY, now + timedelta(days=1)),
             user_id=row.user_id,
             to=uuid.uuid4(),  # a new pseudonym: the secret of the first one is deleted
             holds=_find_holds(tenant_id, row.user_id),
@@ -154,10 +154,10 @@ def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
         with tenant_scope(tenant_id):
             _lock_tenant(tenant_id)
             holds = _find_holds(tenant_id, user_id)
-            renamed = pseudonymization.pseudonymize_month(
+            row_counts = pseudonymization.pseudonymize_month(
                 tenant_id, month, user_id=user_id, to=pseudonym, holds=holds
             )
-            _add_counts(row, renamed)
+            _add_counts(row, row_counts)
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)
         if not find_legal_holds(tenant_id, user_id):

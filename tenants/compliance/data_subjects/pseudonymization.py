@@ -38,13 +38,13 @@ def list_months(tenant_id: TenantId, *, now: datetime) -> list[Month]:
 
     One index query for each table.
     """
-    firsts = []
+    first_times = []
     for table in TABLES:
         rows = table.select_rows(tenant_id).order_by(table.time_field)
         first = rows.values_list(table.time_field, flat=True).first()
-        firsts += [] if first is None else [first]
+        first_times += [] if first is None else [first]
     # Gateways' clocks may run ahead.
-    return list(_iterate_months(min(firsts), now + timedelta(days=1))) if firsts else []
+    return list(_iterate_months(min(first_times), now + timedelta(days=1))) if first_times else []
 
 
 def pseudonymize_month(

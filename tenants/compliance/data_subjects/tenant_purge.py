@@ -111,13 +111,13 @@ def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
 def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
     keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id)
-    unnamed = invitations.exclude(email__endswith=ANONYMOUS_DOMAIN)
+    named_invitations = invitations.exclude(email__endswith=ANONYMOUS_DOMAIN)
     mails = AlertDelivery.objects.filter(tenant_id=tenant_id)
     tokens = ScimToken.objects.filter(tenant_id=tenant_id)
     tokens.filter(revoked_at=None).update(revoked_at=now)
     return {
         ApiKey._meta.db_table: anonymization.anonymize_keys(keys, now),
-        Invitation._meta.db_table: anonymization.anonymize_invitations(unnamed, now),
+        Invitation._meta.db_table: anonymization.anonymize_invitations(named_invitations, now),
         AlertDelivery._meta.db_table: anonymize_recipients(
             mails.exclude(address__endswith=ANONYMOUS_DOMAIN)
         ),

@@ -59,9 +59,9 @@ class SqlRows:
         key = ", ".join(self.key)
         texts = ", ".join(f"({part})::text AS place{n}" for n, part in enumerate(self.key))
         places = ", ".join(f"%(place{number})s" for number in range(len(self.key)))
-        further = "" if is_first else f" AND ({key}) > ({places})"
+        after_place = "" if is_first else f" AND ({key}) > ({places})"
         return (
-            f"SELECT {', '.join(self.columns)}, {texts} {self.source}{further}"
+            f"SELECT {', '.join(self.columns)}, {texts} {self.source}{after_place}"
             f" ORDER BY {key} LIMIT %(batch)s"
         )
 

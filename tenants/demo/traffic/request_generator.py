@@ -24,8 +24,17 @@ _REPLICAS: Final = {
     Tier.QUALITY: ("quality-0:8000", "quality-1:8000"),
 }
 _GATEWAY_MS: Final = 3.0  # from the request to the call of the engine
-_CUTS: Final = ("", "", "", "line_end", "block_end", "repeats_suffix", "syntax", "blank_line")
-_WITHHELD: Final = ("syntax", "syntax", "repetition", "secret", "public_code")
+_TRUNCATION_REASONS: Final = (
+    "",
+    "",
+    "",
+    "line_end",
+    "block_end",
+    "repeats_suffix",
+    "syntax",
+    "blank_line",
+)
+_WITHHOLDING_REASONS: Final = ("syntax", "syntax", "repetition", "secret", "public_code")
 _ERRORS: Final = (
     "path_excluded",
     "path_excluded",
@@ -69,8 +78,8 @@ _ENDINGS: Final = (
     ),
     *(FinishReason.SHED, FinishReason.ERROR),
 )
-_USUAL: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
-_OVERLOADED: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
+_USUAL_WEIGHTS: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
+_OVERLOADED_WEIGHTS: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
 _UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET_EXCEEDED})
 
 
@@ -107,7 +116,9 @@ def _choose_finish_reason(
 ) -> FinishReason:
     if coder.is_cut_off:
         return FinishReason.BUDGET_EXCEEDED
-    (finish_reason,) = random.choices(_ENDINGS, _OVERLOADED if season.is_overloaded else _USUAL)
+    (finish_reason,) = random.choices(
+        _ENDINGS, _OVERLOADED_WEIGHTS if season.is_overloaded else _USUAL_WEIGHTS
+    )
     return finish_reason
 
 
@@ -192,9 +203,11 @@ def _fill_generation(
 def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
     row.is_parsed = kind.mode is not Mode.CHAT
     if row.finish_reason == FinishReason.FILTERED:
-        row.filter_reason = random.choice(_WITHHELD)
+        row.filter_reason = random.choice(_WITHHOLDING_REASONS)
         return
-    row.filter_reason = random.choice(_CUTS) if row.finish_reason == FinishReason.STOP else ""
+    row.filter_reason = (
+        random.choice(_TRUNCATION_REASONS) if row.finish_reason == FinishReason.STOP else ""
+    )
     row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_A_TOKEN, 0.4)))
     row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
 

@@ -35,7 +35,7 @@ from tenants.fleet.pools.fleet_state import FleetStateStore
 from tenants.fleet.pools.replica_url import parse_engine_url, parse_kv_events_address
 
 MAX_ADDED: Final = 1_000  # gateways read no more
-_STEERING: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
+_STORE: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
 Places = Mapping[str, Sequence[str]]  # by pool: networks and host names where replicas may run
 logger = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ class AddReplica:
 
 def read_additions(connection: redis.Redis) -> AddedReplicas:
     """Read the added replicas. Raises RedisUnavailable."""
-    state = _STEERING.read(connection)
+    state = _STORE.read(connection)
     records, latest = state.decode(_decode_record)
     return AddedReplicas(
         version=state.version,
@@ -157,7 +157,7 @@ def remove_replica(
     Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, Conflict, RedisUnavailable.
     """
     _require_manager(operator)
-    state = _STEERING.read(connection)
+    state = _STORE.read(connection)
     data = state.entries.get(_build_field(removal.pool, removal.replica))
     if data is None:
         raise NotFound("This replica was not added by an operator.")
@@ -190,7 +190,7 @@ def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str
 def _publish_change(
     connection: redis.Redis, change: ReplicaChange, replica: str, version: str
 ) -> None:
-    _STEERING.set_entry(
+    _STORE.set_entry(
         connection,
         _build_field(change.pool, replica),
         encode_addition(change),

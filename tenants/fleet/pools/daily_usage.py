@@ -35,7 +35,7 @@ _RECENT_DAYS: Final = 3
 _STEP: Final = timedelta(days=7)
 _AROUND: Final = timedelta(seconds=60)  # the time in a request's ID differs by less from its time
 _SECONDS_PER_DAY: Final = 86_400
-_WHOLE: Final = re.compile(rb"[0-9]{1,15}")
+_DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
 
 
@@ -118,7 +118,7 @@ def read_replica_seconds(
     seconds_by_day: dict[date, dict[str, int]] = {}
     for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
         day, _, pool = key.decode("utf-8", "replace").partition("|")
-        if day in days and _WHOLE.fullmatch(value):
+        if day in days and _DIGITS.fullmatch(value):
             seconds_by_day.setdefault(days[day], {})[pool] = int(value)
     return seconds_by_day
 

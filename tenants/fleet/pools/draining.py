@@ -30,7 +30,7 @@ from tenants.base.validation.text import parse_reason
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.fleet_state import FleetStateStore
 
-_STEERING: Final = FleetStateStore(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
+_STORE: Final = FleetStateStore(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
 Members = Mapping[str, frozenset[str]]  # replicas by pool
 logger = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ class DrainRequest:
 
 def read_drains(connection: redis.Redis) -> DrainState:
     """Read the drained replicas. Raises RedisUnavailable."""
-    state = _STEERING.read(connection)
+    state = _STORE.read(connection)
     return DrainState(
         version=state.version,
         drained={name: _decode_change(data, name) for name, data in state.entries.items()},
@@ -114,7 +114,7 @@ def set_drain(
         at_ms=to_unix_ms(now),
     )
     # The version check stops two operators from draining a pool's last two replicas at once.
-    _STEERING.set_entry(
+    _STORE.set_entry(
         connection,
         drain.replica,
         encode_drain(drain),

@@ -15,12 +15,12 @@ class PlatformLimits:
     max_requests_per_minute: int | None  # of the tenant over all gateways; at least 1
 
 
-def apply_platform_limits(policy: TenantPolicy, ceiling: PlatformLimits) -> TenantPolicy:
+def apply_platform_limits(policy: TenantPolicy, platform_limits: PlatformLimits) -> TenantPolicy:
     """Return the policy restricted to the limits. Pure."""
-    if (max_completions := ceiling.max_concurrent_completions) is not None:
+    if (max_completions := platform_limits.max_concurrent_completions) is not None:
         max_concurrent = min(policy.max_concurrent_completions, max_completions)
         policy = msgspec.structs.replace(policy, max_concurrent_completions=max_concurrent)
-    if (per_minute := ceiling.max_requests_per_minute) is not None:
+    if (per_minute := platform_limits.max_requests_per_minute) is not None:
         limit = _intersect(policy.limits.tenant, per_minute)
         limits = msgspec.structs.replace(policy.limits, tenant=limit)
         policy = msgspec.structs.replace(policy, limits=limits)

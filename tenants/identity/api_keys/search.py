@@ -31,7 +31,7 @@ from tenants.security.authorization.actor import Actor
 
 IDLE_DAYS: Final = 90  # if the policy sets no number of days
 _NEVER_USED: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NEVER_ENDS: Final = datetime(9999, 1, 1, tzinfo=UTC)
+_FAR_FUTURE: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class KeyConcern(StrEnum):
@@ -55,7 +55,7 @@ _PLACES: Final = MappingProxyType(
         KeyOrder.NAME: SortOrder(Lower("name")),
         KeyOrder.CREATED: SortOrder(Coalesce("created_at", "created_at"), is_time=True),
         KeyOrder.EXPIRES: SortOrder(
-            Coalesce("expires_at", Value(_NEVER_ENDS), output_field=DateTimeField()), is_time=True
+            Coalesce("expires_at", Value(_FAR_FUTURE), output_field=DateTimeField()), is_time=True
         ),
         KeyOrder.LAST_USED: SortOrder(
             Coalesce("last_used_at", Value(_NEVER_USED), output_field=DateTimeField()), is_time=True

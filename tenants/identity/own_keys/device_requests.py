@@ -43,7 +43,7 @@ _CODE_CHARS: Final = 8
 _TOLERANCE_MS: Final = 1_000  # a poll may be early by this much
 # A request is kept this long after its end, so that polls are answered with "expired", or revoke
 # the key of a replayed code.
-_KEPT: Final = LIFETIME * 2
+_RETENTION: Final = LIFETIME * 2
 _PURPOSE: Final = "device-flow/1"
 
 # All scripts get the request's key and the time in ms. A missing field reads as false.
@@ -123,7 +123,7 @@ def create_device_request(
     request_key = _request_key(device_code)
     pipeline = connect_to_redis().pipeline(transaction=True)
     pipeline.hset(request_key, mapping=fields)
-    pipeline.expire(request_key, _KEPT)
+    pipeline.expire(request_key, _RETENTION)
     pipeline.set(_user_code_key(user_code), request_key, ex=LIFETIME)
     pipeline.execute()
 

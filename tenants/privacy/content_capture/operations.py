@@ -41,7 +41,7 @@ def store_content(
 ) -> int:
     """Store content, and return how many items were stored.
 
-    Without consent this is 0. Items that are older than the consent are dropped.
+    Without consent, nothing is stored. Items that are older than the consent are dropped.
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
     """
@@ -63,7 +63,7 @@ def _seal_items(
 ) -> _SealedObject | None:
     object_id = uuid7()
     with tenant_scope(tenant_id):
-        # A transaction that ends consent waits for the lock, and then finds the row.
+        # A transaction that ends consent waits for this lock, and then finds the new ContentObject.
         row = Tenant.objects.select_for_update(no_key=True).filter(id=tenant_id).first()
         if row is None or row.status != TenantStatus.ACTIVE:
             return None
@@ -96,7 +96,7 @@ def _seal_items(
 
 
 def _select_since(items: Sequence[Item], moment: datetime | None) -> list[Item]:
-    """Return the items captured since then, by the gateway's clock; None: no items."""
+    """Return the items captured since `moment`, by the gateway's clock; None: no items."""
     if moment is None:
         return []
     return [item for item in items if from_unix_ms(item.occurred_at_ms) >= moment]

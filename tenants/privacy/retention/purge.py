@@ -145,8 +145,8 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
             # So a rollup sees either all records of an hour, or this run, from which it knows of
             # deletions.
             lock_rollups(tenant_id)
-        allowed = load_rule(data_class, tenant_id=tenant_id).compute_cutoff(now)
-        run.cutoff = min(run.cutoff, allowed)
+        current_cutoff = load_rule(data_class, tenant_id=tenant_id).compute_cutoff(now)
+        run.cutoff = min(run.cutoff, current_cutoff)
         deleted = delete_due_batch(
             data_class,
             tenant_id=tenant_id,

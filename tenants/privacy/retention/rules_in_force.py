@@ -15,7 +15,7 @@ from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.tables import HoldPeriod
 from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
-_OF_CONTENT_CAPTURE: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
+_CONTENT_CLASSES: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class EffectiveRule:
     reason: str
     created_at: datetime | None
     is_shortened: bool = False  # by the policy
-    is_from_policy: bool = False  # set by the policy only
-    is_default: bool = False  # not, or no longer, set by the tenant
+    is_from_policy: bool = False  # the policy alone determines the days
+    is_default: bool = False  # the tenant has not set the days, or has restored the default
 
     def compute_cutoff(self, now: datetime) -> datetime:
         return now - timedelta(days=self.days)
@@ -52,8 +52,8 @@ def find_previous_days(data_class: DataClass, version: int, *, tenant_id: Tenant
     rows_by_version = {row.version: row for row in rows.filter(version__in=[version - 1, version])}
     if version not in rows_by_version:
         raise NotFound("There is nothing to undo.")
-    before = rows_by_version.get(version - 1)
-    return None if before is None or before.is_default else before.days
+    previous_rule = rows_by_version.get(version - 1)
+    return None if previous_rule is None or previous_rule.is_default else previous_rule.days
 
 
 def get_default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
@@ -94,7 +94,7 @@ def load_rules(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
 def _make_default_rule(
     data_class: DataClass, content_capture: ContentCapturePolicy | None
 ) -> EffectiveRule:
-    if data_class in _OF_CONTENT_CAPTURE and content_capture is not None:
+    if data_class in _CONTENT_CLASSES and content_capture is not None:
         days = content_capture.retention_days
         return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)
     return EffectiveRule(

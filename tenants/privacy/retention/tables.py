@@ -78,9 +78,9 @@ class RetentionTable:
             due &= ~self.make_hold_condition(holds)
         if self.chain_field is None:
             return due
-        young = Q(**{f"{self.time_field}__gte": cutoff})
+        recent_rows = Q(**{f"{self.time_field}__gte": cutoff})
         kept_rows = self.select_rows(tenant_id).filter(
-            young | self.make_hold_condition(holds) if holds else young
+            recent_rows | self.make_hold_condition(holds) if holds else recent_rows
         )
         first = (
             kept_rows.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()

@@ -116,10 +116,10 @@ def _open_messages(
 def _answer_queries(
     context: WorkerContext, queries: list[tuple[TenantId, SnippetQuery]], stats: RunStats
 ) -> None:
-    allowed = [query for query in queries if _is_allowed(*query, stats)]
-    texts = [f"{query.path}\n{query.text[:MAX_QUESTION_CHARS]}" for _, query in allowed]
+    allowed_queries = [query for query in queries if _is_allowed(*query, stats)]
+    texts = [f"{query.path}\n{query.text[:MAX_QUESTION_CHARS]}" for _, query in allowed_queries]
     vectors = context.embedder.embed(texts)
-    for (tenant_id, query), vector in zip(allowed, vectors, strict=True):
+    for (tenant_id, query), vector in zip(allowed_queries, vectors, strict=True):
         matches = search_chunks(tenant_id=tenant_id, query=query, vector=vector)
         result = SnippetResult(query.question_id, tuple(match.snippet for match in matches))
         context.streams.send_result(query.gateway, context.sealer.seal(tenant_id, result))

@@ -63,8 +63,8 @@ def _find_completion(late_outcome: LateOutcome) -> UsageRecord | None:
         requester["key_id"] = late_outcome.key_id
     return (
         UsageRecord.objects.filter(
-            occurred_at__gt=late_outcome.asked_at - _AROUND,
-            occurred_at__lt=late_outcome.asked_at + _AROUND,
+            occurred_at__gt=late_outcome.requested_at - _AROUND,
+            occurred_at__lt=late_outcome.requested_at + _AROUND,
             request_id=late_outcome.outcome.request_id,
             **requester,
         )

@@ -107,14 +107,14 @@ def delete_rejected_records(connection: redis.Redis, tenant_id: TenantId) -> Non
     tenant_bytes = tenant_id.encode()
 
     def rewrite(pipeline: Any) -> None:  # repeated if an entry is added meanwhile
-        parked = pipeline.xrange(REJECTED_STREAM)
+        rejected_entries = pipeline.xrange(REJECTED_STREAM)
         remaining = [
             (at, fields)
-            for at, fields in parked
+            for at, fields in rejected_entries
             if not any(tenant_bytes in v for v in fields.values())
         ]
         pipeline.multi()
-        if len(remaining) == len(parked):
+        if len(remaining) == len(rejected_entries):
             return
         pipeline.delete(REJECTED_STREAM)
         for entry_id, fields in remaining:

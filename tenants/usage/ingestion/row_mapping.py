@@ -47,7 +47,7 @@ class LateOutcome:
 
     outcome: Outcome  # without `chars` and `lines`, which the completion limits
     key_id: uuid.UUID
-    asked_at: datetime  # when the completion was requested, from the request ID
+    requested_at: datetime  # when the completion was requested, from the request ID
     chars: int | None  # None: the whole suggestion
     lines: int | None
 
@@ -153,7 +153,7 @@ def _to_late_outcome(record: LateOutcomeRecord) -> LateOutcome:
     return LateOutcome(
         outcome=_to_outcome_row(record, chars=0, lines=0),
         key_id=uuid.UUID(record.key_id),
-        asked_at=from_unix_ms(uuid.UUID(record.request_id).int >> 80),
+        requested_at=from_unix_ms(uuid.UUID(record.request_id).int >> 80),
         chars=record.chars,
         lines=record.lines,
     )

@@ -56,11 +56,11 @@ def compute_breakdown(
 
     `names` are the requested counters. The other counters stay 0, because each sum takes time.
     """
-    inner, parameters = (
+    rollups_sql, parameters = (
         rows.order_by().values("user_id", *_COLUMN.values(), *names).query.sql_with_params()
     )
     with connection.cursor() as cursor:
-        cursor.execute(_build_statement(inner, by, names), parameters)
+        cursor.execute(_build_statement(rollups_sql, by, names), parameters)
         sums_by_group = cursor.fetchall()
     total, groups = _NOTHING, defaultdict[GroupBy, dict[str, GroupCounters]](dict)
     for index, key, users, *sums in sums_by_group:
@@ -96,7 +96,7 @@ def build_row(key: str, group: GroupCounters, suppression: Suppression | None) -
     return ReportRow(key, key, users=len(group.users), counts=group.counts)
 
 
-def _build_statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
+def _build_statement(rollups_sql: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
     """Return the statement. It contains only constants of this module; values are parameters.
 
     It first groups by all dimensions together, and then groups the result by each dimension. The
@@ -105,7 +105,7 @@ def _build_statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) ->
     sort thousands of IDs, or to parse them one by one.
     """
     columns = [_COLUMN[dimension] for dimension in by]
-    fine = ", ".join(columns) or "()"
+    all_columns = ", ".join(columns) or "()"
     column_list = f"{', '.join(columns)}, " if by else ""
     dimension_index = " ".join(
         f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns)
@@ -113,15 +113,15 @@ def _build_statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) ->
     key = ", ".join(f"{column}::text" for column in columns)
     sets = ", ".join(["()", *(f"({column})" for column in columns)])
     dimension_and_key = f"CASE {dimension_index} END, coalesce({key})" if by else "NULL, NULL"
-    fine_sums = ", ".join(f"sum({name}) AS {name}" for name in names)
+    finest_sums = ", ".join(f"sum({name}) AS {name}" for name in names)
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     return f"""
-        WITH fine AS MATERIALIZED (
-            SELECT {column_list}string_agg(user_id::text, ' ') AS people, {fine_sums}
-            FROM ({inner}) rolled GROUP BY {fine}
+        WITH finest_groups AS MATERIALIZED (
+            SELECT {column_list}string_agg(user_id::text, ' ') AS people, {finest_sums}
+            FROM ({rollups_sql}) rolled GROUP BY {all_columns}
         )
         SELECT {dimension_and_key}, string_agg(people, ' '), {sums}
-        FROM fine GROUP BY GROUPING SETS ({sets})
+        FROM finest_groups GROUP BY GROUPING SETS ({sets})
     """  # noqa: S608
 
 

@@ -43,7 +43,7 @@ from tenants.usage.rollups.operations import find_complete_until
 CONTROL: Final = "control"
 # With fewer suggestions, the confidence interval is too wide (about 10 percentage points).
 MIN_SHOWN: Final = 400
-_IN_NONE: Final = ""
+_NO_VARIANT: Final = ""
 _NAMES: Final = (
     *("requests", "shown", "accepted", "partly_accepted", "looked_at_30", "retained_30"),
 )
@@ -104,7 +104,7 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
         suppressed = find_suppressed(
             actor, ReportKind.QUALITY, query, breakdown, min_users=min_users
         )
-        means = _first_tokens(actor, query, since, is_own=is_own, min_users=min_users)
+        mean_latencies = _first_tokens(actor, query, since, is_own=is_own, min_users=min_users)
         until = find_complete_until(actor.tenant_id)
     groups, suppressed_variants = (
         breakdown.by.get(GroupBy.VARIANT, {}),
@@ -113,10 +113,11 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
     for row in build_rows(groups, suppressed_variants):
         # Suppression includes the group of users without a variant: it is the rest of the total.
-        if row.key != _IN_NONE:
+        if row.key != _NO_VARIANT:
             by_experiment[row.key.rpartition("/")[0]].append(row)
     experiments = [
-        _build_experiment(name, variants, means) for name, variants in sorted(by_experiment.items())
+        _build_experiment(name, variants, mean_latencies)
+        for name, variants in sorted(by_experiment.items())
     ]
     return ExperimentsReport(experiments, since, until, min_users)
 
@@ -153,11 +154,11 @@ def _first_tokens(
 
 
 def _build_experiment(
-    name: str, rows: Iterable[ReportRow], means: dict[str, IntervalEstimate | None]
+    name: str, rows: Iterable[ReportRow], mean_latencies: dict[str, IntervalEstimate | None]
 ) -> ExperimentView:
     by_name = {row.key.rpartition("/")[2]: row for row in rows}
     control = CONTROL if CONTROL in by_name else min(by_name)
-    measured = {variant: _compute_metrics(row, means) for variant, row in by_name.items()}
+    measured = {variant: _compute_metrics(row, mean_latencies) for variant, row in by_name.items()}
     ordered = sorted(by_name, key=lambda variant: (variant != control, variant))
     return ExperimentView(
         name,
@@ -177,14 +178,14 @@ def _build_experiment(
     )
 
 
-def _compute_metrics(row: ReportRow, means: dict[str, Any]) -> VariantMetrics:
+def _compute_metrics(row: ReportRow, mean_latencies: dict[str, Any]) -> VariantMetrics:
     counts = row.counts
     if counts is None:
         return VariantMetrics(None, None, None)
     return VariantMetrics(
         proportion_interval(counts.accepted + counts.partly_accepted, counts.shown),
         proportion_interval(counts.retained_30, counts.looked_at_30),
-        means.get(row.key),
+        mean_latencies.get(row.key),
     )
 
 

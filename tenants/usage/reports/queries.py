@@ -232,7 +232,7 @@ def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCou
             format_time_key(query, sums[column]): _GroupCounters(
                 _to_counters(sums), exclude_services(sums["who"].split())
             )
-            for sums in days.values(column).annotate(**_SUMS, who=_WHO)
+            for sums in days.values(column).annotate(**_SUMS, who=_USER_IDS)
         }
     users: defaultdict[str, list[str]] = defaultdict(list)
     for key, user_id in days.values_list(column, "user_id").distinct():
@@ -360,5 +360,5 @@ def format_time_key(query: ReportQuery, starts_at: datetime) -> str:
 # The users of a day, as one text: the same users occur on most days, so this saves parsing
 # thousands of rows. Reports with few groups do not use it, because sorting the texts would take
 # longer.
-_WHO: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
+_USER_IDS: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
 _SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in COUNTER_NAMES}

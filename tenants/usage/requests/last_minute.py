@@ -18,7 +18,7 @@ MINUTE: Final = timedelta(minutes=1)
 _FINISHED: Final = Q(
     finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
 )
-_TAKEN: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
+_ACCEPTANCES: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
             told=Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
             cached=Sum("cached_tokens", default=0),
         )
-        outcomes = Outcome.objects.filter(occurred_at__gt=now - MINUTE, event__in=_TAKEN)
+        outcomes = Outcome.objects.filter(occurred_at__gt=now - MINUTE, event__in=_ACCEPTANCES)
         acceptances = filter_visible_records(actor, outcomes).aggregate(
             num=Count("request_id", distinct=True),
             users=Count("user_id", distinct=True),

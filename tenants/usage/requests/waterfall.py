@@ -38,7 +38,7 @@ def _describe_request(record: CompletionRecord, slug: str) -> str:
 
 
 def _format_numbers(record: CompletionRecord) -> str:
-    cached = "not told" if record.cached_tokens is None else f"{record.cached_tokens:,}"
+    cached = "not reported" if record.cached_tokens is None else f"{record.cached_tokens:,}"
     location = (
         f"pool {record.pool}, replica {record.replica}" if record.replica else "at no replica"
     )

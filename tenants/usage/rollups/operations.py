@@ -124,7 +124,7 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
         UsageDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
         cursor.execute(sql.COUNT_DAY, of_day)
         LatencyDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
-        cursor.execute(sql.COUNT_SPEED_DAY, of_day)
+        cursor.execute(sql.COUNT_LATENCY_DAY, of_day)
 
 
 def _find_purged_until(tenant_id: TenantId) -> datetime | None:
@@ -155,7 +155,7 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
     cursor.execute(sql.COUNT_COMPLETIONS, parameters)
     cursor.execute(sql.COUNT_TYPED, parameters)
     LatencyHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
-    cursor.execute(sql.COUNT_SPEED, parameters)
+    cursor.execute(sql.COUNT_LATENCY, parameters)
 
 
 def _set_complete(tenant_id: TenantId, until: datetime) -> None:

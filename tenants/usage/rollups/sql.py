@@ -16,14 +16,14 @@ KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
 MIN_SEEN_MS: Final = 750  # Cody's value: no user reads a suggestion in less time
 MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text must be left
-_ENDED = "u.finish_reason IN ('stop', 'length')"
-_HAS_TEXT = f"{_ENDED} AND u.num_chars > 0"
-_JUDGED = "u.is_parsed AND u.finish_reason IN ('stop', 'length', 'filtered')"
-_IS_TAKEN = "(t.accepted OR t.partly)"
-_IS_SEEN = f"({_IS_TAKEN} OR (t.shown AND t.stood_ms >= {MIN_SEEN_MS}))"
+_IS_COMPLETED = "u.finish_reason IN ('stop', 'length')"
+_HAS_TEXT = f"{_IS_COMPLETED} AND u.num_chars > 0"
+_IS_PARSED = "u.is_parsed AND u.finish_reason IN ('stop', 'length', 'filtered')"
+_IS_ACCEPTED = "(t.accepted OR t.partly)"
+_IS_SEEN = f"({_IS_ACCEPTED} OR (t.shown AND t.stood_ms >= {MIN_SEEN_MS}))"
 # Partial acceptances may overlap, so they are limited to the suggestion.
-_TAKEN_CHARS = "least(u.num_chars, t.taken_chars)"
-_TAKEN_LINES = "least(u.num_lines, t.taken_lines)"
+_ACCEPTED_CHARS = "least(u.num_chars, t.accepted_chars)"
+_ACCEPTED_LINES = "least(u.num_lines, t.accepted_lines)"
 
 
 def _count_sql(condition: str) -> str:
@@ -34,9 +34,9 @@ def _sum_sql(value: str, condition: str = "true") -> str:
     return f"coalesce(sum({value}) FILTER (WHERE {condition}), 0)"
 
 
-_OF_COMPLETIONS: Final = {
+_COMPLETION_COUNTERS: Final = {
     "requests": "count(*)",
-    "completed": _count_sql(_ENDED),
+    "completed": _count_sql(_IS_COMPLETED),
     "cancelled": _count_sql("u.finish_reason IN ('cancelled', 'superseded')"),
     "shed": _count_sql("u.finish_reason = 'shed'"),
     "filtered": _count_sql("u.finish_reason = 'filtered'"),
@@ -44,8 +44,8 @@ _OF_COMPLETIONS: Final = {
     "suggestions": _count_sql(_HAS_TEXT),
     "suggested_chars": _sum_sql("u.num_chars", _HAS_TEXT),
     "suggested_lines": _sum_sql("u.num_lines", _HAS_TEXT),
-    "parsed": _count_sql(_JUDGED),
-    "parsed_valid": _count_sql(f"{_JUDGED} AND u.filter_reason <> 'syntax'"),
+    "parsed": _count_sql(_IS_PARSED),
+    "parsed_valid": _count_sql(f"{_IS_PARSED} AND u.filter_reason <> 'syntax'"),
     "prompt_tokens": _sum_sql("u.prompt_tokens"),
     "prompt_tokens_with_cache_info": _sum_sql("u.prompt_tokens", "u.cached_tokens IS NOT NULL"),
     "cached_tokens": _sum_sql("u.cached_tokens"),
@@ -54,21 +54,22 @@ _OF_COMPLETIONS: Final = {
     "seen": _count_sql(_IS_SEEN),
     "accepted": _count_sql("t.accepted"),
     "partly_accepted": _count_sql("t.partly AND NOT t.accepted"),
-    "rejected": _count_sql(f"t.rejected AND NOT {_IS_TAKEN}"),
+    "rejected": _count_sql(f"t.rejected AND NOT {_IS_ACCEPTED}"),
     "shown_chars": _sum_sql("coalesce(t.shown_chars, u.num_chars)", "t.shown"),
     "seen_chars": _sum_sql("coalesce(t.shown_chars, u.num_chars)", _IS_SEEN),
-    "accepted_chars": _sum_sql(_TAKEN_CHARS, _IS_TAKEN),
+    "accepted_chars": _sum_sql(_ACCEPTED_CHARS, _IS_ACCEPTED),
     "shown_lines": _sum_sql("coalesce(t.shown_lines, u.num_lines)", "t.shown"),
-    "accepted_lines": _sum_sql(_TAKEN_LINES, _IS_TAKEN),
+    "accepted_lines": _sum_sql(_ACCEPTED_LINES, _IS_ACCEPTED),
     "accepted_tokens": _sum_sql(
-        f"round(u.generated_tokens::numeric * {_TAKEN_CHARS} / nullif(u.num_chars, 0))", _IS_TAKEN
+        f"round(u.generated_tokens::numeric * {_ACCEPTED_CHARS} / nullif(u.num_chars, 0))",
+        _IS_ACCEPTED,
     ),
     **{CHECKED_AFTER[span]: _count_sql(f"t.looked_at_{span}") for span in SPANS_S},
     **{RETAINED_AFTER[span]: _count_sql(f"t.retained_{span}") for span in SPANS_S},
 }
 
-_IS_TOLD = "o.event IN ('shown', 'accepted', 'partially_accepted', 'rejected')"
-_IS_PART = "o.event IN ('accepted', 'partially_accepted')"
+_IMPLIES_SHOWN = "o.event IN ('shown', 'accepted', 'partially_accepted', 'rejected')"
+_IS_ACCEPTANCE = "o.event IN ('accepted', 'partially_accepted')"
 _PERSISTED = ",\n".join(
     f"bool_or(o.span_s = {span}) AS looked_at_{span},"
     f" bool_or(o.span_s = {span} AND o.edited_ratio <= {MAX_EDIT_SHARE}) AS retained_{span}"
@@ -78,17 +79,17 @@ _INSERT = "INSERT INTO {table} (tenant_id, starts_at, {columns})"
 
 # Statements contain only names and numbers of the code, never a record's values.
 COUNT_COMPLETIONS: Final = f"""
-WITH told AS (
+WITH suggestion_outcomes AS (
     SELECT o.request_id,
-        bool_or({_IS_TOLD}) AS shown,
+        bool_or({_IMPLIES_SHOWN}) AS shown,
         bool_or(o.event = 'accepted') AS accepted,
         bool_or(o.event = 'partially_accepted') AS partly,
         bool_or(o.event = 'rejected') AS rejected,
-        max(o.after_ms) FILTER (WHERE {_IS_TOLD}) AS stood_ms,
+        max(o.after_ms) FILTER (WHERE {_IMPLIES_SHOWN}) AS stood_ms,
         max(o.chars) FILTER (WHERE o.event = 'shown') AS shown_chars,
         max(o.lines) FILTER (WHERE o.event = 'shown') AS shown_lines,
-        sum(o.chars) FILTER (WHERE {_IS_PART}) AS taken_chars,
-        sum(o.lines) FILTER (WHERE {_IS_PART}) AS taken_lines,
+        sum(o.chars) FILTER (WHERE {_IS_ACCEPTANCE}) AS accepted_chars,
+        sum(o.lines) FILTER (WHERE {_IS_ACCEPTANCE}) AS accepted_lines,
         {_PERSISTED}
     FROM tenants_outcome o
     WHERE o.tenant_id = %(tenant)s AND o.request_id BETWEEN %(first_id)s AND %(last_id)s
@@ -104,8 +105,8 @@ WITH told AS (
 )
 {_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *ROLLUP_COLUMNS)))}
 SELECT %(tenant)s, %(start)s, {", ".join(f"u.{key}" for key in KEYS)},
-    {", ".join(_OF_COMPLETIONS.get(name, "0") for name in ROLLUP_COLUMNS)}
-FROM completion u LEFT JOIN told t ON t.request_id = u.request_id
+    {", ".join(_COMPLETION_COUNTERS.get(name, "0") for name in ROLLUP_COLUMNS)}
+FROM completion u LEFT JOIN suggestion_outcomes t ON t.request_id = u.request_id
 GROUP BY {", ".join(f"u.{key}" for key in KEYS)}
 """  # noqa: S608
 
@@ -128,59 +129,59 @@ WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}
 """  # noqa: S608
 
-_EACH_SPEED: Final = """
+_LATENCY_BUCKETS: Final = """
 counted AS (
     SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
     FROM each GROUP BY mode
 )
 """
-_EACH_DISPLAY: Final = """
+_DISPLAY_LATENCY_BUCKETS: Final = """
 displayed AS (
     SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
     FROM each_display GROUP BY mode
 )
 """
-_SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent, display_sizes, display_counts"
+_LATENCY_COLUMNS: Final = "mode, sizes, counts, at_replica, sent, display_sizes, display_counts"
 _DISPLAY_VALUES: Final = (
     "coalesce(min(displayed.sizes), '{}'), coalesce(min(displayed.counts), '{}')"
 )
 
-COUNT_SPEED: Final = f"""
+COUNT_LATENCY: Final = f"""
 WITH u AS MATERIALIZED (
     SELECT request_id, mode, finish_reason, first_token_ms, num_in_flight_at_replica
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 ), each AS (
     SELECT mode, {build_bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
-    WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
-), {_EACH_SPEED}, told AS (
+    WHERE {_IS_COMPLETED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
+), {_LATENCY_BUCKETS}, suggestion_outcomes AS (
     SELECT request_id, min(display_ms) AS display_ms FROM tenants_outcome
     WHERE tenant_id = %(tenant)s AND request_id BETWEEN %(first_id)s AND %(last_id)s
         AND display_ms IS NOT NULL
     GROUP BY request_id
 ), each_display AS (
     SELECT mode, {build_bucket_sql("display_ms")} AS size, count(*) AS number
-    FROM u JOIN told USING (request_id) GROUP BY 1, 2
-), {_EACH_DISPLAY}
-{_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}
+    FROM u JOIN suggestion_outcomes USING (request_id) GROUP BY 1, 2
+), {_DISPLAY_LATENCY_BUCKETS}
+{_INSERT.format(table="tenants_latency_hour", columns=_LATENCY_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode,
     coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
     {_sum_sql("num_in_flight_at_replica")}, count(num_in_flight_at_replica), {_DISPLAY_VALUES}
 FROM u LEFT JOIN counted USING (mode) LEFT JOIN displayed USING (mode) GROUP BY u.mode
 """  # noqa: S608
 
-COUNT_SPEED_DAY: Final = f"""
+COUNT_LATENCY_DAY: Final = f"""
 WITH u AS MATERIALIZED (
     SELECT * FROM tenants_latency_hour
     WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 ), each AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(sizes, counts) AS pair (size, number) GROUP BY 1, 2
-), {_EACH_SPEED}, each_display AS (
+), {_LATENCY_BUCKETS}, each_display AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(display_sizes, display_counts) AS pair (size, number) GROUP BY 1, 2
-), {_EACH_DISPLAY}
-{_INSERT.format(table="tenants_latency_day", columns=_SPEED_COLUMNS)}
+), {_DISPLAY_LATENCY_BUCKETS}
+{_INSERT.format(table="tenants_latency_day", columns=_LATENCY_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode,
     coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
     sum(at_replica), sum(sent), {_DISPLAY_VALUES}
@@ -189,20 +190,20 @@ FROM u LEFT JOIN counted USING (mode) LEFT JOIN displayed USING (mode) GROUP BY 
 
 # The tenant's share of each pool's usage, by day and pool.
 COUNT_POOLS: Final = f"""
-WITH told AS (
+WITH suggestion_outcomes AS (
     SELECT o.request_id,
         bool_or(o.event = 'accepted') AS accepted,
         bool_or(o.event = 'partially_accepted') AS partly,
-        sum(o.chars) AS taken_chars
+        sum(o.chars) AS accepted_chars
     FROM tenants_outcome o
     WHERE o.tenant_id = %(tenant)s AND o.request_id BETWEEN %(first_id)s AND %(last_id)s
-        AND {_IS_PART}
+        AND {_IS_ACCEPTANCE}
     GROUP BY o.request_id
 )
 SELECT (u.occurred_at AT TIME ZONE 'UTC')::date AS day, u.pool, count(*),
-    {_OF_COMPLETIONS["prompt_tokens"]}, {_OF_COMPLETIONS["generated_tokens"]},
-    {_OF_COMPLETIONS["accepted_tokens"]}
-FROM tenants_usage_record u LEFT JOIN told t ON t.request_id = u.request_id
+    {_COMPLETION_COUNTERS["prompt_tokens"]}, {_COMPLETION_COUNTERS["generated_tokens"]},
+    {_COMPLETION_COUNTERS["accepted_tokens"]}
+FROM tenants_usage_record u LEFT JOIN suggestion_outcomes t ON t.request_id = u.request_id
 WHERE u.tenant_id = %(tenant)s AND u.occurred_at >= %(start)s AND u.occurred_at < %(end)s
 GROUP BY day, u.pool
 """  # noqa: S608

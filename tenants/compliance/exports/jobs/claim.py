@@ -101,8 +101,8 @@ def _claim_job(row: ExportJob, tenant_id: TenantId, now: datetime, clock: Clock)
     until = now + CLAIM_FOR
     state = JobState(row.state)
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
-    claimable = ExportJob.objects.filter(free, tenant_id=tenant_id, id=row.id, state=state)
-    is_claimed = claimable.update(
+    claimable_jobs = ExportJob.objects.filter(free, tenant_id=tenant_id, id=row.id, state=state)
+    is_claimed = claimable_jobs.update(
         state=advance(state, JobEvent.BEGIN) if state is JobState.QUEUED else state,
         claimed_until=until,
         num_attempts=F("num_attempts") + 1,

@@ -62,7 +62,7 @@ MAX_ROWS: Final = 50_000_000  # of one job
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
 # No turn begins after this time: the next run continues, and other tasks run in between.
 _RUN_S: Final = 5.0
-_GIVEN_UP: Final = gettext_noop(
+_TOO_MANY_ATTEMPTS: Final = gettext_noop(
     "The export could not be created. The operator's log has the details."
 )
 logger = structlog.get_logger(__name__)
@@ -104,7 +104,7 @@ def run_slice_of_oldest_job(
 
 
 def _run_job_or_fail(claim: JobClaim, lane: JobLane) -> None:
-    """Work on a job, and mark it as failed after a DomainError.
+    """Run a slice of a job, and mark the job as failed after a DomainError.
 
     Raises ClaimLost, and errors that deserve another attempt.
     """
@@ -115,9 +115,13 @@ def _run_job_or_fail(claim: JobClaim, lane: JobLane) -> None:
 
 
 def _run_job(claim: JobClaim, lane: JobLane) -> None:
+    """Read batches for one slice of time. If all rows are read, write the file in its lane.
+
+    `members` are the exports of the job: several for an evidence pack.
+    """
     row = _read_job(claim)
     if row.num_attempts > MAX_ATTEMPTS:
-        raise Conflict(_GIVEN_UP)
+        raise Conflict(_TOO_MANY_ATTEMPTS)
     members = parse_members(row.members)
     over_at_s = monotonic() + _SLICE_S
     while (member_index := find_next_unread(members)) is not None:
@@ -235,7 +239,7 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
 
 
 def _compute_expiry(claim: JobClaim, now: datetime) -> datetime:
-    """Return until when the file is kept: the final export of a closing tenant until the end."""
+    """Return until when the file is kept: a closing tenant's final export until it is closed."""
     closing = Tenant.objects.filter(id=claim.tenant_id, final_export_id=claim.build_id)
     closes_at = closing.values_list("closes_at", flat=True).first()
     return now + KEPT_FOR if closes_at is None else max(now + KEPT_FOR, closes_at)

@@ -23,7 +23,7 @@ from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse_met
 BOUNDS: Final = ResponseLimits(total_s=1.5, max_bytes=8 * 1024 * 1024)
 _MAX_AT_ONCE: Final = 16
 # The addresses come from the operator's own setting, so any address is allowed.
-_ANYWHERE: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+_ALL_NETWORKS: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ def query_all_gateways(ask: Callable[[str], T]) -> list[T]:
 def fetch_from_gateway(address: str, path: str) -> bytes:
     """Fetch a path from a gateway. Raises RequestFailed."""
     response = send_request(
-        OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS
+        OutboundRequest("GET", address.rstrip("/") + path, {}), _ALL_NETWORKS, BOUNDS
     )
     if response.status != HTTPStatus.OK:
         raise RequestFailed(f"The gateway responded with status {response.status}.")

@@ -24,8 +24,8 @@ KEY: Final = "caret:gateways:scrapes"
 WINDOW_S: Final = 900
 KEEP_S: Final = 2 * WINDOW_S
 EVERY_S: Final = 60
-_KEPT: Final = WINDOW_S // EVERY_S
-_COUNTED: Final = ("_total", "_bucket")
+_MAX_SCRAPES: Final = WINDOW_S // EVERY_S
+_COUNTER_SUFFIXES: Final = ("_total", "_bucket")
 
 
 class _StoredScrape(msgspec.Struct, frozen=True, array_like=True):
@@ -53,7 +53,7 @@ def store_scrapes(connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: 
     }
     pipeline = connection.pipeline(transaction=True)
     pipeline.lpush(KEY, _encode(_StoredScrape(now_s, counters_by_gateway)))
-    pipeline.ltrim(KEY, 0, _KEPT)
+    pipeline.ltrim(KEY, 0, _MAX_SCRAPES)
     pipeline.expire(KEY, KEEP_S)
     pipeline.execute()
 
@@ -106,7 +106,7 @@ def _select_counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
     return [
         (name, labels, value)
         for name, values in samples.series.items()
-        if name.startswith("caret_") and name.endswith(_COUNTED)
+        if name.startswith("caret_") and name.endswith(_COUNTER_SUFFIXES)
         for labels, value in values.items()
     ]
 

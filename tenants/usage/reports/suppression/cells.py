@@ -96,17 +96,17 @@ class SuppressionTable:
         self, dimensions: Dimensions, people_of: Mapping[Cell, People]
     ) -> dict[Cell, Suppression]:
         suppressed = {}
-        divide = _ComplementGroups(self.users, dimensions)
+        complement_groups = _ComplementGroups(self.users, dimensions)
         for cell, people in people_of.items():
             if self._is_too_small(people):
                 suppressed[cell] = Suppression.TOO_FEW_USERS
-            elif self._is_in_suppressed(dimensions, cell) or any(
-                map(self._is_too_small, divide.overlapping_users(cell))
+            elif self._is_in_suppressed_cell(dimensions, cell) or any(
+                map(self._is_too_small, complement_groups.overlapping_users(cell))
             ):
                 suppressed[cell] = Suppression.COMPLEMENTARY
         return suppressed
 
-    def _is_in_suppressed(self, dimensions: Dimensions, cell: Cell) -> bool:
+    def _is_in_suppressed_cell(self, dimensions: Dimensions, cell: Cell) -> bool:
         indexes = range(len(dimensions))
         return any(
             _remove_at(cell, n) in self.find_suppressed(_remove_at(dimensions, n)) for n in indexes
@@ -119,13 +119,13 @@ class SuppressionTable:
         self, dimensions: Dimensions, index: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
         """Yield the lines of the table, with the users of the total if cells overlap."""
-        across = _remove_at(dimensions, index)
-        totals = self.users.users_by_cell(across) if dimensions[index] == TEAM else {}
+        other_dimensions = _remove_at(dimensions, index)
+        totals = self.users.users_by_cell(other_dimensions) if dimensions[index] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
         for cell in sorted(people_of):
             lines[_remove_at(cell, index)][cell] = people_of[cell]
         for total, line in lines.items():
-            if total not in self.find_suppressed(across):
+            if total not in self.find_suppressed(other_dimensions):
                 yield line, totals.get(total)
 
 

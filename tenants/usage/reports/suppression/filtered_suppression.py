@@ -28,7 +28,7 @@ from tenants.usage.reports.suppression.small_groups import Suppression, find_sup
 
 NO_TEAM: Final = ""
 # The IDs of a group are one text: parsing thousands of rows would take longer than counting.
-_WHO: Final = Func(
+_USER_IDS: Final = Func(
     ArrayAgg("user_id", distinct=True),
     Value(" "),
     function="array_to_string",
@@ -51,35 +51,35 @@ class FilteredUsage:
         people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
         for *cell, user_id in rows.order_by().values_list(*columns, "user_id").distinct():
             people_by_cell[tuple(cell)].add(str(user_id))
-        return self._build_parts(columns, people_by_cell)
+        return self._build_table(columns, people_by_cell)
 
     def users_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
         """Return the suppression table of each hour or day. One query."""
         columns = self._column_dimensions()
         people_by_time: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
-        grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
+        grouped = rows.order_by().values("starts_at", *columns).annotate(who=_USER_IDS)
         for at, *cell, user_ids in grouped.values_list("starts_at", *columns, "who"):
             people_by_time[at][tuple(cell)] = user_ids.split()
-        return {at: self._build_parts(columns, people_by_time[at]) for at in sorted(people_by_time)}
+        return {at: self._build_table(columns, people_by_time[at]) for at in sorted(people_by_time)}
 
     def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
         """Combine the tables of several times."""
         people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
-        for parts in times:
-            for cell, people in parts.users.people_of.items():
+        for table in times:
+            for cell, people in table.users.people_of.items():
                 people_by_cell[cell] |= people
-        return self._build_parts(self._column_dimensions(), people_by_cell)
+        return self._build_table(self._column_dimensions(), people_by_cell)
 
-    def find_suppression(self, parts: SuppressionTable) -> Suppression | None:
+    def find_suppression(self, table: SuppressionTable) -> Suppression | None:
         """Return why the part as a whole is suppressed; None: it may be shown."""
         dimensions = self._build_dimensions()
-        return parts.find_suppressed(dimensions).get(self._to_cell(dimensions))
+        return table.find_suppressed(dimensions).get(self._to_cell(dimensions))
 
-    def find_suppressed_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
+    def find_suppressed_groups(self, table: SuppressionTable, name: str) -> dict[str, Suppression]:
         """Return the suppressed groups of the part by a column or by team."""
         dimensions = self._build_dimensions(name)
         index = dimensions.index(name)
-        suppressed = parts.find_suppressed(dimensions).items()
+        suppressed = table.find_suppressed(dimensions).items()
         return {
             cell[index]: why for cell, why in suppressed if self._is_in_filter(dimensions, cell)
         }
@@ -91,17 +91,17 @@ class FilteredUsage:
         dimensions = self._build_dimensions()
         cell = self._to_cell(dimensions)
         suppressed = {
-            at: why for at, parts in times.items() if (why := self.find_suppression(parts))
+            at: why for at, table in times.items() if (why := self.find_suppression(table))
         }
         people = {
-            at: parts.users.users_by_cell(dimensions).get(cell, People())
-            for at, parts in times.items()
+            at: table.users.users_by_cell(dimensions).get(cell, People())
+            for at, table in times.items()
         }
         return find_suppressed_groups(
             people, min_users=self.min_users, already_suppressed=suppressed
         )
 
-    def _build_parts(
+    def _build_table(
         self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]
     ) -> SuppressionTable:
         users_by_cell = {
@@ -163,7 +163,7 @@ def _read_teams(actor: Actor) -> _TeamSuppression:
     memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
     of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
-    rows = teams.annotate(who=Subquery(of_team.annotate(who=_WHO).values("who")))
+    rows = teams.annotate(who=Subquery(of_team.annotate(who=_USER_IDS).values("who")))
     team_rows = list(rows.values_list("id", "name", "who"))
     return _TeamSuppression(
         names={str(team_id): name for team_id, name, _who in team_rows},

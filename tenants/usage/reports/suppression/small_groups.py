@@ -111,11 +111,11 @@ class _Overlap(Generic[_Key]):
     def _discloses(self, group: _Key, other_group: _Key) -> bool:
         """Return whether total minus both groups reveals a few users.
 
-        Users in one of the groups cancel out, users in both count negatively, users in neither
-        positively.
+        In this difference, users in one of the groups cancel out, users in both count negatively,
+        and users in neither count positively.
         """
         users, other_users = self._users_of[group], self._users_of[other_group]
-        # Skips most pairs, which are far smaller than the total.
+        # This skips most pairs cheaply: they are far smaller than the total.
         if len(users) + len(other_users) <= len(self._all_users) - self._min_users:
             return False
         return 0 < len(self._all_users) - len(users ^ other_users) < self._min_users
