@@ -83,7 +83,7 @@ def encode(
 def save(
     corpus: TokenCorpus, tokenizer: Tokenizer, held_out: Iterable[SourceFile], folder: Path
 ) -> None:
-    """Write the manifest last, so that a folder with one is complete."""
+    """Write the corpus. A folder with a manifest is complete, because it is written last."""
     folder.mkdir(parents=True, exist_ok=True)
     corpus.tokens.astype("<u2").tofile(folder / "tokens.bin")
     lines = [f"{f.group}\t{f.repository}\t{f.path}\t{len(f)}\n" for f in corpus.files]

@@ -45,7 +45,7 @@ class AdmissionController:
     concurrency: ConcurrencyLimiter
     load_shedder: LoadShedder
     select_pool: SelectPool
-    models: Mapping[str, str]  # by the pool's name
+    models: Mapping[str, str]  # the name of each pool's model, by the pool's name
     experiments: ExperimentSet
     region: str  # of this gateway
 
@@ -104,7 +104,7 @@ def _check_scope(principal: Principal, request: CompletionRequest) -> None:
 
 
 def _check_region(admission: AdmissionController, policy: TenantPolicy) -> None:
-    """Raises ForbiddenRequest."""
+    """Check that the policy allows this gateway's region. Raises ForbiddenRequest."""
     if policy.regions is not None and admission.region not in policy.regions:
         raise ForbiddenRequest(
             "region_not_allowed", "The policy allows no completions in this region."

@@ -9,12 +9,11 @@
     replicas = ["http://10.0.0.1:8000"]
     # order of the prompt: see inference/context/prompt/model_formats/layout.py; default: stable
     layout = "stable"
-    family = "mellum"              # model family; default: detected by the tokenizer's markers
+    family = "mellum"              # model family (model_families.py); default: detected by the
+                                   # tokenizer's markers
     edit_format = "zeta"           # prompt format of the mode edit (edit_formats.py); default: the
                                    # family's, and for most families none
-    heals_words = false            # the model can continue a partial word; default: true
-                                   # (model_families.py)
-
+    heals_words = false            # the model can continue a partial word; default: true, it cannot
     prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
     block_size = 32                # of the replicas' prefix caches; default: what most state
     tenants = ["acme"]             # slugs: a dedicated pool; default: shared
@@ -168,7 +167,7 @@ class Pool:
 
     @property
     def edit_format(self) -> str | None:
-        """The prompt format of edits; None: the model proposes none."""
+        """The prompt format of edits; None: the model proposes no edits."""
         return self.prompt_options.edit_format
 
     @property
@@ -218,9 +217,9 @@ class PoolConfig:
         """Set the replicas of a pool. Requests in flight elsewhere continue."""
         self._by_name[pool] = replace(self._by_name[pool], replicas=tuple(replicas))
 
-    def list_replicas(self, *, min_of_pool: int = 1) -> tuple[Replica, ...]:
-        """Return the distinct replicas of all pools with at least `min_of_pool` replicas."""
-        pools = (pool for pool in self.by_name.values() if len(pool.replicas) >= min_of_pool)
+    def list_replicas(self, *, min_replicas: int = 1) -> tuple[Replica, ...]:
+        """Return the distinct replicas of all pools with at least `min_replicas` replicas."""
+        pools = (pool for pool in self.by_name.values() if len(pool.replicas) >= min_replicas)
         every = (replica for pool in pools for replica in pool.replicas)
         return tuple({replica.url: replica for replica in every}.values())
 

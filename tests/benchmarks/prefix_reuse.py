@@ -207,10 +207,10 @@ async def measure(
         for name in LAYOUTS
     ]
     async with (
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession() as http_session,
         open_stream(running.gateway_url, running.acme_key) as stream,
     ):
-        engine, gateway = Engine(running.engine_url, model, session), Gateway(stream)
+        engine, gateway = Engine(running.engine_url, model, http_session), Gateway(stream)
         for number, session in enumerate(sessions):
             say(f"session {number + 1}: {session.path}, {len(layouts[0].of('typing'))} keystrokes")
             requests = list(

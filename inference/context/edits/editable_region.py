@@ -36,7 +36,7 @@ class _Window:
     """Whole lines around the cursor, without their line breaks."""
 
     lines: list[str]
-    start_line: int  # index of the first of them in the file
+    start_line: int  # of the first of them, from the first line of the prefix
     cursor_line: int  # index in `lines`
     cursor_column: int
     has_last_line: bool

@@ -88,7 +88,7 @@ class TrainingRun:
         corpus = token_corpus.load(options.corpus)
         self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
         self._batches = BatchDataset(corpus, self.tokenizer, self.schedule)
-        # This interpreter may have another version than the one for which the corpus was built.
+        # The standard library of this interpreter may differ from the one in the corpus.
         held_out = token_corpus.load_held_out(options.corpus)
         held_out = held_out or read_corpus(standard_library()).held_out
         self._validation = ValidationSet(held_out, self.tokenizer, self.device)
@@ -235,13 +235,15 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--tokens", type=float, default=1e11, help="stop when the run has trained this many tokens"
     )
-    parser.add_argument("--cool-down", type=float, metavar="TOKENS")
+    parser.add_argument(
+        "--cool-down", type=float, metavar="TOKENS", help="tokens until the rate is zero"
+    )
     parser.add_argument("--to", type=Path, metavar="DIR", help="folder for the cool-down")
     parser.add_argument("--seed", type=int, default=1, help="seed of a new run")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     if (options.cool_down is None) != (options.to is None):
-        parser.error("--cool-down and --to go together")
+        parser.error("--cool-down needs --to, and --to needs --cool-down")
     return options
 
 

@@ -33,7 +33,7 @@ from inference.gateway.rate_limits.leases import SpendRequest
 KIND: Final = "spend"
 # A gateway holds at most a hundredth of a budget beyond its reservations. While Redis is away, it
 # spends at most as much.
-_MAX_LEASED_SHARE: Final = 100
+_LEASE_DIVISOR: Final = 100
 _MAX_RULES: Final = 20_000
 _PAYMENT_REQUIRED: Final = 402  # clients do not retry this status
 
@@ -65,8 +65,8 @@ def reserve_budget(
     """Return the amounts to reserve before the request may continue.
 
     `prompt_tokens` is the largest budget of a prompt in the request's tier, and `model` is the one
-    that will answer.
-    The principal's snapshot contains only budgets that apply to its user (`user_budgets`).
+    that will answer. The principal's snapshot contains only budgets that apply to its user
+    (`user_budgets`).
     """
     spending = principal.snapshot.spending
     if not spending.budgets:
@@ -103,7 +103,7 @@ def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
 @lru_cache(maxsize=_MAX_RULES)
 def _bucket_spec(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketSpec:
     capacity = max(1, budget.limit_micros)
-    max_lease = max(1, capacity // _MAX_LEASED_SHARE)
+    max_lease = max(1, capacity // _LEASE_DIVISOR)
     return BucketSpec(
         kind=KIND,
         holder=tenant_id,

@@ -41,7 +41,7 @@ PREFETCH_S: Final = 60.0
 MAX_PREFETCHES: Final = 20  # that can accumulate
 # Code has more than three characters per token.
 _CHARS_PER_TOKEN: Final = 3
-_FIRST_ACTIONS: Final = 4  # of a lease
+_FIRST_ACTIONS: Final = 4  # that the first lease of a bucket covers
 _FIRST_TOKENS: Final = 20_000
 _MAX_HOLDERS: Final = 20_000
 _MESSAGES: Final = {
@@ -87,12 +87,12 @@ class Quotas:
     ) -> AsyncIterator[None]:
         """Charge the request to its rate limits, token quotas and budgets, and settle on exit.
 
-        `model` is the one that will answer, which may have a price of its own.
+        `model` is the one that will answer, which may have a price of its own. May wait for Redis
+        (see Leases).
 
-        May wait for Redis (see Leases). The codes of TooManyRequests are `rate_limited`,
-        `token_quota_exceeded` and `budget_exceeded`. CompletionDropped means that a hard budget
-        is exhausted.
-        Raises TooManyRequests, CompletionDropped.
+        The codes of TooManyRequests are `rate_limited`, `token_quota_exceeded` and
+        `budget_exceeded`. CompletionDropped means that a hard budget is exhausted. Raises
+        TooManyRequests, CompletionDropped.
         """
         limits = principal.snapshot.policy.limits
         units = self._estimate_units(principal, request)
@@ -133,13 +133,14 @@ class Quotas:
     ) -> list[Charge]:
         try:
             return await self.leases.spend(wants)
-        except RateLimitExceeded as over:
-            self.num_rejected[over.spec.kind] += 1
-            if over.spec.kind == SPEND:
+        except RateLimitExceeded as error:
+            kind = error.spec.kind
+            self.num_rejected[kind] += 1
+            if kind == SPEND:
                 raise_budget_exhausted(request)
-            if over.spec.kind in _MESSAGES:
-                message = _MESSAGES[over.spec.kind]
-                raise TooManyRequests("rate_limited", message, retry_after_s=over.wait_s) from None
+            if kind in _MESSAGES:
+                message = _MESSAGES[kind]
+                raise TooManyRequests("rate_limited", message, retry_after_s=error.wait_s) from None
             message = "This tenant's token quota is used up until 00:00 UTC."
             raise TooManyRequests(
                 "token_quota_exceeded", message, retry_after_s=self._until_midnight_s()
@@ -172,7 +173,7 @@ class Quotas:
         rule = _budget_rule(
             principal.snapshot.tenant_id, request.tier, tokens, day, max_prompt_tokens
         )
-        return [SpendRequest(rule, _most_tokens(request, max_prompt_tokens))]
+        return [SpendRequest(rule, _estimate_max_tokens(request, max_prompt_tokens))]
 
     def _estimate_units(self, principal: Principal, request: CompletionRequest) -> int:
         recent, now_s = (
@@ -262,15 +263,15 @@ def _budget_rule(
     )
 
 
-def _most_tokens(request: CompletionRequest, max_prompt_tokens: int) -> int:
+def _estimate_max_tokens(request: CompletionRequest, max_prompt_tokens: int) -> int:
     num_chars = (
         len(request.prefix)
         + len(request.suffix)
         + sum(len(file.text) for file in request.files)
         + sum(len(message.text) for message in request.messages)
     )
-    prompt = min(num_chars // _CHARS_PER_TOKEN, max_prompt_tokens)
-    return prompt + request.max_tokens
+    num_prompt_tokens = min(num_chars // _CHARS_PER_TOKEN, max_prompt_tokens)
+    return num_prompt_tokens + request.max_tokens
 
 
 def _used_tokens(trace: RequestTrace) -> int:

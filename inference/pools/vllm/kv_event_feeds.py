@@ -31,7 +31,7 @@ class KvEventFeeds:
             while True:
                 publishers = {
                     replica
-                    for replica in self._pools.list_replicas(min_of_pool=2)
+                    for replica in self._pools.list_replicas(min_replicas=2)
                     if replica.kv_events
                 }
                 for replica in feeds.keys() - publishers:

@@ -30,7 +30,7 @@ class TierPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class TokenPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     effective_from_ms: int  # Unix milliseconds, a UTC midnight
-    tiers: dict[Tier, TierPrices]  # all of them
+    tiers: dict[Tier, TierPrices]  # has all tiers
     model_prices: dict[str, TierPrices] = {}  # of models that do not have their tier's price
 
     def find_prices(self, tier: Tier, *, model: str) -> TierPrices:
@@ -88,12 +88,12 @@ def billable_tokens(*, prompt: int, cached: int | None, generated: int) -> Token
 
 def cost_micros(prices: TierPrices, tokens: TokenCounts) -> int:
     """Return the cost, rounded up so that a budget is never exceeded by a fraction of a micro."""
-    priced = (
+    millionths = (
         prices.prompt * tokens.prompt
         + prices.cached_prompt * tokens.cached_prompt
         + prices.generated * tokens.generated
     )
-    return -(-priced // PRICED_TOKENS)
+    return -(-millionths // PRICED_TOKENS)
 
 
 def max_cost_micros(
@@ -101,13 +101,13 @@ def max_cost_micros(
 ) -> int:
     """Return the highest possible cost of a request, which is reserved; at least 1.
 
-    `prompt_tokens` is the budget of a prompt, or None for the tier's.
-
-    If the cache costs more than reading, which no price list should say, the cache price counts.
+    `prompt_tokens` is the budget of a prompt, or None for the tier's. If cached tokens cost more
+    than others, which no price list should say, their price is used for all.
     """
-    dearest = max(prices.prompt, prices.cached_prompt)
-    most = TokenCounts(prompt_tokens or MAX_PROMPT_TOKENS[tier], 0, max_tokens)
-    return max(1, cost_micros(TierPrices(dearest, dearest, prices.generated), most))
+    prompt_price = max(prices.prompt, prices.cached_prompt)
+    max_counts = TokenCounts(prompt_tokens or MAX_PROMPT_TOKENS[tier], 0, max_tokens)
+    max_prices = TierPrices(prompt_price, prompt_price, prices.generated)
+    return max(1, cost_micros(max_prices, max_counts))
 
 
 def prices_at(spending: SpendingLimits, now_ms: int) -> TokenPrices | None:

@@ -109,7 +109,7 @@ def test_a_replica_of_two_pools_is_listed_once(tmp_path: Path) -> None:
         "10.0.0.1:8000",
         "engine.example.com",
     ]
-    assert pools.list_replicas(min_of_pool=3) == ()
+    assert pools.list_replicas(min_replicas=3) == ()
 
 
 def _with(replica: str) -> str:
