@@ -121,8 +121,8 @@ def _replay_response(stored_response: StoredResponse) -> HttpResponse:
 def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add an ETag, and answer 304 if the caller already has this version.
 
-    `console.web.middleware.NoStore` keeps caches from storing the response. Clients remember the ETag
-    themselves.
+    `console.web.middleware.NoStore` keeps caches from storing the response. Clients remember the
+    ETag themselves.
     """
     if response.streaming or response.status_code >= _FIRST_ERROR_STATUS:
         return response

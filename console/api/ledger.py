@@ -20,7 +20,7 @@ router = Router(tags=["ledger"])
 class LedgerEntryResponse(ResponseSchema):
     account: str
     amount_micros: int  # debit above 0, credit below 0; a transaction's sum is 0
-    line: str  # the product, such as seats, fast.prompt or fast.prompt.MODEL; "": the other side
+    line: str  # what is charged: seats, fast.prompt, fast.prompt.MODEL; "": the balancing entry
     quantity: int
     price_micros: int  # of a million tokens, or of a seat for a month
 

@@ -1,9 +1,9 @@
 """Prices of tokens and seats, in integer arithmetic. Pure.
 
 A line is a tier and a kind of tokens; a model with prices of its own has lines of its own. Tokens
-of a day and a line cost `tokens x price / 1,000,000`, rounded half up once for the whole day. Each
-posting costs the difference that it makes to the day's running total, so the day's sum does not
-depend on how its records fell into batches.
+of a day and a line cost `tokens x price / 1,000,000`, rounded half up once for the whole day. A
+posting costs the difference between the day's rounded total after and before it. The day's sum
+therefore does not depend on how its records were divided into batches.
 
 A seat's monthly price is divided among its days so that they add up to it exactly: the first d days
 of N cost `price x d / N`, rounded down.
@@ -49,7 +49,7 @@ class TokenLine:
 
 _TIER_ORDER = {tier: index for index, tier in enumerate(Tier)}
 _KIND_ORDER = {kind: index for index, kind in enumerate(PricedTokenKind)}
-# The lines of models without prices of their own.
+# The lines of models that have their tier's prices.
 TIER_LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in PricedTokenKind)}
 
 

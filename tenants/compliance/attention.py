@@ -28,7 +28,7 @@ from tenants.security.authorization.actor import Actor
 
 LEAKED_WITHIN: Final = timedelta(days=30)
 KEY_EXPIRES_WITHIN: Final = timedelta(days=14)
-# Time to get a new certificate from an identity provider's administrator.
+# It takes time to get a new certificate from the identity provider's administrator.
 CERTIFICATE_EXPIRES_WITHIN: Final = timedelta(days=30)
 REFUSED_WITHIN: Final = timedelta(days=1)
 _USED_UP: Final = 100  # percent
@@ -38,7 +38,7 @@ class AlertKind(StrEnum):
     SINK_FAILING = "sink_failing"
     BUDGET_EXCEEDED = "budget_exceeded"
     KEY_LEAKED = "key_leaked"
-    KEY_EXPIRING = "key_expiring"  # of a service: no user would notice
+    KEY_EXPIRING = "key_expiring"  # a service key: no user would notice its expiry
     CERTIFICATE_EXPIRING = "certificate_expiring"  # of the identity provider, for SAML
     CERTIFICATE_UNKNOWN = "certificate_unknown"  # sign-ins fail, perhaps after a rotation
 
@@ -57,7 +57,7 @@ _NEEDS: Final = {
 class Alert:
     kind: AlertKind
     num: int  # of sinks, budgets, keys, identity providers or refused sign-ins
-    at: datetime | None  # since when, or until when; None: unknown
+    at: datetime | None  # the beginning of the problem, or its expiry; None: unknown
 
 
 def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:

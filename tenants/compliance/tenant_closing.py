@@ -38,7 +38,8 @@ logger = structlog.get_logger(__name__)
 MAX_GRACE_DAYS: Final = 365
 _BEGINNING: Final = datetime(2020, 1, 1, tzinfo=UTC)  # older than every installation
 _REASON: Final = "The grace period of closing the tenant ended."
-# A tenant is closed automatically only after one of these: otherwise an operator must decide.
+# A tenant is closed automatically only if its final export has one of these states. Otherwise an
+# operator must decide.
 _EXPORT_IS_OVER: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
 _DELAY_KEPT_S: Final = 3_600  # more than the time between two runs of the worker
 
@@ -112,7 +113,7 @@ def close_due_tenants(*, now: datetime) -> int:
 
 
 def find_closure(*, tenant_id: TenantId) -> TenantClosure:
-    """Return how far the closing has come, for operators.
+    """Return the progress of the closing, for operators.
 
     One query for an active tenant, and up to three more for others.
     """
@@ -154,7 +155,7 @@ def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
 def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
     try:
         return _close_tenant(tenant_id, now)
-    except Conflict as error:  # a legal hold: expected, and tried again until it is released
+    except Conflict as error:  # a legal hold: the erasure is retried until its release
         if _is_new_delay(tenant_id, error.message):
             logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
     # One tenant's failure must not stop the others.
@@ -164,7 +165,7 @@ def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
 
 
 def _is_new_delay(tenant_id: TenantId, reason: str) -> bool:
-    """Store the reason of a delay, and return whether the last run had another or none.
+    """Store the reason of a delay. Return whether it differs from the reason in the last run.
 
     A hold can last for months, and the worker runs every minute. Without Redis each run logs it.
     """
@@ -219,6 +220,6 @@ def _find_erasure(tenant_id: TenantId) -> Erasure | None:
 
 
 def _find_certificate(tenant_id: TenantId, erased_at: datetime) -> str | None:
-    """Return the certificate that was issued with the end of the erasure."""
+    """Return the certificate that was issued at the end of the erasure."""
     rows = DeletionCertificate.objects.filter(tenant_id=tenant_id, created_at=erased_at)
     return rows.order_by("-number").values_list("document", flat=True).first()

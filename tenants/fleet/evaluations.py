@@ -1,7 +1,7 @@
 """Reports of `manage.py evaluate` that operators keep, to compare models and layouts over time.
 
-A report has scores and no code. `evaluate` belongs to the data plane and knows no database; it
-prints its report, which `manage.py store_evaluation` reads.
+A report has scores and no code. `evaluate` belongs to the data plane and has no database, so it
+prints its report. `manage.py store_evaluation` reads and stores it.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A share or a mean, with its 95% interval."""
 
     value: _Number
-    low: _Number | None  # None: a single task has no interval
+    low: _Number | None  # None: there is only one task, so there is no interval
     high: _Number | None
     num_tasks: _Count
 

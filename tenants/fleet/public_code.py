@@ -43,14 +43,14 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _STORE: Final = FleetStateStore(
     PUBLIC_CODE, PUBLIC_CODE_VERSION, PUBLIC_CODE_LOG, PUBLIC_CODE_CHANGED
 )
-_BUILD_TIMEOUT_S: Final = 24 * 3600.0  # one core indexes 2 MB a second
+_BUILD_TIMEOUT_S: Final = 24 * 3600.0  # a core indexes 2 MB a second, so this suffices for 170 GB
 _MAX_ERROR_CHARS: Final = 200
 logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PublicCodeIndexRecord:
-    """An index after its last change, or one change of it."""
+    """An index after its last change, or one change of an index."""
 
     index: PublicCodeIndexChange
     at: datetime
@@ -94,7 +94,7 @@ def request_index(
     reason: str,
     now: datetime,
 ) -> None:
-    """Let a worker build an index. It replaces a stopped index of the same name.
+    """Request that a worker builds an index. It replaces a stopped index of the same name.
 
     Raises Forbidden, InvalidValue, Conflict, RedisUnavailable.
     """
@@ -164,7 +164,7 @@ def set_running(
 
 
 def build_requested_index(connection: redis.Redis) -> None:
-    """Build one requested index, if there is one. A build that was cut off begins again.
+    """Build one requested index, if there is one. An interrupted build begins again.
 
     Raises Conflict, RedisUnavailable.
     """

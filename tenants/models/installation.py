@@ -45,8 +45,8 @@ class PoolAssignment(models.Model):
     """The pool that serves a tenant in one tier, for all languages or for one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Not `tenant`, because the table has no row security: one pool cannot be dedicated to two
-    # tenants, which only a query over all tenants can tell.
+    # Not named `tenant`, because the table has no row security: that a pool is not dedicated to two
+    # tenants can be checked only by a query over all tenants.
     holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     tier = models.CharField(max_length=8, choices=_TIERS)
     language = models.CharField(max_length=40, default=ANY_LANGUAGE)
@@ -99,7 +99,7 @@ class Evaluation(models.Model):
 
 
 class CapabilityChange(models.Model):
-    """A change of what the gateways can do. The newest of each capability holds."""
+    """A change of a gateway capability. The newest change of each capability is in force."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     capability = models.CharField(max_length=64)  # tenants.policy.availability.enforcement

@@ -48,7 +48,8 @@ class LedgerTransaction(models.Model):
             models.UniqueConstraint(
                 fields=["tenant", "source_kind", "source_id"], name="ledger_transaction_source"
             ),
-            # The entries' foreign key, which holds them to one currency.
+            # The target of the entries' foreign key, which makes all entries have the same
+            # currency.
             models.UniqueConstraint(
                 fields=["tenant", "id", "currency"], name="ledger_transaction_currency"
             ),
@@ -102,7 +103,7 @@ class BillingProfile(models.Model):
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
     customer = models.JSONField()  # tenants.billing.invoices.document.InvoiceParty
-    tax_name = models.CharField(max_length=40)  # for example VAT; "": none
+    tax_name = models.CharField(max_length=40)  # for example VAT; "": no tax
     tax_basis_points = models.PositiveIntegerField()  # 1,900 are 19%
     updated_at = models.DateTimeField()
 

@@ -34,7 +34,7 @@ class PriceVersion(models.Model):
     effective_on = models.DateField()  # from 00:00 UTC; one price for each day
     seat_month_micros = models.BigIntegerField()
     tiers = models.JSONField()  # tier -> caret.contracts.pricing.TierPrices
-    # Model -> TierPrices, for models that do not have their tier's price.
+    # Model -> TierPrices, only for models that do not have their tier's price.
     model_prices = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     created_at = models.DateTimeField()
 

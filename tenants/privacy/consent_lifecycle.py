@@ -48,7 +48,7 @@ class ConsentChoice:
 
 
 def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnConsent:
-    """Set the actor's own consent. Repeating the present consent changes nothing.
+    """Set the actor's own consent. Repeating the current consent changes nothing.
 
     A withdrawal makes all stored content unreadable at once. Its objects are deleted within
     minutes.
@@ -86,7 +86,7 @@ def withdraw_consent(*, actor: Actor, now: datetime) -> OwnConsent:
 def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     """End a user's consent when the membership ends, with the tenant's row locked.
 
-    Call this in the same transaction. A user who returns must consent again.
+    Call this in the same transaction. A user who joins again must consent again.
     """
     statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
     drafts = draft_receipts_of_choice(user_id, statements, NO_CONSENT)
@@ -95,9 +95,9 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
 
 
 def record_consent_by_policy(change: PolicyChange) -> None:
-    """Write receipts for what a change of policy allows or no longer allows.
+    """Write the tenant's receipts for consent that a change of policy gives or ends.
 
-    Users' consent to what it no longer allows ends. Raises InvalidValue.
+    Users' consent to what is no longer allowed ends, too. Raises InvalidValue.
     """
     actor, now = change.actor, change.now
     before, after = change.old.content_capture, change.new.content_capture

@@ -209,7 +209,7 @@ def _unsolicited_response(request: HttpRequest) -> ProviderRefused:
 def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
     """Refuse the sign-in. allauth itself raises OAuth2Error, for example for a rejected code."""
     tenant_id = _tenant_id(provider_id)
-    assert tenant_id is not None  # it has a provider
+    assert tenant_id is not None  # an app exists only for a tenant with a provider
     refusal = error if isinstance(error, ProviderRefused) else None
     reason = refusal.reason if refusal else "provider_error"
     return refuse_login(

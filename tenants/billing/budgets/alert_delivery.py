@@ -50,7 +50,7 @@ class _AlertMessage:
     delivery_id: str
     tenant_id: TenantId
     budget_id: str
-    holder: str  # whose budget it is: "the whole tenant", "the team Shop", a user's address
+    holder: str  # the budget's target: "the whole tenant", "the team Shop", a user's address
     tenant_name: str
     percent: int
     spent: str  # with the currency
@@ -106,7 +106,7 @@ def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -
         else:
             _send_mail(delivery.address, message)
     except (OSError, SMTPException, webhook.WebhookDeliveryError) as error:
-        # Expected: it is retried, and shown with the budget.
+        # An expected failure: the delivery is retried, and the budget's page shows the error.
         log.warning("budget.alert_not_delivered", tenant_id=tenant_id, channel=delivery.channel)
         _update_delivery(delivery, last_error=_describe_error(error))
         return False
@@ -194,7 +194,7 @@ def _build_webhook(message: _AlertMessage) -> webhook.Webhook:
 def anonymize_recipients(deliveries: QuerySet[AlertDelivery]) -> int:
     """Replace the addresses of deliveries, stop their retries and return their number.
 
-    Each gets its own anonymous address, because the addresses of an alert are unique.
+    Each delivery gets its own anonymous address, because the addresses of an alert are unique.
     """
     ids = list(deliveries.values_list("id", flat=True))
     for row_id in ids:

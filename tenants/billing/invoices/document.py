@@ -32,9 +32,9 @@ class DocumentKind(StrEnum):
     CREDIT_NOTE = "credit_note"
 
 
-# Stored documents lack fields that were added later. A field with a plain default is left out of
-# the encoding while it has its default, so that the bytes of those documents stay the same. The
-# default factories keep the first fields in it.
+# Stored documents lack fields that were added later. The encoding leaves out a field with its plain
+# default, so that these documents keep their bytes. The original fields have default factories, so
+# that they are always encoded.
 class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     # One string per line.
@@ -81,7 +81,7 @@ class UsageLine:
     day: date
     quantity: int
     price_micros: int
-    amount_micros: int  # positive: to be paid
+    amount_micros: int  # positive: the customer pays it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class LedgerTotals:
 class InvoiceLine(msgspec.Struct, frozen=True):
     code: str
     description: str
-    used_in: str  # the usage month; earlier than the document's if the record came late
+    used_in: str  # the month of usage; it precedes the document's month if the record came late
     quantity: int
     unit: str
     price_micros: int
@@ -172,7 +172,8 @@ def compute_tax(net_cents: int, tax: InvoiceTax) -> int:
 def compute_incremental_tax(net_cents: int, *, after: int, tax: InvoiceTax) -> int:
     """Return the tax on a further correction of an invoice, after `after` cents were corrected.
 
-    However the correction is divided, the tax of all credit notes adds up to the invoice's tax.
+    If credit notes correct the whole invoice, their taxes add up to its tax, however the amount is
+    divided.
     """
     return compute_tax(after + net_cents, tax) - compute_tax(after, tax)
 

@@ -24,7 +24,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_tenants
 
 MAX_PRICE_MICROS: Final = 10**12  # a million units: for a seat, or for a million tokens
-MAX_PRICED_MODELS: Final = 50  # each is read for each day of the Billing page
+MAX_PRICED_MODELS: Final = 50  # the Billing page reads a row for each model and day
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
 _MODEL: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)  # names of inference.routing
 # Past days are already posted, so a change of price or plan must begin on a future day.
@@ -53,7 +53,7 @@ def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> N
 
 
 def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
-    """Add a price version. Gateways learn it at once.
+    """Add a price version. Gateways get it at once.
 
     A plan's first price may begin on any day, later ones from tomorrow. Raises InvalidValue,
     NotFound, Conflict.
@@ -100,7 +100,7 @@ def subscribe_tenant(
     validate_date("starts_on", starts_on)
     plan_row = _find_plan(plan)
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant: of two concurrent first subscriptions, one is first.
+        # Locks the tenant, so that only one of two concurrent subscriptions is the first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         _require_known_day(actor.tenant_id, starts_on)
         _open_billing(actor, plan_row.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
@@ -124,8 +124,8 @@ def subscribe_tenant(
 def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
     """Check that the day is not before the tenant's first month.
 
-    Each day from the first is posted, and a mistyped year would add thousands of days. Raises
-    InvalidValue.
+    Every day since the first subscription is posted, and a mistyped year would add thousands of
+    days. Raises InvalidValue.
     """
     first = start_of_month(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:

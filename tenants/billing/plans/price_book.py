@@ -18,7 +18,7 @@ class PlanPrice:
     effective_on: date
     seat_month_micros: int
     tiers: dict[Tier, TierPrices]
-    # Of models that do not have their tier's price.
+    # Prices of models that do not have their tier's price.
     model_prices: dict[str, TierPrices] = field(default_factory=dict)
 
     def find_prices(self, tier: Tier, *, model: str) -> TierPrices:
@@ -64,7 +64,7 @@ class PriceBook:
         )
 
     def starting(self, day: date) -> tuple[TokenPrices, ...]:
-        """Return the price of `day` and the known later ones, for the data plane."""
+        """Return the price of `day` and the known later prices, for the data plane."""
         changes = {plan.starts_on for plan in self.plans}
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
         days = [day, *sorted(change for change in changes if change > day)]

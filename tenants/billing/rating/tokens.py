@@ -45,7 +45,7 @@ from tenants.billing.stripe.meter_events import enqueue_meter_events
 from tenants.models import BillingState, LedgerEntry, UsageRecord
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
-MAX_BATCHES: Final = 500  # of usage in one transaction; each has about 64 entries
+MAX_BATCHES: Final = 500  # usage batches in one transaction; each has about 64 records
 _MODEL: Final = Coalesce(F("model"), Value("", TextField()))
 
 
@@ -103,7 +103,7 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
     for day, of_day in sorted(days.items()):
         price = prices.price_on(day)
         if price is None:
-            continue  # used before the tenant had a plan
+            continue  # the tenant had no plan or price on that day
         source = TransactionSource(
             SourceKind.USAGE, f"{state.rated_batch + 1}-{last_batch}:{day.isoformat()}"
         )

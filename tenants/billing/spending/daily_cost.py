@@ -1,9 +1,9 @@
 """The cost of each day by line.
 
-A busy tenant has tens of thousands of entries a day, too many to add up for a page. The last entry
-of a line and day contains the running total, and all of them have one price, so it gives the cost.
-One entry a line and day is read by rating's index: seven, and six for each model with prices of its
-own.
+A busy tenant has tens of thousands of ledger entries a day, too many to add up for a page. The last
+entry of a line and day contains the running total of its quantity, and all entries of a line and
+day have the same price, so this entry gives the cost. Only these entries are read, by rating's
+index: seven a day, and six for each model with prices of its own.
 """
 
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ from tenants.models import StripeCustomer, StripeEvent
 class MeterComparison:
     event_name: str
     booked: int  # tokens in the ledger that are to be reported
-    sent: int  # those of them that are known to have arrived
+    sent: int  # tokens of `booked` that are known to have arrived
     waiting: int  # events that are still retried
     stuck: int  # events that are not retried: rejected or unknown
     stripe_quantity: int

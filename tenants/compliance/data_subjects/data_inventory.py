@@ -1,4 +1,4 @@
-"""Inventory of personal data: one entry for each table, used by the bundle and its test.
+"""Inventory of personal data: one entry for each table, used by the export bundle and its test.
 
 Each table of a tenant that refers to users is listed here, or in EXCLUDED_FROM_EXPORT with the
 reason; the test `test_data_subject_sources` walks all models. Bytes (digests, sealed data, wrapped
@@ -49,7 +49,7 @@ from tenants.models import (
 
 @dataclass(frozen=True, slots=True)
 class DataSubject:
-    """A present or former member of a tenant."""
+    """A current or former member of a tenant."""
 
     tenant_id: TenantId
     user_id: UUID
@@ -161,7 +161,7 @@ SOURCES: Final = (
     ),
     InventoryEntry("audit_entries", AuditEntry, _filter_audit_entries),
 )
-# Data of the account, only in users' own exports: a tenant may not learn where they sign in.
+# Data of the account is only in users' own exports: a tenant may not learn where users sign in.
 OWN_SOURCES: Final = (
     InventoryEntry(
         "sign_in",

@@ -82,7 +82,7 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
 
 
 def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datetime) -> None:
-    """Change a tenant's settings to the given ones. Either all is changed, or nothing.
+    """Change a tenant's settings. Either all settings are changed, or none.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -129,7 +129,7 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
 
 
 def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: datetime) -> None:
-    """Set upper limits that apply whatever the tenant's policy says.
+    """Set upper limits, which apply even if the tenant's policy allows more.
 
     Gateways apply them within a second. Raises Forbidden, InvalidValue, NotFound.
     """
@@ -159,7 +159,7 @@ def require_tenant_reason(text: str) -> str:
 def build_operator_actor(
     operator: OperatorView, *, tenant_id: TenantId, address: str, request_id: str
 ) -> Actor:
-    """Return the operator's actor. It has no role's permissions, only those of operators."""
+    """Return the operator's actor. It has only the permissions of operators."""
     return Actor(
         tenant_id=tenant_id,
         user_id=None,

@@ -1,7 +1,7 @@
 """Status of pools and replicas, combined from the gateways' metrics. Pure.
 
-Counts that gateways make themselves are summed. For an engine's value that several gateways have
-read, the highest counts.
+The gateways' own counts are added up. If several gateways have read the same value from an engine,
+the highest is used.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +38,7 @@ class FirstToken:
 class ReplicaStatus:
     name: str  # host:port
     is_up: bool | None  # None: no gateway has checked yet
-    num_gateways_open: int  # gateways whose circuit breaker for it is open or half open
+    num_gateways_open: int  # gateways whose circuit breaker for this replica is open or half open
     num_gateways_ejected: int  # gateways that have ejected it because its first tokens are late
     cooldown_s: float | None  # the longest cooldown that is left; None: no circuit is open
     is_drained: bool  # according to any gateway

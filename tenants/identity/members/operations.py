@@ -52,7 +52,7 @@ def create_tenant(
     region: str | None = None,
     actor_for: Callable[[TenantId], Actor] = system_actor,
 ) -> TenantId:
-    """Create a tenant with the default policy, without a key, a plan and members.
+    """Create a tenant with the default policy, but without an encryption key, a plan or members.
 
     `tenants.identity.tenant_lifecycle.onboard_tenant` creates these, too. `region` is where the
     tenant's data is stored; None: the installation's own. `actor_for` returns the actor for the

@@ -1,4 +1,4 @@
-"""E-mails to a tenant's owners, such as about a new status: what stops, and what to do."""
+"""E-mails to a tenant's owners. For a new status, they say what stops and what to do."""
 
 import smtplib
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ from tenants.security.authorization.directory import find_memberships
 logger = structlog.get_logger(__name__)
 
 _QUEUE: Final = "caret:password-reset-requests"
-_MAX_WAITING: Final = 10_000  # without a worker; older requests are dropped
+_MAX_WAITING: Final = 10_000  # if no worker runs; older requests are then dropped
 _MAX_AGE: Final = timedelta(hours=1)
 _MAX_EMAILS: Final = 20  # per run; a slow mail server delays other tasks
 # Per run. A look-up takes milliseconds, so a stranger's unknown addresses do not delay an account.
@@ -118,7 +118,7 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
 def _process_request(message: bytes, now: datetime) -> bool | None:
     """Answer one request.
 
-    Return whether the mail server accepted the e-mail, or None if there was none to send.
+    Return whether the mail server accepted the e-mail, or None if the account gets no e-mail.
     """
     try:
         email, at_s = json.loads(
@@ -138,7 +138,7 @@ def _process_request(message: bytes, now: datetime) -> bool | None:
 
 
 def _find_user(email: str) -> User | None:
-    """Return the active user. One without a password can set the first one."""
+    """Return the active user. A user without a password can set the first one."""
     if not is_storable(email):
         return None
     users = User.objects.filter(email=email.strip().lower(), is_active=True)

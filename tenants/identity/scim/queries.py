@@ -79,7 +79,7 @@ def list_groups(
 
 
 def _filter_emails(value: str) -> Q | None:
-    """Return a filter on the document's text. None for characters that JSON escapes."""
+    """Return a filter on the document's text; None if JSON would escape characters of the value."""
     if not (value.isascii() and value.isprintable()) or '"' in value or "\\" in value:
         return None
     return Q(document__emails__icontains=value)

@@ -39,7 +39,7 @@ _MAX_EMAIL_CHARS: Final = 254
 _MAX_NAME_CHARS: Final = 120
 _MAX_URL_CHARS: Final = 500
 MAX_REFUSED_ENTRIES: Final = 10  # audit entries in an hour for each reason
-# The reason of a refusal: a response is signed with another certificate than the metadata has.
+# The reason of a refusal: the metadata does not contain the certificate that signed the response.
 UNKNOWN_CERTIFICATE: Final = "invalid_signature"
 _HOUR_S: Final = 3600
 
@@ -63,7 +63,7 @@ class SamlProviderConfig:
 def set_provider(
     *, actor: Actor, new: OidcProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
-    """Set an OpenID Connect provider in place of the present one.
+    """Set an OpenID Connect provider in place of the current one.
 
     Users of the tenant's verified domains can no longer sign in with a password. Their sessions
     end, except `spared_session`. Raises Forbidden, InvalidValue.
@@ -120,7 +120,7 @@ def set_saml_provider(
 
 
 def _fetch_metadata(config: SamlProviderConfig) -> str:
-    """Return the metadata, given or fetched. Raises InvalidValue."""
+    """Return the metadata of the configuration, or fetch it. Raises InvalidValue."""
     if (config.metadata is None) == (config.url is None):
         raise InvalidValue("metadata", "Enter either metadata or metadata_url.")
     if config.url is None:
@@ -174,7 +174,7 @@ def remove_provider(
 def require_second_factor(*, actor: Actor, is_required: bool, now: datetime) -> SignInRules:
     """Require a second factor of users who sign in with a password, or stop requiring it.
 
-    Users who have none can only set one up. Raises Forbidden.
+    Users without a second factor can then only set one up. Raises Forbidden.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):

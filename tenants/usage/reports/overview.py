@@ -49,8 +49,8 @@ BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, Group
 
 @dataclass(frozen=True, slots=True)
 class SeatUse:
-    num_seats: int  # present members
-    num_active: int  # of them, members with a request in the period
+    num_seats: int  # current members
+    num_active: int  # current members with a request in the period
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class UsageSummary:
 
     total: ReportRow
     before: ReportRow  # of the preceding period of the same length
-    quality: ReportRow | None  # the totals again, where quality may be shown
+    quality: ReportRow | None  # the total for quality reports, which may be suppressed separately
     quality_before: ReportRow | None
     days: list[ReportRow]
     seats: SeatUse
@@ -71,7 +71,8 @@ class Overview:
     is_own: bool
     total: ReportRow
     before: ReportRow  # of the preceding period of the same length
-    # The totals again, where quality may be shown; None: the actor may not see it.
+    # The total for quality reports, which may be suppressed separately; None: the actor may not
+    # see it.
     quality: ReportRow | None
     quality_before: ReportRow | None
     by: Mapping[GroupBy, list[ReportRow]]

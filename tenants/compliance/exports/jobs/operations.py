@@ -60,7 +60,7 @@ def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime
 def request_final_export(
     *, tenant_id: TenantId, export_request: ExportRequest, now: datetime
 ) -> UUID:
-    """Request the export of a tenant that begins to close, whatever other exports it has.
+    """Request the final export of a closing tenant. The limits of other exports do not apply.
 
     Its file is kept until the tenant is closed.
     """

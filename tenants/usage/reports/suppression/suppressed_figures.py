@@ -26,7 +26,7 @@ _Times = Mapping[datetime, SuppressionTable]
 
 @dataclass(frozen=True, slots=True)
 class SuppressedFigures:
-    """The reasons for suppression. None: it may be shown."""
+    """The reasons for suppression. None: the figure may be shown."""
 
     total: Suppression | None
     groups: HiddenGroups
