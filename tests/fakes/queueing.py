@@ -37,7 +37,9 @@ class QueueModel:
     decode_s: float = 0.05
     spread: float = 0.3  # standard deviation of the logarithm
     triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
-    tenants: Sequence[Principal] = ()  # each as often as its share of the requests
+    tenants: Sequence[
+        Principal
+    ] = ()  # one is drawn for each request; list a tenant twice to double its share
     seed: int = 1
     now_s: float = 0.0
     offered: list[OfferedRequest] = field(default_factory=list)

@@ -128,11 +128,11 @@ class PromptWriter:
         return get_layout(variant.layout) if variant.layout else self._layout
 
     def has_token_healing(self, order: FimOrder) -> bool:
-        """Return whether the word being typed is left out of the prompt, for the model to write.
+        """Return whether the prompt ends before the word being typed, so that the model writes it.
 
-        This is needed if the model writes directly after the prefix: a partial word has other
-        tokens than the whole word. In EFIM the typed part is always in the middle, whatever the
-        model's training.
+        This is needed if the model continues the prefix directly: a partial word is tokenized
+        differently from the start of the whole word. With the order EFIM this always applies,
+        however the model was trained.
         """
         return order is FimOrder.EFIM or (self._heals_words and ends_with_text(order, self.family))
 

@@ -1,4 +1,4 @@
-"""Search of members by name, address, role or team, with a sort order."""
+"""Search for members by name, e-mail address, role or team, with a sort order."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from django.db.models.functions import Coalesce, Lower
+from django.db.models.functions import Lower
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page
@@ -26,10 +26,10 @@ class MemberOrder(StrEnum):
     SINCE = "since"
 
 
-_PLACES: Final = MappingProxyType(
+_SORT_ORDERS: Final = MappingProxyType(
     {
         MemberOrder.EMAIL: SortOrder(Lower("user__email")),
-        MemberOrder.SINCE: SortOrder(Coalesce("created_at", "created_at"), is_time=True),
+        MemberOrder.SINCE: SortOrder(F("created_at"), is_time=True),
     }
 )
 
@@ -52,7 +52,7 @@ def search_members(
 ) -> Page[MemberRow]:
     """Return a page of members. One query. Raises Forbidden, and InvalidValue for a bad cursor."""
     actor.require(Permission.READ_MEMBERS)
-    order = replace(_PLACES[member_filter.order], is_descending=member_filter.is_descending)
+    order = replace(_SORT_ORDERS[member_filter.order], is_descending=member_filter.is_descending)
     with tenant_scope(actor.tenant_id):
         page = fetch_sorted_page(
             _filter_members(actor, member_filter), order=order, limit=limit, cursor=cursor

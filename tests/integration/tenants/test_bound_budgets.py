@@ -22,8 +22,11 @@ def company() -> Company:
 
 
 @pytest.fixture
-def targets_in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[BudgetTarget]:
-    """Put ada in two teams, the maximum here."""
+def team_targets(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[BudgetTarget]:
+    """Return three teams as targets of budgets.
+
+    ada is in the first two. Both have a hard budget, which is the maximum in these tests.
+    """
     monkeypatch.setattr(limits, "MAX_OF_PERSON", 2)
     holders = [BudgetTarget(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
     for holder in holders[:2]:
@@ -39,9 +42,9 @@ def _join(company: Company, holder: BudgetTarget) -> None:
 
 
 def test_the_number_of_hard_team_budgets_per_user_is_limited(
-    company: Company, targets_in_many_teams: list[BudgetTarget]
+    company: Company, team_targets: list[BudgetTarget]
 ) -> None:
-    third = targets_in_many_teams[2]
+    third = team_targets[2]
     _join(company, third)
 
     with pytest.raises(Conflict, match="hard budgets of 3 teams; the limit is 2"):
@@ -55,10 +58,10 @@ def test_the_number_of_hard_team_budgets_per_user_is_limited(
     assert len(hard_budgets(company)) == 2
 
 
-def test_a_user_above_the_budget_limit_cannot_join_a_team(
-    company: Company, targets_in_many_teams: list[BudgetTarget]
+def test_a_user_at_the_limit_cannot_join_another_team_with_a_hard_budget(
+    company: Company, team_targets: list[BudgetTarget]
 ) -> None:
-    third = targets_in_many_teams[2]
+    third = team_targets[2]
     budget = make_budget(company, holder=third)
 
     with pytest.raises(Conflict, match="remove the user from a team"):
@@ -68,7 +71,7 @@ def test_a_user_above_the_budget_limit_cannot_join_a_team(
 
 
 def test_tenant_and_user_budgets_do_not_count_against_the_limit(
-    company: Company, targets_in_many_teams: list[BudgetTarget]
+    company: Company, team_targets: list[BudgetTarget]
 ) -> None:
     make_budget(company)
     make_budget(company, holder=BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id)))

@@ -64,7 +64,7 @@ const f = (a) => a;
         ("python", [], 0, None),
     ],
 )
-def test_the_function_around_a_line_is_found(
+def test_the_function_or_class_around_a_line_is_found(
     language: str, lines: list[str], line: int, expected: DocstringPlace | None
 ) -> None:
     assert find_function(language, lines, line) == expected
