@@ -1,6 +1,6 @@
 """Verification of OpenID Connect ID tokens (Core 1.0, 3.1.3.7).
 
-Knows neither requests nor accounts.
+This module knows neither requests nor accounts.
 """
 
 from typing import Any, Final

@@ -173,7 +173,7 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
 
 
 def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpResponse:
-    """Send the request again. A user who is signed in here came to reauthenticate."""
+    """Send the sign-in request again. A user who is signed in here must reauthenticate."""
     provider = find_provider(tenant_id)
     if not isinstance(provider, SamlProvider):
         raise Http404
@@ -186,7 +186,7 @@ def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str) 
 
 @require_GET
 def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
-    """Return our service provider metadata. A tenant that does not exist gets the same."""
+    """Return our service provider metadata. It is the same for tenants that do not exist."""
     service_provider = _service_provider(TenantId(str(tenant_id)))
     text = _METADATA.format(
         entity_id=quoteattr(service_provider.entity_id), acs_url=quoteattr(service_provider.acs_url)

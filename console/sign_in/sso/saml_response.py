@@ -2,12 +2,12 @@
 
 python3-saml verifies signatures and times. It accepts responses without the parts that the standard
 makes optional (audience, recipient, destination, the request's ID). It also lets libxmlsec process
-what a signature references before the reference is checked. So this module requires each part, and
-allows signatures of one plain form only:
+the target of a signature's reference before the reference is checked. So this module requires each
+of these parts, and allows signatures of only one plain form:
 
     samlp:Response > one saml:Assertion > ds:Signature over just that, enveloped, exclusive
 
-Knows neither requests nor accounts.
+This module knows neither requests nor accounts.
 """
 
 import base64
@@ -25,7 +25,7 @@ from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
 from tenants.identity.sso.queries import SamlProvider
 
-MAX_RESPONSE_CHARS: Final = 256 * 1024  # with many groups, responses have about 30,000
+MAX_RESPONSE_CHARS: Final = 256 * 1024  # responses with many groups have about 30,000
 _DS: Final = "http://www.w3.org/2000/09/xmldsig#"
 _EXCLUSIVE: Final = "http://www.w3.org/2001/10/xml-exc-c14n#"
 _ENVELOPED: Final = f"{_DS}enveloped-signature"
@@ -63,7 +63,7 @@ _NAME_ATTRIBUTES: Final = (
 
 class InvalidSamlResponse(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
-        """Keep a `reason` of a fixed set for the audit log.
+        """Store the `reason`, one of a fixed set, for the audit log.
 
         `detail` may quote the response. It is for the process log only.
         """
@@ -236,15 +236,15 @@ def _verify_signature(
         if is_confirmation and _has_expired_confirmation(assertion):
             raise InvalidSamlResponse("confirmation_expired", str(error)) from error
         raise
-    except Exception as error:  # it raises a bare Exception for malformed times
+    except Exception as error:  # python3-saml raises a bare Exception for malformed times
         raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
     return response
 
 
 def _has_expired_confirmation(assertion: Any) -> bool:
-    """Return whether a confirmation has expired. python3-saml allows no difference of clocks here.
+    """Return whether a subject confirmation has expired. Raises ValueError.
 
-    Raises ValueError.
+    python3-saml checks this time, too, but without tolerance for a difference between clocks.
     """
     ends = [node.get("NotOnOrAfter") for node in Xml.query(assertion, _CONFIRMATION_DATA)]
     return any(end is not None and _parse_instant(end) <= time.time() for end in ends)
