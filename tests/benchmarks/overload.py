@@ -5,10 +5,10 @@ requests must be served again.
 
 The capacity is measured first, with editors that send the next request after each response. Their
 number grows until the throughput no longer does. Then the first token is measured at 60% of the
-capacity, as the gateway receives it from the engine. (The filter holds some texts back for a while,
-even without load: `first_text`.) The target is one and a half times that. The gateway sheds at 80%
-of the target, as with the default settings. Engines do not run on the gateway's core. They serve
-the demonstration model.
+capacity, as the gateway receives it from the engine. (Clients see it later if the filter holds text
+back, even without load; `first_text` reports this.) The target is one and a half times that. The
+gateway sheds at 80% of the target, as with the default settings. Engines do not run on the
+gateway's core. They serve the demonstration model.
 
     python -m tests.benchmarks.overload [--seconds 60] [--calm-seconds 20] [--step-seconds 10]
 
@@ -114,7 +114,8 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("burst")
     machine()  # before this process is pinned to some of its cores
     with _site() as site:
-        # The same typists throughout: their next request was never sent, so it is not cached.
+        # The same editors in all measurements: each continues where it stopped, so that no request
+        # repeats one that the engine has cached.
         editors = Editors(site.keys, _NUM_EDITORS)
         with site.gateway(None) as url:
             neighbours = Neighbours()

@@ -33,8 +33,8 @@ class Gateway:
     def __init__(self, store: ManualClockLeaseStore, *, max_buckets: int = 100) -> None:
         self.leases = Leases(store, store.clock, max_buckets=max_buckets)
 
-    async def spends(self, *requests: SpendRequest) -> float:
-        """Spend the units and return 0, or return the seconds to wait if they are refused."""
+    async def try_to_spend(self, *requests: SpendRequest) -> float:
+        """Spend the units and return 0; if they are refused, return the seconds to wait."""
         try:
             for spent in await self.leases.spend(requests):
                 self.leases.settle(spent, spent.units)
@@ -46,7 +46,7 @@ class Gateway:
 
     async def spends_many(self, want: SpendRequest, count: int) -> int:
         """Return how many of the requests were admitted."""
-        return sum([await self.spends(want) == 0.0 for _ in range(count)])
+        return sum([await self.try_to_spend(want) == 0.0 for _ in range(count)])
 
     async def run_background_tasks(self) -> None:
         """Let the background tasks finish."""

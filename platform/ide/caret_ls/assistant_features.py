@@ -1,4 +1,4 @@
-"""The messages of chats, docstrings and modes by key, besides those of `server`.
+"""The messages of chats, docstrings and of modes that the user chooses; `server` has the others.
 
 $/caret/chat            request: {"token", "turns": [{"role", "text", "command"}], "uri",
                         "selection": {"start", "end"}, "hasOpenFiles"}. Response:

@@ -16,7 +16,7 @@ _MAX_CLOSERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A suggestion; `id` is the request's, known only to this server and its connection."""
+    """A suggestion. `id` is the ID that this server chose for its request on the connection."""
 
     id: str
     uri: str
@@ -24,7 +24,7 @@ class Suggestion:
     head: str  # up to HEAD_CHARS before the cursor of the request
     tail: str  # after the cursor
     line_before: str
-    request_id: str = ""  # the ID that all gateways know; "": not received
+    request_id: str = ""  # the gateway's ID of the request; "": not received
     is_whole: bool = True  # False: more text may arrive
 
 
@@ -32,7 +32,7 @@ class Suggestion:
 class RemainingSuggestion:
     """The rest of a suggestion. It replaces the next `replaces` characters after the cursor.
 
-    These are brackets that the editor has closed and that the suggestion closes, too.
+    These are closing brackets and quotes that the editor inserted and the suggestion contains, too.
     """
 
     suggestion: Suggestion

@@ -107,13 +107,13 @@ def _follow_chain(
     """Follow the chain from signed head to signed head, up to the end of the section."""
     last, broken_at = part.after, None
     try:
-        begins = _read_stored_head(part.tenant_id, part.after)
-        for ends in _verify_heads(part, keys):
+        start = _read_stored_head(part.tenant_id, part.after)
+        for end in _iterate_checkpoints(part, keys):
             entries = read_range(
-                tenant_id=part.tenant_id, first=begins.sequence + 1, last=ends.sequence
+                tenant_id=part.tenant_id, first=start.sequence + 1, last=end.sequence
             )
-            require_unbroken_chain(entries, begins=begins, ends=ends)
-            begins, last = ends, ends.sequence
+            require_unbroken_chain(entries, begins=start, ends=end)
+            start, last = end, end.sequence
             if is_over():
                 break
     except ChainBroken as broken:
@@ -122,8 +122,12 @@ def _follow_chain(
     return ChainCheckResult(part.after + 1, last, num_heads, broken_at, part.end.sequence)
 
 
-def _verify_heads(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
-    """Yield the heads up to which the chain is checked, step by step. Raises ChainBroken."""
+def _iterate_checkpoints(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
+    """Yield the heads at which the check can stop, in order.
+
+    These are the signed heads, whose signatures are verified here, every _STEP-th entry, and the
+    end of the section. Raises ChainBroken.
+    """
     steps = range(part.after + _STEP, part.last, _STEP)
     for sequence in sorted({*steps, *part.heads, part.last}):
         if sequence in part.heads:
@@ -131,7 +135,7 @@ def _verify_heads(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
         elif sequence < part.end.sequence:
             yield _read_stored_head(part.tenant_id, sequence)
     if part.last == part.end.sequence:
-        yield part.end
+        yield part.end  # as it is stored, so that a missing last entry is noticed
 
 
 def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:

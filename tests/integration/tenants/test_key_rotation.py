@@ -97,12 +97,12 @@ def test_an_unused_root_key_can_be_removed(
     new_id = key_id(settings, new_root_key)
     configure_root_keys(settings, new_root_key, "root-secret")
     seal(acme)
-    used_root_keys = retire_root_keys(now=timezone.now())
+    retired_ids = retire_root_keys(now=timezone.now())
     configure_root_keys(settings, "root-secret", new_root_key)
 
     call_command("rotate_encryption_keys", "--tenant", acme.slug, stdout=(output := StringIO()))
 
-    assert new_id not in used_root_keys
+    assert new_id not in retired_ids  # it still wraps acme's key
     assert f"{new_id} wraps no key any more" in output.getvalue()
     configure_root_keys(settings, "root-secret")
     assert find_problems() == []

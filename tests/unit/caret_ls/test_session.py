@@ -73,16 +73,15 @@ async def test_a_no_key_reason_and_a_refused_key_are_different_reasons() -> None
     assert session.board.signed_out_reason is SignedOutReason.KEY_REFUSED
 
 
-async def test_replacing_text_by_itself_keeps_the_suggestion() -> None:
+async def test_replacing_text_with_identical_text_keeps_the_suggestion() -> None:
     session = create_session()
     session.open(URI, "python", "a = 1\nb = ")
     session.outcomes.show(URI, ShownSuggestion("1", 10, "2"), now_s=0.0)
 
     session.change(URI, [TextChange("a = 1\nb = ")])
 
-    assert not session.outcomes.show(URI, ShownSuggestion("1", 10, "2"), now_s=1.0), (
-        "the suggestion must still be shown"
-    )
+    is_newly_shown = session.outcomes.show(URI, ShownSuggestion("1", 10, "2"), now_s=1.0)
+    assert not is_newly_shown, "the suggestion must still be shown"
 
 
 async def test_full_text_changes_are_followed() -> None:
@@ -95,9 +94,8 @@ async def test_full_text_changes_are_followed() -> None:
     file = session.files.get(URI)
     assert file is not None
     assert file.text == "a = 1\nb = a + 2"
-    assert session.outcomes.show(URI, ShownSuggestion("1", 10, "a + 2"), now_s=1.0), (
-        "the suggestion must count as accepted"
-    )
+    is_newly_shown = session.outcomes.show(URI, ShownSuggestion("1", 10, "a + 2"), now_s=1.0)
+    assert is_newly_shown, "the earlier suggestion must count as accepted"
 
 
 async def test_a_new_connection_clears_the_budget_status() -> None:
@@ -116,9 +114,8 @@ async def test_reopening_a_file_replaces_its_text() -> None:
 
     session.open(URI, "python", "b = 1\n")
 
-    assert session.outcomes.show(URI, ShownSuggestion("1", 6, "2"), now_s=1.0), (
-        "the suggestion must no longer be shown"
-    )
+    is_newly_shown = session.outcomes.show(URI, ShownSuggestion("1", 6, "2"), now_s=1.0)
+    assert is_newly_shown, "the earlier suggestion must no longer be shown"
 
 
 async def test_a_switch_of_branches_clears_the_cache(tmp_path: Path) -> None:

@@ -48,5 +48,7 @@ def test_slow_tokens_are_tolerated_if_the_fault_delays_tokens() -> None:
 
 
 @pytest.mark.parametrize(("note", "verdict"), [(SERVED, False), (AGAIN, True), (FAILED, True)])
-def test_a_request_that_needed_a_retry_is_not_recovered(note: Note, verdict: bool) -> None:
+def test_the_service_has_not_recovered_while_requests_fail_or_need_retries(
+    note: Note, verdict: bool
+) -> None:
     assert is_bad(note) is verdict

@@ -32,7 +32,7 @@ def gateway(store: ManualClockLeaseStore) -> Gateway:
 
 async def test_a_lease_in_use_is_kept(store: ManualClockLeaseStore, gateway: Gateway) -> None:
     for _ in range(4):
-        await gateway.spends(SpendRequest(RULE, 1))
+        await gateway.try_to_spend(SpendRequest(RULE, 1))
         store.clock.pass_s(IDLE_S * 0.6)
         await gateway.leases.evict_idle()
 
@@ -41,10 +41,10 @@ async def test_a_lease_in_use_is_kept(store: ManualClockLeaseStore, gateway: Gat
 
 async def test_rejected_requests_do_not_keep_a_lease_in_use(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.spends(SpendRequest(BUDGET, 60))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 60))
 
     for _ in range(40):
-        await gateway.spends(SpendRequest(BUDGET, 60))
+        await gateway.try_to_spend(SpendRequest(BUDGET, 60))
         store.clock.pass_s(IDLE_S / 10)
         await gateway.leases.evict_idle()
 
@@ -55,9 +55,9 @@ async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.spends(SpendRequest(replace(BUDGET, lease=1, max_lease=1), 60))
+    await gateway.try_to_spend(SpendRequest(replace(BUDGET, lease=1, max_lease=1), 60))
 
-    await other_gateway.spends(SpendRequest(BUDGET, 60))
+    await other_gateway.try_to_spend(SpendRequest(BUDGET, 60))
 
     assert store.pools[BUDGET.key].used == 60 + 1
 
@@ -65,11 +65,11 @@ async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
 async def test_the_lease_of_a_killed_gateway_expires(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
     await gateway.leases.spend([SpendRequest(BUDGET, 60)])
-    before = await other_gateway.spends(SpendRequest(BUDGET, 60))
+    wait_s = await other_gateway.try_to_spend(SpendRequest(BUDGET, 60))
 
     store.clock.pass_s(LEASE_S)
 
-    assert before > 0
+    assert wait_s > 0
     assert await other_gateway.spends_many(SpendRequest(BUDGET, 20), 50) == 5
 
 
@@ -77,14 +77,14 @@ async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     no_debts = replace(BUDGET, max_debt=0)
-    await gateway.spends(SpendRequest(no_debts, 1))
+    await gateway.try_to_spend(SpendRequest(no_debts, 1))
     store.is_unavailable = True
 
-    before = await gateway.spends(SpendRequest(no_debts, 1))
+    wait_s = await gateway.try_to_spend(SpendRequest(no_debts, 1))
     store.clock.pass_s(LEASE_S)
 
-    assert before == 0.0
-    assert await gateway.spends(SpendRequest(no_debts, 1)) > 0
+    assert wait_s == 0.0
+    assert await gateway.try_to_spend(SpendRequest(no_debts, 1)) > 0
 
 
 async def test_units_spent_from_an_expired_lease_are_counted_later(
@@ -122,7 +122,7 @@ async def test_repeated_outages_allow_no_more_debt_than_one(store: ManualClockLe
 async def test_a_lowered_budget_returns_leased_units(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spends(SpendRequest(BUDGET, 20))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 20))
     lower = replace(BUDGET, capacity=50, lease=1, max_lease=1)
 
     assert await gateway.spends_many(SpendRequest(lower, 1), 50) == 30
@@ -139,7 +139,7 @@ async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore
         await gateway.leases.evict_idle()
 
     assert store.num_held(BUDGET.key) == 60
-    assert await other_gateway.spends(SpendRequest(BUDGET, 60)) > 0
+    assert await other_gateway.try_to_spend(SpendRequest(BUDGET, 60)) > 0
     gateway.leases.settle(spent, 60)
     await gateway.leases.close()
     assert store.pools[BUDGET.key].used == 60
@@ -151,7 +151,7 @@ async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
     gateway = Gateway(store, max_buckets=1)
     (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
     for number in range(5):
-        await gateway.spends(
+        await gateway.try_to_spend(
             SpendRequest(replace(BUDGET, key=f"caret:token-quota:{{acme}}:{number}"), 1)
         )
 
@@ -267,9 +267,9 @@ def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
 async def test_calls_and_held_units_are_counted(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spends(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
     store.is_unavailable = True
-    await gateway.spends(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(RULE, 1))
 
     await gateway.leases.evict_idle()
 

@@ -30,7 +30,9 @@ async def test_a_lease_serves_many_requests(store: ManualClockLeaseStore, gatewa
 async def test_the_buckets_of_a_request_are_renewed_in_one_call(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spends(SpendRequest(TENANTS, 1), SpendRequest(RULE, 1), SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(
+        SpendRequest(TENANTS, 1), SpendRequest(RULE, 1), SpendRequest(BUDGET, 1)
+    )
 
     assert [len(call) for call in store.calls] == [3]
 
@@ -55,11 +57,11 @@ async def test_a_rejection_contains_the_time_until_units_are_available(
 ) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
 
-    wait_s = await gateway.spends(SpendRequest(RULE, 5))
+    wait_s = await gateway.try_to_spend(SpendRequest(RULE, 5))
     store.clock.pass_s(wait_s + 0.001)
 
     assert wait_s == pytest.approx(0.5)
-    assert await gateway.spends(SpendRequest(RULE, 5)) == 0.0
+    assert await gateway.try_to_spend(SpendRequest(RULE, 5)) == 0.0
 
 
 async def test_repeated_rejected_requests_cause_no_store_calls(
@@ -79,7 +81,8 @@ async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
 
     rejected = [
-        await gateway.spends(SpendRequest(TENANTS, 1), SpendRequest(RULE, 1)) for _ in range(1_500)
+        await gateway.try_to_spend(SpendRequest(TENANTS, 1), SpendRequest(RULE, 1))
+        for _ in range(1_500)
     ]
     allowed = await gateway.spends_many(SpendRequest(TENANTS, 1), 1_500)
 
@@ -106,7 +109,7 @@ async def test_refunded_units_may_be_spent_again(gateway: Gateway) -> None:
 
 async def test_unused_units_are_returned_to_other_gateways(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.spends(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
     store.clock.pass_s(IDLE_S + 1)
 
     await gateway.leases.evict_idle()
@@ -116,7 +119,7 @@ async def test_unused_units_are_returned_to_other_gateways(store: ManualClockLea
 
 async def test_a_closing_gateway_returns_all_units(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.spends(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
 
     await gateway.leases.close()
 
@@ -127,7 +130,7 @@ async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.spends(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
     # One unit more than the lease has, so that a call is prepared; it runs in the next iteration.
     task = asyncio.ensure_future(gateway.leases.spend([SpendRequest(BUDGET, 99)]))
     await asyncio.sleep(0)
@@ -153,7 +156,7 @@ async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
 async def test_a_lease_is_spent_while_the_store_is_unreachable(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spends(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(RULE, 1))
     store.is_unavailable = True
 
     assert await gateway.spends_many(SpendRequest(RULE, 1), 9) == 9
@@ -168,7 +171,7 @@ async def test_refunds_of_units_spent_without_the_store_are_not_added(
         (spent,) = await gateway.leases.spend([SpendRequest(RULE, 10)])
         gateway.leases.settle(spent, 1)
 
-    assert await gateway.spends(SpendRequest(RULE, 10)) > 0
+    assert await gateway.try_to_spend(SpendRequest(RULE, 10)) > 0
 
 
 async def test_an_unreachable_store_is_not_called_for_every_request(
@@ -195,11 +198,11 @@ async def test_a_store_that_recovered_is_used_again(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
-    await gateway.spends(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(RULE, 1))
     store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
 
-    await gateway.spends(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(RULE, 1))
 
     assert not gateway.leases.is_store_unavailable
 
@@ -208,10 +211,10 @@ async def test_budget_units_spent_without_the_store_are_booked_later(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
-    await gateway.spends(SpendRequest(BUDGET, 60))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 60))
     store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
-    await gateway.spends(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
 
     await gateway.leases.close()
     assert store.pools[BUDGET.key].used == 61
@@ -224,7 +227,7 @@ async def test_rate_units_spent_without_the_store_are_not_booked_later(
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
     store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
-    await gateway.spends(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(RULE, 1))
 
     # Units have returned by themselves meanwhile, however long the store was down.
     assert await gateway.spends_many(SpendRequest(RULE, 1), 50) == 50
@@ -239,7 +242,7 @@ async def test_many_keys_use_limited_memory_and_return_their_leases(
     ]
 
     for rule in rules:
-        await gateway.spends(SpendRequest(rule, 1))
+        await gateway.try_to_spend(SpendRequest(rule, 1))
     await gateway.leases.close()
 
     assert gateway.leases.num_buckets == 0
@@ -247,7 +250,7 @@ async def test_many_keys_use_limited_memory_and_return_their_leases(
 
 
 async def test_a_lowered_limit_applies_at_once(gateway: Gateway) -> None:
-    await gateway.spends(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(RULE, 1))
     lower = replace(RULE, capacity=3, max_lease=1, lease=1)
 
     assert await gateway.spends_many(SpendRequest(lower, 1), 50) <= 3

@@ -131,14 +131,14 @@ async def test_a_warm_up_costs_a_tenth() -> None:
 PREFETCH: dict[str, Any] = {"trigger": Trigger.PREFETCH}
 
 
-async def test_prefetches_cost_a_tenth_after_as_many_actions() -> None:
+async def test_each_action_earns_one_prefetch_at_a_tenth_of_the_price() -> None:
     client = SequentialClient(make_quotas(), _limited(user=FIVE))
 
     admitted = [
         (await client.num_admitted(1), await client.num_admitted(1, **PREFETCH)) for _ in range(4)
     ]
 
-    # Eleven units of fifty for each pair: six are left, one action too few.
+    # An action costs 10 of the 50 units and a cheap prefetch 1. Six are left, too few for an action.
     assert admitted == [(1, 1)] * 4
     assert await client.num_admitted(1) == 0
 

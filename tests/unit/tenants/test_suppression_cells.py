@@ -68,8 +68,11 @@ def test_a_user_with_neither_value_cannot_be_derived_from_combined_filters() -> 
 
 
 def test_a_user_outside_the_row_and_the_column_is_not_revealed() -> None:
-    """The user is in two cells, which hide each other in their lines, but not in the sum of
-    both."""
+    """One user is alone in two cells, (go, vim) and (rust, vim).
+
+    In the column vim, each of the two cells hides the other. Both together are still one user, whom
+    the other totals would reveal.
+    """
     users_of = {
         ("python", "zed"): users(0, 50),
         ("python", "vim"): users(0, 10),
@@ -170,19 +173,19 @@ def test_no_shown_part_differs_from_its_whole_by_a_few_users(
         for shown_cell in (
             parts.users.users_by_cell(dimensions).keys() - parts.find_suppressed(dimensions).keys()
         ):
-            for included in product((True, False), repeat=len(shown_cell)):
-                difference = users_beside(users_of, places, shown_cell, included)
+            for is_kept in product((True, False), repeat=len(shown_cell)):
+                difference = users_of_dropped_filters(users_of, places, shown_cell, is_kept)
                 assert not 0 < len(difference) < MIN_USERS
 
 
-def users_beside(
-    users_of: Mapping[Cell, People], places: list[int], part: Cell, included: Iterable[bool]
+def users_of_dropped_filters(
+    users_of: Mapping[Cell, People], places: list[int], shown_cell: Cell, is_kept: Iterable[bool]
 ) -> People:
-    """Return the users in the part with only the kept filters, without those of the part."""
+    """Return the users whom a cell gains if some of its filters are dropped."""
     outside_users = People()
     for cell, users in users_of.items():
-        matches = [cell[place] == value for place, value in zip(places, part, strict=True)]
-        is_in = all(is_equal or not keep for is_equal, keep in zip(matches, included, strict=True))
+        matches = [cell[place] == value for place, value in zip(places, shown_cell, strict=True)]
+        is_in = all(is_equal or not keep for is_equal, keep in zip(matches, is_kept, strict=True))
         if is_in and not all(matches):
             outside_users |= users
     return outside_users
