@@ -43,7 +43,7 @@ def with_suffix(example: Example, suffix: str) -> Example:
 
 
 def invitation(scene: Scene) -> str:
-    """Return the link of an invitation's email."""
+    """Return the link of an invitation e-mail."""
     mailbox = Mailbox()
     send_invitation(scene.company, f"{secrets.token_hex(4)}@guest.example", mailbox=mailbox)
     return f"/invitation/{mailbox.last}"

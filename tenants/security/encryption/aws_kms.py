@@ -14,7 +14,7 @@ from tenants.security.encryption.errors import RootKeyUnavailable
 
 _CONTEXT: Final = "caret"
 _CONFIG: Final = Config(connect_timeout=3, read_timeout=5, retries={"max_attempts": 2})
-# The error codes of KMS for a ciphertext of another key, changed or bound to something else.
+# KMS returns these codes for a ciphertext of another key, a changed one, or another context.
 _BROKEN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 
 

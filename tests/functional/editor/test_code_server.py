@@ -1,4 +1,5 @@
-"""The extension in code-server, with all of Caret behind it: shown, accepted with Tab, counted.
+"""The extension in code-server, with all of Caret behind it: suggestions are shown, accepted with
+Tab, and counted.
 
 The first run downloads the editor (`code_server`). Screenshots are in `.caret/pictures/extension`.
 """

@@ -36,7 +36,7 @@ YES, BOTH = (
     UserConsent(content_capture=True, training=False),
     UserConsent(content_capture=True, training=True),
 )
-READ_WORDINGS = frozenset(USER_WORDINGS.values())
+CURRENT_WORDINGS = frozenset(USER_WORDINGS.values())
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def change_policy(company: Company, **changes: Any) -> None:
 
 
 def save_consent(
-    person: Person, consent: UserConsent, *, wordings: frozenset[str] = READ_WORDINGS
+    person: Person, consent: UserConsent, *, wordings: frozenset[str] = CURRENT_WORDINGS
 ) -> OwnConsent:
     return set_consent(
         actor=person.actor, choice=ConsentChoice(consent, wordings), now=timezone.now()
@@ -118,7 +118,7 @@ def test_training_needs_the_tenants_separate_permission(acme: Company) -> None:
     assert save_consent(acme.developer, YES).given == YES
 
 
-def test_training_without_telemetry_is_refused(consenting_company: Company) -> None:
+def test_training_without_content_capture_is_refused(consenting_company: Company) -> None:
     with pytest.raises(InvalidValue) as exc_info:
         save_consent(
             consenting_company.developer, UserConsent(content_capture=False, training=True)
@@ -177,7 +177,7 @@ def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Co
 
     set_consent(
         actor=consenting_company.developer.actor,
-        choice=ConsentChoice(NO_CONSENT, READ_WORDINGS),
+        choice=ConsentChoice(NO_CONSENT, CURRENT_WORDINGS),
         now=timezone.now() - timedelta(days=1),
     )
 
@@ -266,7 +266,7 @@ def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> 
     with pytest.raises(Forbidden):
         set_consent(
             actor=consenting_company.platform,
-            choice=ConsentChoice(YES, READ_WORDINGS),
+            choice=ConsentChoice(YES, CURRENT_WORDINGS),
             now=timezone.now(),
         )
 

@@ -76,7 +76,7 @@ def test_secret_long_and_binary_files_are_left_out(root: Path) -> None:
     assert _list(root) == ["types.py"]
 
 
-def test_files_are_read_again_after_seconds(root: Path) -> None:
+def test_files_are_read_again_after_a_few_seconds(root: Path) -> None:
     clock = ManualClock()
     pinned, repository = PinnedFiles(clock), Repository(root, "shop")
     _pin(root, "types.py")

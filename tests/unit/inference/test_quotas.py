@@ -138,7 +138,7 @@ async def test_each_action_earns_one_prefetch_at_a_tenth_of_the_price() -> None:
         (await client.num_admitted(1), await client.num_admitted(1, **PREFETCH)) for _ in range(4)
     ]
 
-    # An action costs 10 of the 50 units and a cheap prefetch 1. Six are left, too few for an action.
+    # An action costs 10 of the 50 units, a cheap prefetch 1. The six units left are too few.
     assert admitted == [(1, 1)] * 4
     assert await client.num_admitted(1) == 0
 

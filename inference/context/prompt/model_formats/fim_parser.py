@@ -76,7 +76,9 @@ def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
     for before, name in zip(["head", *order], order, strict=False):
         parts[before], _, remaining_text = remaining_text.partition(markers[name])
     parts[order[-1]] = remaining_text
-    is_clean = not any(marker in parts[name] for name in order for marker in _related_names(family))
+    is_clean = not any(
+        marker in parts[name] for name in order for marker in _file_and_repository_markers(family)
+    )
     return parts if is_clean else None
 
 
@@ -148,7 +150,7 @@ def _with_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
     return ParsedFimPrompt(text, suffix, path=path.strip(), files=files)
 
 
-def _related_names(family: ModelFamily) -> frozenset[str]:
+def _file_and_repository_markers(family: ModelFamily) -> frozenset[str]:
     """Return the markers of files and repositories of all families with the same prefix marker."""
     alike = [candidate for candidate in FAMILIES if candidate.prefix == family.prefix]
     markers = (
