@@ -38,7 +38,7 @@ class RetentionRule(models.Model):
 
 
 class LegalHold(models.Model):
-    """Data of a user, or of all users, in a period that must not be deleted until the release."""
+    """A hold: data of a user or of all users, from a period, is not deleted until the release."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

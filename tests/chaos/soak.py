@@ -2,7 +2,7 @@
 
 The slopes are those of straight lines through the samples (least squares). They leave out the first
 part of the time, in which caches fill: a gateway caches data about texts for up to ten minutes. The
-course covers the whole time.
+course of the memory (`course_mb`) covers the whole time.
 """
 
 import time
@@ -24,7 +24,7 @@ MAX_GROWTH_MB: Final = 5.0  # or this much
 MAX_MORE_DESCRIPTORS: Final = 5.0
 _EVERY_S: Final = 2.0
 _SETTLING: Final = 0.4  # of the time
-_COURSE: Final = 15  # means
+_NUM_COURSE_POINTS: Final = 15  # means in `course_mb`
 _BILLING_S: Final = 60.0
 _MINUTE_S: Final = 60.0
 
@@ -65,7 +65,9 @@ def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
         more_descriptors=round(float(more_descriptors), 2),
         course_mb=tuple(
             round(float(part.mean()), 1)
-            for part in np.array_split([sample.resources.memory_mb for sample in samples], _COURSE)
+            for part in np.array_split(
+                [sample.resources.memory_mb for sample in samples], _NUM_COURSE_POINTS
+            )
             if part.size
         ),
     )

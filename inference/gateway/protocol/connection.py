@@ -257,8 +257,8 @@ class Connection:
         try:
             await self._backend.serve(arrival, completion)
         finally:
-            # A cancelled task keeps its frames, with customers' text. Outcomes do not need the
-            # path.
+            # A cancelled task keeps its stack frames, which contain customers' text. Outcomes do
+            # not need the path.
             completion.task = None
             completion.supersession_key = _NO_SUPERSESSION_KEY
             del self._in_flight[completion.id]

@@ -17,8 +17,8 @@ _ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
 def is_excluded(path: str, globs: Iterable[str]) -> bool:
     """Return whether a glob matches the path.
 
-    Slashes are doubled, and the two around `**` become a single one each, so that `**/` also
-    matches no folder.
+    They are compared with every slash doubled. In the glob, `//**//` becomes `/*/`, so that `**/`
+    matches any number of folders, including none.
     """
     spellings = _path_spellings(_doubled_path(path))
     return any(_compile_glob(glob).match(spelling) for glob in globs for spelling in spellings)

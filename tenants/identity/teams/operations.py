@@ -156,7 +156,7 @@ def _read_name(name: str) -> str:
 
 @contextmanager
 def _raise_conflict_for_duplicate_name(name: str) -> Iterator[None]:
-    """Translate a duplicate name, in any case, into Conflict."""
+    """Raise Conflict if another team has this name, ignoring upper and lower case."""
     try:
         with transaction.atomic():
             yield

@@ -220,10 +220,11 @@ def _to_content_erasure_view(
     )
 
 
-def find_users_with_stored_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
-    """Return the members whose last statement consents to content capture.
+def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
+    """Return the members of whom content may be stored. Checks no permission.
 
-    It may concern an earlier text. Empty without content capture. Checks no permission.
+    Their last statement is a consent to content capture, perhaps to an earlier wording. Returns an
+    empty set if the tenant captures no content.
     """
     if policy.content_capture is None:
         return set()

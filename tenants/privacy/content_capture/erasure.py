@@ -22,7 +22,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentErasure, ContentObject, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.policy.queries import find_policy_in_force
-from tenants.privacy.consent.queries import find_users_with_stored_content
+from tenants.privacy.consent.queries import find_users_with_possible_content
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.rules_in_force import load_hold_periods
@@ -144,7 +144,7 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
         holders = (
             set()
             if is_closed
-            else find_users_with_stored_content(tenant_id=tenant_id, policy=policy)
+            else find_users_with_possible_content(tenant_id=tenant_id, policy=policy)
         )
         users = {
             UserId(str(user))

@@ -64,7 +64,7 @@ async def test_the_rest_follows_into_the_same_suggestion(desk: Desk) -> None:
     assert len(desk.gateway.requests) == 1
 
 
-async def test_an_editor_that_cannot_grow_gets_the_whole(desk: Desk) -> None:
+async def test_an_editor_that_cannot_show_growing_suggestions_gets_the_whole(desk: Desk) -> None:
     desk.assistant.can_grow = False
     request = desk.request_suggestion()
     await desk.wait_for_request(1)

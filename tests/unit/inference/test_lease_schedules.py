@@ -1,7 +1,7 @@
 """Leases on an unreliable network, in virtual time: calls are late, lost, repeated or reordered.
 
-No budget is exceeded by more than its bound, no request is rejected below it by more, and no unit
-is lost.
+No budget is exceeded by more than the bound, no request is rejected while more than the bound is
+left, and no unit is lost.
 """
 
 import asyncio
@@ -136,7 +136,7 @@ class Simulation:
         return [*self.gateways, *self.ended]
 
     def bound(self) -> int:
-        """Return the bound of all gateway processes: reserved units, and those beyond them."""
+        """Return the most units that all gateways hold: reserved units, and one lease each."""
         return sum(gateway.max_reserved + MAX_LEASE for gateway in self.all)
 
     def send_request(self, phase: "Phase") -> None:

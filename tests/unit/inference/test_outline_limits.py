@@ -1,4 +1,4 @@
-"""An outline has a time limit; beyond it there is no outline."""
+"""Outlines are limited in the steps of each parse, and in the time of all parses of a request."""
 
 import pytest
 
@@ -10,7 +10,7 @@ TWO = "def f(): pass\ndef g(): pass\n"
 
 
 def frozen_budget() -> ParseBudget:
-    """Return a budget whose clock does not advance."""
+    """Return a budget whose time is never used up, so that only the limit of each parse applies."""
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 

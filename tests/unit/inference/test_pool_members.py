@@ -1,4 +1,4 @@
-"""The pool_members of replicas in a pool, over a fake network."""
+"""Which replicas belong to a pool, over a fake network."""
 
 import asyncio
 from dataclasses import replace
@@ -339,9 +339,11 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     assert fleet.reasons()[TWO] == MismatchReason.NO_IDENTITY
 
 
-@pytest.mark.parametrize("address", [TWO, "10.0.0.0:8000"])
+@pytest.mark.parametrize(
+    "address", [TWO, "10.0.0.0:8000"], ids=["sorted after the listed", "sorted before it"]
+)
 async def test_added_replicas_have_no_vote(address: str) -> None:
-    """They have none in a pool of one, as a majority, or in a gateway that has just started."""
+    """Not even if they outnumber the only listed replica, in a gateway that has just started."""
     fleet = _with_allowed_hosts("10.0.0.0/24")
     added_names = [address, THREE]
     for name in added_names:
