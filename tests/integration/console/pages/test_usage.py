@@ -196,7 +196,7 @@ def test_a_file_of_a_long_period_states_that_it_has_only_recent_requests(
 ) -> None:
     answer = sign_in(company.administrator).get("/usage/requests", {"range": "90d", "as": "csv"})
 
-    assert "For longer periods, only the most recent" in answer.content.decode()
+    assert "This period is too long to be listed completely" in answer.content.decode()
 
 
 def test_an_hour_links_to_the_requests_of_that_hour(alice: Client) -> None:
