@@ -54,7 +54,7 @@ def test_no_engine_is_started_if_engines_are_configured(
     assert not (place.paths.logs / "engine.log").exists()
 
 
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("up_process")
 def test_a_killed_gateway_is_restarted(place_without_engine: Place) -> None:
     place = place_without_engine
     url = place.entry["gateway_url"] + "/healthz"
@@ -66,7 +66,7 @@ def test_a_killed_gateway_is_restarted(place_without_engine: Place) -> None:
     wait_until(lambda: is_responding(url), timeout_s=30)
 
 
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("up_process")
 def test_down_stops_everything_and_keeps_the_data(place_without_engine: Place) -> None:
     place = place_without_engine
     before, family = place.entry["tenants"], place.family
@@ -81,7 +81,7 @@ def test_down_stops_everything_and_keeps_the_data(place_without_engine: Place) -
     assert place.entry["tenants"] == before
 
 
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("up_process")
 def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     place_without_engine: Place,
 ) -> None:

@@ -356,7 +356,7 @@ def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
     assert "Completions stopped" in page
-    assert "The rest is too small for a completion" in page
+    assert "The remaining budget is too small for a completion" in page
 
 
 @pytest.mark.parametrize("action", ["", "/edit", "/secret", "/delete"])

@@ -193,7 +193,7 @@ def test_deleting_a_sink_asks_for_confirmation_and_reports_success(
     done = alice.post(path, follow=True).content.decode()
 
     assert "Delete Splunk?" in confirmation
-    assert "Splunk deleted. It gets no more entries." in done
+    assert "Splunk deleted. No more entries are sent to it." in done
     assert sinks(company) == []
 
 
