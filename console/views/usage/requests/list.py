@@ -218,7 +218,7 @@ def _notes(_query: ListQuery, rows: CsvRows[RequestListRow]) -> list[str]:
         notes.append(gettext("Showing the first %(num)s.") % {"num": MAX_PAGE})
     if request_filter.since > request_filter.starts_at:
         text = gettext(
-            "Since %(since)s. For longer periods, only the most recent requests are listed."
+            "This period is too long to be listed completely. The list begins at %(since)s."
         )
         notes.append(
             text
