@@ -105,8 +105,10 @@ let g:llama_config = {
 """
 _LLAMA_VSCODE: Final = """\
 {
-  "llama-vscode.endpoint": "URL",
-  "llama-vscode.api_key": "KEY"
+  "llama-vscode.endpoint": "URL/infill?editor=vscode#",
+  "llama-vscode.api_key": "KEY",
+  "llama-vscode.ai_model": "caret",
+  "llama-vscode.ask_install_llamacpp": false
 }
 """
 _ZED: Final = """\

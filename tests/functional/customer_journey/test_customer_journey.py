@@ -203,8 +203,10 @@ def _developer_completes(stage: Stage, console: Page, folder: Path) -> None:
         code_server.install(),
         vsix,
         home,
-        gateway_url=entry["gateway_url"],
-        console_url=entry["console_url"],
+        settings={
+            "caret.gatewayUrl": entry["gateway_url"],
+            "caret.consoleUrl": entry["console_url"],
+        },
     ) as url:
         page = console.context.new_page()
         page.set_viewport_size({"width": 1440, "height": 900})

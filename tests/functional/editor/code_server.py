@@ -1,4 +1,4 @@
-"""code-server, which is VS Code in a browser, from npm, with the packaged extension.
+"""code-server, which is VS Code in a browser, from npm, with one extension.
 
 It is cached in `.caret/cache`, by its lock file. The packages' own scripts do not run, so nothing
 is compiled. Without spdlog and similar packages it logs to the console, and works.
@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,15 +93,17 @@ def package(folder: Path) -> Path:
 
 @contextmanager
 def running(
-    code_server: CodeServer, vsix: Path, home: Path, *, gateway_url: str, console_url: str
+    code_server: CodeServer, vsix: Path, home: Path, *, settings: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Run code-server in its own home and return its URL; stop all its processes at the end."""
+    """Run code-server in its own home and return its URL; stop all its processes at the end.
+
+    `settings` are those of the extension.
+    """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    settings = _QUIET | {"caret.gatewayUrl": gateway_url, "caret.consoleUrl": console_url}
     folder = home / "data" / "User"
     folder.mkdir(parents=True)
-    (folder / "settings.json").write_text(json.dumps(settings))
+    (folder / "settings.json").write_text(json.dumps({**_QUIET, **settings}))
     (folder / "keybindings.json").write_text(json.dumps(_KEYS))
     mark = new_tag(home)
     environment = environment_of(home) | tag_environment(mark)

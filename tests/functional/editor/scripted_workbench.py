@@ -94,9 +94,12 @@ def open_workbench(
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
-    urls = {"gateway_url": scripted.fake.url, "console_url": scripted.fake.url}
+    settings = {"caret.gatewayUrl": scripted.fake.url, "caret.consoleUrl": scripted.fake.url}
     installed = code_server.install()
-    with code_server.running(installed, vsix, home, **urls) as url, chromium() as browser:
+    with (
+        code_server.running(installed, vsix, home, settings=settings) as url,
+        chromium() as browser,
+    ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         opened = Workbench(page, url, folder)
         opened.expect_status("Signed out, or the key is refused")

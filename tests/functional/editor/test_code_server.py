@@ -74,8 +74,10 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
             code_server.install(),
             vsix,
             home,
-            gateway_url=stack.gateway_url,
-            console_url=stack.console_url,
+            settings={
+                "caret.gatewayUrl": stack.gateway_url,
+                "caret.consoleUrl": stack.console_url,
+            },
         ) as url,
         chromium() as browser,
     ):

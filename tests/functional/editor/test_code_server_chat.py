@@ -92,10 +92,14 @@ def workbench(
     folder.mkdir()
     for name in _FILES:
         (folder / name).write_text(_TEXT)
-    urls = {"gateway_url": scripted_chat.gateway.url, "console_url": scripted_chat.gateway.url}
+    url = scripted_chat.gateway.url
+    settings = {"caret.gatewayUrl": url, "caret.consoleUrl": url}
     installed = code_server.install()
     expect.set_options(timeout=_PATIENCE_MS)  # a busy machine opens files slowly
-    with code_server.running(installed, vsix, home, **urls) as url, chromium() as browser:
+    with (
+        code_server.running(installed, vsix, home, settings=settings) as url,
+        chromium() as browser,
+    ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         opened_workbench = Workbench(page, url, folder)
         opened_workbench.expect_status("Signed out, or the key is refused")

@@ -41,7 +41,7 @@ class Workbench:
         self._page = page
         self._folder = folder
         page.goto(f"{url}/?folder={folder}")
-        expect(self.status).to_be_visible(timeout=_OPENS_MS)
+        expect(page.locator(".explorer-folders-view")).to_be_visible(timeout=_OPENS_MS)
 
     @property
     def status(self) -> Locator:

@@ -1,13 +1,7 @@
 """Plugins for Neovim that exist only as public repositories, with the settings that the console
-shows.
-
-Their sources are in the folder EDITOR_PLUGINS. Without it they are cloned, and where the
-network does not allow that, the tests are skipped.
-"""
+shows."""
 
 import asyncio
-import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from caret.contracts.usage import CompletionRecord
-from console.texts.editor_settings import EDITORS
+from tests.functional.clients.console_settings import fill_in, settings_of
+from tests.functional.clients.plugin_sources import find_plugin
 from tests.functional.editor.neovim import NEOVIM, Neovim
 from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.stack.language_server import environment_of
@@ -27,8 +22,6 @@ pytestmark = [
     pytest.mark.deep,
     pytest.mark.skipif(shutil.which("curl") is None, reason="the plugins call curl"),
 ]
-CLONE_S = 60
-HOST = "https://github.com"
 CODE = "import os\n\n\ndef read(path):\n    with open(\n        return file.read()\n"
 # Virtual text that starts with a letter or a quote; llama.vim also shows its figures.
 VISIBLE = "luaeval('table.concat(vim.tbl_map(function(m) return ((m[4].virt_text or {})[1] or {})[1] or \"\" end, vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {details = true})))')"  # noqa: E501  # one expression
@@ -46,27 +39,10 @@ require("codecompanion").setup({
 """
 
 
-def find_plugin(repository: str, folder: Path) -> Path:
-    """Return the folder of a plugin's sources, cloned if necessary."""
-    name = repository.rpartition("/")[2]
-    sources = os.environ.get("EDITOR_PLUGINS")
-    if sources is not None:
-        if not (Path(sources) / name).is_dir():
-            pytest.skip(f"EDITOR_PLUGINS has no folder {name}")
-        return Path(sources) / name
-    command = ["git", "clone", "--quiet", "--depth", "1", f"{HOST}/{repository}", name]
-    try:
-        subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=CLONE_S)
-    except (OSError, subprocess.SubprocessError):
-        pytest.skip(f"{repository} cannot be cloned here; name its folder in EDITOR_PLUGINS")
-    return folder / name
-
-
 @contextmanager
 def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Iterator[Neovim]:
     """Run Neovim with plugins and their settings, Lua unless they begin with `let`."""
-    values = {"URL": site.url, "KEY": site.acme_key}
-    init = re.sub(r"\b(URL|KEY)\b", lambda match: values[match[0]], init)
+    init = fill_in(init, site.url, site.acme_key)
     folders = [find_plugin(repository, home) for repository in repositories]
     is_lua = not init.startswith("let")
     set_path = "vim.opt.rtp:prepend('{}')\n" if is_lua else "set rtp^={}\n"
@@ -91,10 +67,6 @@ def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Ite
             yield neovim
         finally:
             process.kill()
-
-
-def settings_of(code: str) -> str:
-    return next(editor.text for editor in EDITORS if editor.code == code)
 
 
 async def evaluates(neovim: Neovim, expression: str) -> str:
