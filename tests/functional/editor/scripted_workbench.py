@@ -6,9 +6,9 @@ import shutil
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -20,6 +20,8 @@ from tests.functional.editor.workbench import Workbench
 from tests.stack.waiting import wait_until
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
+Loop = asyncio.AbstractEventLoop
+Served = TypeVar("Served")
 PATIENCE_S: Final = 30.0
 MARKS: Final = [
     pytest.mark.deep,
@@ -32,9 +34,9 @@ MARKS: Final = [
 
 
 class ScriptedGateway:
-    """The fake gateway in a thread of its own, because Playwright's calls block."""
+    """The fake gateway, which runs in a thread of its own."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fake: Gateway) -> None:
+    def __init__(self, loop: Loop, fake: Gateway) -> None:
         self._loop = loop
         self.fake = fake
 
@@ -62,22 +64,23 @@ class ScriptedGateway:
 
 
 @contextmanager
-def scripted_gateway() -> Iterator[ScriptedGateway]:
+def run_in_thread(serve: AbstractAsyncContextManager[Served]) -> Iterator[tuple[Loop, Served]]:
+    """Serve on an event loop in a thread of its own, because Playwright's calls block."""
     ready, stopped = threading.Event(), asyncio.Event()
-    parts: list[ScriptedGateway] = []
+    served: list[Served] = []
 
-    async def serve() -> None:
-        async with gateway() as fake:
-            parts.append(ScriptedGateway(asyncio.get_running_loop(), fake))
+    async def run() -> None:
+        async with serve as server:
+            served.append(server)
             ready.set()
             await stopped.wait()
 
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
     thread.start()
     try:
         assert ready.wait(PATIENCE_S)
-        yield parts[0]
+        yield loop, served[0]
     finally:
         loop.call_soon_threadsafe(stopped.set)
         thread.join()
@@ -85,16 +88,22 @@ def scripted_gateway() -> Iterator[ScriptedGateway]:
 
 
 @contextmanager
+def scripted_gateway() -> Iterator[ScriptedGateway]:
+    with run_in_thread(gateway()) as (loop, fake):
+        yield ScriptedGateway(loop, fake)
+
+
+@contextmanager
 def open_workbench(
-    scripted: ScriptedGateway, home: Path, files: Mapping[str, str]
+    gateway_url: str, home: Path, files: Mapping[str, str], *, signed_in_status: str = "Ready"
 ) -> Iterator[Workbench]:
-    """Open a folder with these files, and sign in."""
+    """Open a folder with these files, and sign in. The gateway also takes the console's place."""
     vsix = code_server.package(home)
     folder = home / "shop"
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
-    settings = {"caret.gatewayUrl": scripted.fake.url, "caret.consoleUrl": scripted.fake.url}
+    settings = {"caret.gatewayUrl": gateway_url, "caret.consoleUrl": gateway_url}
     installed = code_server.install()
     with (
         code_server.running(installed, vsix, home, settings=settings) as url,
@@ -104,5 +113,5 @@ def open_workbench(
         opened = Workbench(page, url, folder)
         opened.expect_status("Signed out, or the key is refused")
         opened.sign_in(generate_key(KeyKind.TEST).text)
-        opened.expect_status("Ready")
+        opened.expect_status(signed_in_status)
         yield opened

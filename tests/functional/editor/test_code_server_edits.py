@@ -40,7 +40,7 @@ def workbench(
 ) -> Iterator[Workbench]:
     home = tmp_path_factory.mktemp("code-server")
     files = dict.fromkeys(("accepted.py", "dismissed.py", "typed.py"), _TEXT)
-    with open_workbench(scripted, home, files) as opened:
+    with open_workbench(scripted.fake.url, home, files) as opened:
         yield opened
 
 

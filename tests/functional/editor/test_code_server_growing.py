@@ -35,7 +35,7 @@ def workbench(
     scripted: ScriptedGateway, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workbench]:
     home = tmp_path_factory.mktemp("code-server")
-    with open_workbench(scripted, home, dict.fromkeys(_FILES, "import os\n")) as opened:
+    with open_workbench(scripted.fake.url, home, dict.fromkeys(_FILES, "import os\n")) as opened:
         yield opened
 
 
