@@ -85,7 +85,7 @@ class ChangePage:
 
 
 class SetRunning(Protocol):
-    """An operation that starts or stops what the name identifies. Raises DomainError."""
+    """An operation that starts or stops an experiment or an index. Raises DomainError."""
 
     def __call__(
         self,

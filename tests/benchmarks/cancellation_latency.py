@@ -73,7 +73,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often each kind of cancellation is measured."""
+    """The number of measurements of each kind of cancellation."""
 
     num_cancels: int  # by a frame
     num_departures: int  # by a disconnect, of each kind; may be 0

@@ -1,4 +1,4 @@
-"""What the machine needs: a GPU with enough memory, and vLLM for CUDA. Standard library only."""
+"""Checks the machine: a GPU with enough memory, and vLLM for CUDA. Standard library only."""
 
 import subprocess
 from dataclasses import dataclass

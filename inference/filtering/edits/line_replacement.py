@@ -18,7 +18,7 @@ class LineReplacement:
 
     @property
     def changed_texts(self) -> tuple[str, str]:
-        """What is removed and added, without what both texts have in common at their ends."""
+        """The removed and the added text, without their common beginning and end."""
         removed, added = "\n".join(self.removed), "\n".join(self.added)
         start = _count_common(removed, added)
         end = _count_common(removed[start:][::-1], added[start:][::-1])

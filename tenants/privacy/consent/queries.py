@@ -221,7 +221,7 @@ def _to_content_erasure_view(
 
 
 def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
-    """Return the members of whom content may be stored. Checks no permission.
+    """Return the members whose content may be stored. Checks no permission.
 
     Their last statement is a consent to content capture, perhaps to an earlier wording. Returns an
     empty set if the tenant captures no content.

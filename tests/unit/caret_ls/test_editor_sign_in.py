@@ -1,4 +1,4 @@
-"""What an editor shows during a sign-in by the device flow, with a console over HTTP."""
+"""Sign-in by the device flow: the messages that the editor shows, with a console over HTTP."""
 
 import asyncio
 import json

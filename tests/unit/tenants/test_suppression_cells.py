@@ -70,8 +70,8 @@ def test_a_user_with_neither_value_cannot_be_derived_from_combined_filters() -> 
 def test_a_user_outside_the_row_and_the_column_is_not_revealed() -> None:
     """One user is alone in two cells, (go, vim) and (rust, vim).
 
-    In the column vim, each of the two cells hides the other. Both together are still one user, whom
-    the other totals would reveal.
+    In the column vim, each of the two cells hides the other. Both together are still one user. The
+    other totals would reveal this user.
     """
     users_of = {
         ("python", "zed"): users(0, 50),
@@ -181,7 +181,7 @@ def test_no_shown_part_differs_from_its_whole_by_a_few_users(
 def users_of_dropped_filters(
     users_of: Mapping[Cell, People], places: list[int], shown_cell: Cell, is_kept: Iterable[bool]
 ) -> People:
-    """Return the users whom a cell gains if some of its filters are dropped."""
+    """Return the users that a cell gains if some of its filters are dropped."""
     outside_users = People()
     for cell, users in users_of.items():
         matches = [cell[place] == value for place, value in zip(places, shown_cell, strict=True)]
