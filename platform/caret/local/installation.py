@@ -135,16 +135,16 @@ class Installation:
             )
 
     def _start(self, service: Service, *, is_foundation: bool) -> None:
-        with self.progress.show_step(service.name, _DESCRIPTIONS[service.name]) as tick:
+        with self.progress.show_step(service.name, describe_step(service.name)) as tick:
             self._supervisor.launch(service, is_foundation=is_foundation)
             self._supervisor.await_ready(service, on_wait=tick)
 
     def _await(self, service: Service) -> None:
-        with self.progress.show_step(service.name, _DESCRIPTIONS[service.name]) as tick:
+        with self.progress.show_step(service.name, describe_step(service.name)) as tick:
             self._supervisor.await_ready(service, on_wait=tick)
 
     def _migrate(self) -> None:
-        with self.progress.show_step("Migrations", _DESCRIPTIONS["Migrations"]) as tick:
+        with self.progress.show_step("Migrations", describe_step("Migrations")) as tick:
             for description, *arguments in (
                 ("The migration of the database", "migrate", *_MIGRATE),
                 ("The creation of partitions", "create_partitions"),
@@ -158,7 +158,7 @@ class Installation:
                 )
 
     def _make_tenants(self) -> None:
-        with self.progress.show_step("Tenants", _DESCRIPTIONS["Tenants"]) as tick:
+        with self.progress.show_step("Tenants", describe_step("Tenants")) as tick:
             self._demonstration = ensure_demonstration(
                 self._settings.paths, environment=self.environment, on_wait=tick
             )
@@ -195,7 +195,6 @@ class Installation:
 # Without system checks, which would import every URL of the console and the API. The console runs
 # them at its start.
 _MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
-# Descriptions of the steps, as the terminal shows them.
 _DESCRIPTIONS = {
     "Postgres": "the control plane's database",
     "Valkey": "snapshots, queues and usage events",
@@ -207,8 +206,14 @@ _DESCRIPTIONS = {
     "Beat": "schedules the periodic tasks",
     "Engine": "vLLM loads the model (since the start)",
     "Quality engine": "vLLM loads the model (since the start)",
+    "Speculating engine": "vLLM loads the model (since the start)",
     "Embeddings": "vLLM loads the retrieval model (since the start)",
 }
+
+
+def describe_step(title: str) -> str:
+    """Return the step's description, as the terminal shows it."""
+    return _DESCRIPTIONS[title]
 
 
 def list_step_titles(settings: UpSettings) -> tuple[str, ...]:

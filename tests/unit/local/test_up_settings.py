@@ -6,10 +6,10 @@ import pytest
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
 from caret.local.engines.engine_plan import EnginePlan
-from caret.local.installation import list_step_titles
+from caret.local.installation import describe_step, list_step_titles
 from caret.local.paths import REPOSITORY, home_from_environment
 from caret.local.services import environment_of_children
-from caret.local.up_settings import make_engines, settings_from_environment
+from caret.local.up_settings import UpSettings, make_engines, settings_from_environment
 
 
 def test_an_external_database_needs_the_owners_url_too(
@@ -99,17 +99,41 @@ def test_allowed_origins_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment["CARET_ALLOWED_ORIGINS"] == "https://console.example.com"
 
 
+PLANS = {
+    "1": EnginePlan((Tier.FAST,), ""),
+    "2": EnginePlan((Tier.FAST, Tier.QUALITY), ""),
+    "mixed": EnginePlan((Tier.FAST, Tier.FAST), "", is_mixed=True),
+}
+
+
+def _with_plan(settings: UpSettings, name: str) -> UpSettings:
+    plan = PLANS[name]
+    engines = make_engines(plan, settings.engines[0], settings.ports)
+    return replace(settings, engine_plan=plan, engines=engines)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_terminal_has_a_description_of_each_step(
+    monkeypatch: pytest.MonkeyPatch, plan: str
+) -> None:
+    monkeypatch.setenv("CARET_RETRIEVAL", "True")
+    settings = _with_plan(settings_from_environment(), plan)
+
+    *services, completion = list_step_titles(settings)
+
+    assert completion == "a completion"
+    assert all(describe_step(title) for title in services)
+
+
 def test_a_mixed_plan_has_replicas_with_and_without_speculation_in_both_tiers() -> None:
     settings = settings_from_environment()
-    plan = EnginePlan((Tier.FAST, Tier.FAST), "", is_mixed=True)
-    engines = make_engines(plan, settings.engines[0], settings.ports)
 
-    mixed = replace(settings, engine_plan=plan, engines=engines)
+    mixed = _with_plan(settings, "mixed")
 
     assert isinstance(mixed.replicas, list)
     plain, speculating = (dict(entry) for entry in mixed.replicas if not isinstance(entry, str))
     assert speculating.pop("speculation") == "ngram"
     assert "speculation" not in plain
-    assert [engine.name for engine in engines] == ["Engine", "Speculating engine"]
+    assert [engine.name for engine in mixed.engines] == ["Engine", "Speculating engine"]
     assert len(mixed.needed_ports) == len(settings.needed_ports) + 1
     assert plain["url"] != speculating["url"]
