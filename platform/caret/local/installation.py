@@ -74,6 +74,8 @@ class Installation:
 
         Raises ServiceFailed.
         """
+        for service in self._services.kv_tier:  # the engines connect to it when they start
+            self._start(service, is_foundation=True)
         for service in self._services.engines:
             self._supervisor.launch(service)
         for service in self._services.foundations:
@@ -196,6 +198,8 @@ class Installation:
 # them at its start.
 _MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
 _DESCRIPTIONS = {
+    "KV store": "a Valkey server for the KV tier",
+    "LMCache": "the KV tier, where engines store cached prompts",
     "Postgres": "the control plane's database",
     "Valkey": "snapshots, queues and usage events",
     "Migrations": "tables and row-level security policies",
@@ -218,9 +222,10 @@ def describe_step(title: str) -> str:
 
 def list_step_titles(settings: UpSettings) -> tuple[str, ...]:
     """Return the titles of the steps in the order of the terminal."""
+    kv_tier = () if settings.kv_tier is None else ("KV store", "LMCache")
     retrieval = () if settings.embeddings is None else ("Embeddings",)
     engines = () if settings.own_pools else tuple(engine.name for engine in settings.engines)
-    return (*_STEPS, *engines, *retrieval, "a completion")
+    return (*kv_tier, *_STEPS, *engines, *retrieval, "a completion")
 
 
 _STEPS = (

@@ -41,6 +41,9 @@ class Ports:
     engine: Port
     quality_engine: Port  # for a second engine
     embeddings: Port
+    kv_tier: Port  # LMCache, for the engines
+    kv_tier_http: Port  # LMCache's health checks
+    kv_store: Port
 
 
 def ports_from_environment() -> Ports:
@@ -60,6 +63,9 @@ def ports_from_environment() -> Ports:
         engine=_read_port("CARET_ENGINE_PORT", 8402, "the engine"),
         quality_engine=_read_port("CARET_QUALITY_ENGINE_PORT", 8406, "the quality engine"),
         embeddings=_read_port("CARET_EMBEDDINGS_PORT", 8404, "the embedding engine"),
+        kv_tier=_read_port("CARET_KV_TIER_PORT", 8407, "the KV tier"),
+        kv_tier_http=_read_port("CARET_KV_TIER_HTTP_PORT", 8408, "the KV tier's health check"),
+        kv_store=_read_port("CARET_KV_STORE_PORT", 8409, "the KV tier's Valkey server"),
     )
 
 

@@ -10,6 +10,7 @@ from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.embedding_engine import embeddings_service
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_service, first_token_targets
+from caret.local.engines.kv_tier import kv_tier_services
 from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.ports import LOOPBACK, Port
 from caret.local.processes.preloaded import PreloadedService
@@ -24,6 +25,7 @@ OPERATOR_PATH: Final = "CARET_OPERATOR_ADMIN_PATH"
 class Services:
     postgres: Service | None  # None: a setting names another server
     valkey: Service | None  # None: a setting names another server
+    kv_tier: tuple[Service, ...]  # in the order of their start; empty: there is none
     completion_engines: tuple[Service, ...]  # in the order of the settings; may be empty
     embeddings: Service | None  # None: a setting names another server, or retrieval is disabled
     gateway: Service
@@ -56,6 +58,11 @@ def make_services(settings: UpSettings, *, tag: str) -> Services:
         valkey=None
         if settings.has_own_redis
         else EmbeddedValkey(paths, tag_environment=tag_variables),
+        kv_tier=()
+        if settings.kv_tier is None
+        else kv_tier_services(
+            settings.kv_tier, paths=paths, environment=environment, tag_environment=tag_variables
+        ),
         completion_engines=_make_engines(settings, environment=environment),
         embeddings=_make_embedding_engine(settings, environment=environment),
         gateway=_make_web_service("Gateway", settings.ports.gateway, settings, environment),

@@ -18,6 +18,7 @@ from caret.local.engines.engine_plan import (
     plan_engines,
     read_machine,
 )
+from caret.local.engines.kv_tier import KvTierSettings, read_kv_tier
 from caret.local.engines.pools_file import Replicas
 from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.ports import Port, Ports, ports_from_environment
@@ -36,6 +37,7 @@ class UpSettings:
     has_own_redis: bool
     own_pools: Path | None
     embeddings: EmbeddingsSettings | None  # None: no retrieval, or the user's own embedding engine
+    kv_tier: KvTierSettings | None  # None: the engines' caches end with them
     has_retrieval: bool
     has_reload: bool  # `make dev`: processes restart when their code changes
 
@@ -56,7 +58,8 @@ class UpSettings:
         engine_ports = (self.ports.engine, self.ports.quality_engine)
         engines = () if self.own_pools else engine_ports[: len(self.engines)]
         embeddings = () if self.embeddings is None else (self.ports.embeddings,)
-        return (self.ports.console, self.ports.gateway, *engines, *embeddings)
+        kv_tier = () if self.kv_tier is None else self.kv_tier.ports
+        return (self.ports.console, self.ports.gateway, *engines, *embeddings, *kv_tier)
 
 
 def settings_from_environment() -> UpSettings:
@@ -74,6 +77,9 @@ def settings_from_environment() -> UpSettings:
             " too, for migrations: the same database, with the role that owns the tables."
         )
     engine = engine_from_environment(ports.engine.number)
+    kv_tier = read_kv_tier(engine, ports, has_own_engines=bool(own_pools))
+    if kv_tier is not None:
+        engine = replace(engine, kv_tier_arguments=kv_tier.engine_arguments)
     machine = read_machine()
     plan = plan_engines(
         env_text("CARET_ENGINES", "auto"), machine, is_demo_model=engine.model.is_demo
@@ -88,6 +94,7 @@ def settings_from_environment() -> UpSettings:
         has_own_redis=_is_set("REDIS_URL"),
         own_pools=Path(own_pools).absolute() if own_pools else None,
         embeddings=_read_embeddings(ports) if has_retrieval else None,
+        kv_tier=kv_tier,
         has_retrieval=has_retrieval,
         has_reload=env_bool("CARET_RELOAD", False),
     )

@@ -26,7 +26,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     loader.exec_module(module)
     locks = tmp_path / "platform" / "locks"
     locks.mkdir(parents=True)
-    for name in ("light", "cpu", "dev", "gpu"):
+    for name in ("light", "cpu", "dev", "gpu", "kv-tier"):
         (locks / f"{name}.txt").write_text("torch==1 \\\n    --hash=sha256:aa\nuv==2\n")
     language_server = tmp_path / "platform" / "ide"
     language_server.mkdir()
@@ -43,6 +43,8 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "PYTHON": venv / "bin" / "python",
         "STAMP": venv / "caret-setup.json",
         "LOCKS": locks,
+        "KV_TIER_LOCK": locks / "kv-tier.txt",
+        "KV_TIER_STAMP": venv / "caret-kv-tier.txt",
         "LANGUAGE_SERVER": language_server,
         "LOGS": logs,
         "LOG": logs / "setup.log",
@@ -139,6 +141,39 @@ def test_a_new_installation_removes_the_stamp(setup: Any) -> None:
     setup.remove_partial_packages()
 
     assert not setup.is_installed("cpu")
+
+
+@pytest.mark.parametrize(
+    ("size_gb", "lock", "is_lacking"),
+    [(None, "cpu", False), ("0", "cpu", False), ("2", "cpu", True), ("2", "light", False)],
+)
+def test_lmcache_is_installed_if_the_setting_asks_for_a_kv_tier(
+    setup: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    size_gb: str | None,
+    lock: str,
+    is_lacking: bool,
+) -> None:
+    if size_gb is not None:
+        monkeypatch.setenv("CARET_KV_TIER_GB", size_gb)
+
+    assert setup.lacks_kv_tier(lock) is is_lacking
+
+
+def test_lmcache_is_installed_again_only_if_its_lock_changes(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARET_KV_TIER_GB", "1")
+    commands: list[list[str]] = []
+    monkeypatch.setattr(setup, "run_step", lambda *step, **_: commands.append(step[2]))
+
+    setup.install_kv_tier()
+    lacked_after_installation = setup.lacks_kv_tier("cpu")
+    setup.KV_TIER_LOCK.write_text("lmcache==2\n")
+
+    assert commands[0][-2:] == ["-r", str(setup.KV_TIER_LOCK)]
+    assert not lacked_after_installation
+    assert setup.lacks_kv_tier("cpu")
 
 
 def test_a_requirement_is_extracted_from_the_lock_with_its_hashes(setup: Any) -> None:

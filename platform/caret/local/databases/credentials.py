@@ -15,26 +15,31 @@ SUPERUSER = "caret_superuser"
 OWNER_ROLE = "caret_owner"
 APP_ROLE = "caret_app"
 DATABASE = "caret"
+VALKEY = "valkey"
+KV_STORE = "kv-store"  # the Valkey server of the KV tier
 
 
 def write_credentials(paths: EmbeddedPaths) -> None:
     """Write missing credentials; cheap, so that Django's settings load before any service runs."""
     make_folders(paths)
     _write_if_missing(paths.root_secret, secrets.token_hex(32))
-    for role in (SUPERUSER, OWNER_ROLE, APP_ROLE):
-        _write_if_missing(_password_file(paths, role), secrets.token_urlsafe(32))
-    _write_if_missing(_password_file(paths, "valkey"), secrets.token_urlsafe(32))
+    for holder in (SUPERUSER, OWNER_ROLE, APP_ROLE, VALKEY, KV_STORE):
+        _write_if_missing(_password_file(paths, holder), secrets.token_urlsafe(32))
     _write_private(paths.app_database_url, _database_url(paths, APP_ROLE))
     _write_private(paths.owner_database_url, _database_url(paths, OWNER_ROLE))
-    _write_private(paths.redis_url, _redis_url(paths))
+    _write_private(paths.redis_url, valkey_url(paths, VALKEY))
 
 
 def password_of(paths: EmbeddedPaths, holder: str) -> str:
     return _password_file(paths, holder).read_text().strip()
 
 
-def valkey_socket(paths: EmbeddedPaths) -> Path:
-    return paths.sockets / "valkey.sock"
+def valkey_socket(paths: EmbeddedPaths, server: str) -> Path:
+    return paths.sockets / f"{server}.sock"
+
+
+def valkey_url(paths: EmbeddedPaths, server: str) -> str:
+    return f"unix://:{password_of(paths, server)}@{valkey_socket(paths, server)}?db=0"
 
 
 def _password_file(paths: EmbeddedPaths, holder: str) -> Path:
@@ -44,10 +49,6 @@ def _password_file(paths: EmbeddedPaths, holder: str) -> Path:
 def _database_url(paths: EmbeddedPaths, role: str) -> str:
     folder = quote(str(paths.sockets), safe="")
     return f"postgresql://{role}:{password_of(paths, role)}@/{DATABASE}?host={folder}"
-
-
-def _redis_url(paths: EmbeddedPaths) -> str:
-    return f"unix://:{password_of(paths, 'valkey')}@{valkey_socket(paths)}?db=0"
 
 
 def _write_if_missing(file: Path, secret: str) -> None:

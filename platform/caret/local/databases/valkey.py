@@ -1,7 +1,9 @@
-"""The local installation's Valkey server: Unix socket only, password, append-only file.
+"""A Valkey server of the local installation: password, Unix socket, append-only file.
 
 with EmbeddedValkey(paths):
     ...  # paths.redis_url contains the URL
+
+The KV tier has a server of its own, which listens on a port and stores nothing on the disk.
 """
 
 import importlib.util
@@ -13,7 +15,14 @@ from pathlib import Path
 
 import redis
 
-from caret.local.databases.credentials import password_of, valkey_socket, write_credentials
+from caret.local.databases.credentials import (
+    KV_STORE,
+    VALKEY,
+    password_of,
+    valkey_socket,
+    valkey_url,
+    write_credentials,
+)
 from caret.local.errors import MissingFeature
 from caret.local.paths import EmbeddedPaths
 from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
@@ -21,21 +30,24 @@ from caret.local.processes.service import LaunchedService
 
 _READY_TIMEOUT_S = 60.0
 _STOP_GRACE_S = 10.0
+_NAMES = {VALKEY: "Valkey", KV_STORE: "KV store"}
 
 
 class EmbeddedValkey(LaunchedService):
-    name = "Valkey"
     ready_timeout_s = _READY_TIMEOUT_S
 
     def __init__(
         self,
         paths: EmbeddedPaths,
         *,
+        server: str = VALKEY,
         tag_environment: dict[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`settings` extend and override our configuration."""
+        self.name = _NAMES[server]
         self._paths = paths
+        self._server = server
         self._tag_environment = tag_environment or {}
         self._settings = settings or {}
 
@@ -50,20 +62,20 @@ class EmbeddedValkey(LaunchedService):
             command=dying_with_parent(
                 (_find_program(), str(self._write_configuration())), stop_signal=signal.SIGTERM
             ),
-            log_file=self._paths.logs / "valkey.log",
+            log_file=self._paths.logs / f"{self._server}.log",
             environment={"PATH": os.environ.get("PATH", os.defpath)} | self._tag_environment,
             stop_grace_s=_STOP_GRACE_S,
         )
 
     def _write_configuration(self) -> Path:
         """Write a file, because arguments (with the password) are visible to all users."""
-        data = self._paths.home / "valkey"
+        data = self._paths.home / self._server
         data.mkdir(mode=0o700, exist_ok=True)
         settings = {
             "port": "0",
-            "unixsocket": f'"{valkey_socket(self._paths)}"',
+            "unixsocket": f'"{valkey_socket(self._paths, self._server)}"',
             "unixsocketperm": "700",
-            "requirepass": password_of(self._paths, "valkey"),
+            "requirepass": password_of(self._paths, self._server),
             "dir": f'"{data}"',
             "appendonly": "yes",
             "appendfsync": "everysec",
@@ -76,13 +88,13 @@ class EmbeddedValkey(LaunchedService):
             # The process title would overwrite the environment, which contains the tag.
             "set-proc-title": "no",
         } | dict(self._settings)
-        file = self._paths.secrets / "valkey.conf"
+        file = self._paths.secrets / f"{self._server}.conf"
         file.touch(mode=0o600)
         file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
         return file
 
     def is_ready(self) -> bool:
-        address = self._paths.redis_url.read_text().strip()
+        address = valkey_url(self._paths, self._server)
         try:
             with redis.Redis.from_url(address, socket_timeout=5.0) as client:
                 return bool(client.ping())

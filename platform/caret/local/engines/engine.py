@@ -63,6 +63,7 @@ class EngineSettings:
     extra_arguments: tuple[str, ...] = field(default=())
     gpu_memory_percent: int | None = None  # of the GPU's memory; None: vLLM's default
     speculates: bool | None = None  # None: as the profile says
+    kv_tier_arguments: tuple[str, ...] = field(default=())  # of the KV tier that `up` starts
 
     @property
     def name(self) -> str:
@@ -88,6 +89,7 @@ class EngineSettings:
             *chain.from_iterable(profile_arguments),
             *memory,
             *speculation,
+            *self.kv_tier_arguments,
             *self.extra_arguments,
         )
 
@@ -126,6 +128,8 @@ class EngineSettings:
             entry["suffix_decoding_max_cached_requests"] = arguments.max_cached_requests
         if arguments.max_num_seqs is not None:
             entry["max_num_seqs"] = arguments.max_num_seqs
+        if arguments.kv_connector is not None:
+            entry["kv_connector"] = arguments.kv_connector
         return entry
 
 

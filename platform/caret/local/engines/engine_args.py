@@ -44,6 +44,7 @@ class EngineArguments:
     speculation: SpeculationMethod | None = None  # None: no speculative decoding
     max_cached_requests: int | None = None  # of suffix decoding; None: not set
     max_num_seqs: int | None = None  # requests in a batch; None: not set
+    kv_connector: str | None = None  # to a KV tier; None: there is none
 
 
 NO_ENGINE_ARGUMENTS: Final = EngineArguments()
@@ -64,12 +65,16 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         raise BadSetting(
             "CARET_ENGINE_ARGS: --config is not allowed. List the arguments themselves."
         )
-    engine_arguments = replace(_read_speculation(settings), max_num_seqs=_read_sequences(settings))
+    engine_arguments = replace(
+        _read_speculation(settings),
+        max_num_seqs=_read_sequences(settings),
+        kv_connector=_read_connector(settings, environment),
+    )
     try:
         require_isolated_cache(
             speculation=engine_arguments.speculation,
             max_cached_requests=engine_arguments.max_cached_requests,
-            kv_connector=_read_connector(settings, environment),
+            kv_connector=engine_arguments.kv_connector,
         )
     except BadSetting as error:
         raise BadSetting(f"CARET_ENGINE_ARGS: {error}") from error
@@ -114,8 +119,9 @@ def _read_connector(
         # of an allowed connector, so the path identifies it.
         module_path = config.get("kv_connector_module_path")
         return str(module_path or config.get("kv_connector"))
-    if _OFFLOADING in settings and environment.get("VLLM_USE_SIMPLE_KV_OFFLOAD", "0") != "0":
-        return "SimpleCPUOffloadConnector"
+    if _OFFLOADING in settings:
+        is_simple = environment.get("VLLM_USE_SIMPLE_KV_OFFLOAD", "0") != "0"
+        return "SimpleCPUOffloadConnector" if is_simple else "OffloadingConnector"
     return None
 
 

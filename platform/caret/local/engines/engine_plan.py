@@ -40,7 +40,7 @@ class EnginePlan:
 
 def read_machine() -> Machine:
     hardware = Hardware.GPU if is_built_for_gpu() else Hardware.CPU
-    free_bytes = _read_free_gpu_bytes() if hardware is Hardware.GPU else _read_free_bytes()
+    free_bytes = _read_free_gpu_bytes() if hardware is Hardware.GPU else read_free_bytes()
     return Machine(hardware, free_bytes, num_cores=len(os.sched_getaffinity(0)))
 
 
@@ -118,7 +118,7 @@ def _describe_reason(missing: str, is_demo_model: bool) -> str:
     )
 
 
-def _read_free_bytes() -> int:
+def read_free_bytes() -> int:
     """Return the memory that processes can still take, within the limit of the container."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
