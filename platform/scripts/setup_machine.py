@@ -42,6 +42,22 @@ def ensure_suitable_python() -> None:
     )
 
 
+def choose_engine() -> str:
+    """Return the build of vLLM to install: cpu or gpu."""
+    engine = os.environ.get("CARET_ENGINE") or ("gpu" if has_nvidia_gpu() else "cpu")
+    if engine not in ("cpu", "gpu"):
+        raise Refusal(
+            f"CARET_ENGINE is {engine!r}. Set it to cpu or gpu, or remove it.", BAD_SETTING
+        )
+    if engine == "gpu" and not has_nvidia_gpu():
+        raise Refusal(
+            "CARET_ENGINE is gpu, but this machine has no NVIDIA driver. Install the driver, or"
+            " remove the setting.",
+            MISSING_FEATURE,
+        )
+    return engine
+
+
 def has_nvidia_gpu() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 

@@ -92,6 +92,8 @@ def _start_services(installation: Installation, *, settings: UpSettings) -> None
     print_line(f"  Caret starts in {settings.paths.home}")
     if settings.own_pools is None:
         print_line(f"  {settings.engine_plan.sentence}")
+    if settings.kv_tier is not None:
+        print_line(f"  {settings.kv_tier.sentence}")
     for sentence in _describe_own_services(settings):
         print_line(f"  {sentence}")
     print_line("")

@@ -20,6 +20,7 @@ from caret.local.engines.engine_plan import (
 )
 from caret.local.engines.kv_tier import KvTierSettings, read_kv_tier
 from caret.local.engines.pools_file import Replicas
+from caret.local.engines.profiles import Hardware
 from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.ports import Port, Ports, ports_from_environment
 
@@ -81,6 +82,8 @@ def settings_from_environment() -> UpSettings:
     if kv_tier is not None:
         engine = replace(engine, kv_tier_arguments=kv_tier.engine_arguments)
     machine = read_machine()
+    if kv_tier is not None and machine.hardware is Hardware.CPU:
+        machine = machine.without(kv_tier.needed_bytes)
     plan = plan_engines(
         env_text("CARET_ENGINES", "auto"), machine, is_demo_model=engine.model.is_demo
     )

@@ -4,21 +4,28 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from tests.benchmarks.replicas import OwnReplica
-from tests.functional.gateway.gateway_stack import Frame, Site, request_completion
+from caret.client.websocket_client import CompletionStream
+from tests.functional.gateway.gateway_stack import Frame, request_completion
 
 _NUM_FILES: Final = 4  # of each language, requested concurrently
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Gateway(Protocol):
+    def stream(self) -> AbstractAsyncContextManager[CompletionStream]: ...
+
+    def new_id(self) -> str: ...
 
 
 @dataclass
 class Language:
     """Files of a language, and an editor that requests completions in them."""
 
-    site: Site
+    gateway: Gateway
     name: str
     write: Callable[[random.Random], str]  # writes the text before the cursor
     random: random.Random
@@ -35,8 +42,8 @@ class Language:
             "suffix": "\n",
             "max_tokens": max_tokens,
         }
-        async with self.site.stream() as stream:
-            _, done = await request_completion(stream, frame | {"id": self.site.new_id()})
+        async with self.gateway.stream() as stream:
+            _, done = await request_completion(stream, frame | {"id": self.gateway.new_id()})
         return str(done["meta"]["replica"])
 
     async def request_for(self, seconds: float) -> set[str]:
@@ -49,13 +56,13 @@ class Language:
 
 
 async def files_at(
-    replica: OwnReplica, site: Site, name: str, write: Callable[[random.Random], str]
+    replica: str, gateway: Gateway, name: str, write: Callable[[random.Random], str]
 ) -> Language:
-    """Return a language with files whose home is this replica."""
-    language = Language(site, name, write, random.Random(20261121), [])
+    """Return a language with files whose home is this replica (host:port)."""
+    language = Language(gateway, name, write, random.Random(20261121), [])
     for number in range(16 * _NUM_FILES):
         path = f"{name}/{number}"
-        if await language.ask(path, max_tokens=1) == replica.name:
+        if await language.ask(path, max_tokens=1) == replica:
             language.paths.append(path)
         if len(language.paths) == _NUM_FILES:
             return language

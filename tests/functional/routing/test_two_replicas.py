@@ -174,8 +174,8 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
     site: Site, replicas: list[OwnReplica]
 ) -> None:
     plain, speculating = replicas
-    copied = await files_at(speculating, site, "python", assignments)
-    files = await files_at(speculating, site, "csv", numbers)
+    copied = await files_at(speculating.name, site, "python", assignments)
+    files = await files_at(speculating.name, site, "csv", numbers)
 
     async def has_learnt() -> bool:
         # One after the other: with a constant mix of languages, nothing could be learnt.

@@ -96,11 +96,21 @@ def test_no_arguments_state_nothing() -> None:
     assert check_arguments((), {}) == NO_ENGINE_ARGUMENTS
 
 
-def test_the_documented_kv_tier_is_allowed() -> None:
-    check_arguments(
+@pytest.mark.parametrize(
+    ("arguments", "connector"),
+    [
         (
-            *("--kv-transfer-config.kv_connector", "LMCacheMPConnector"),
-            *("--kv-transfer-config.kv_role", "kv_both"),
+            (
+                *("--kv-transfer-config.kv_connector", "LMCacheMPConnector"),
+                *("--kv-transfer-config.kv_role", "kv_both"),
+            ),
+            "LMCacheMPConnector",
         ),
-        {},
-    )
+        (("--kv-offloading-size", "4"), "OffloadingConnector"),
+        ((), None),
+    ],
+)
+def test_the_connector_to_a_kv_tier_is_read(
+    arguments: tuple[str, ...], connector: str | None
+) -> None:
+    assert check_arguments(arguments, {}).kv_connector == connector

@@ -69,8 +69,17 @@ def test_a_profile_for_hardware_that_is_missing_is_rejected() -> None:
         require_hardware(without_gpu, "")
 
 
+def test_the_memory_of_a_kv_tier_is_not_free_for_engines() -> None:
+    machine = LARGE.without(LARGE.free_bytes or 0)
+
+    assert "needs 7 GB" not in plan_engines("auto", LARGE, is_demo_model=True).sentence
+    assert "two engines need 7 GB" in plan_engines("auto", machine, is_demo_model=True).sentence
+
+
 def test_a_profile_for_the_other_build_is_rejected() -> None:
     require_hardware(LARGE, "cpu")
 
     with pytest.raises(BadSetting, match="CARET_ENGINE is 'gpu', but vLLM is installed for a CPU"):
         require_hardware(LARGE, "gpu")
+    with pytest.raises(BadSetting, match="CARET_ENGINE is 'tpu'; write cpu or gpu"):
+        require_hardware(LARGE, "tpu")

@@ -40,7 +40,7 @@ def test_the_engines_use_the_tier_through_an_allowed_connector(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CARET_KV_TIER_GB", "1")
-    monkeypatch.setattr(kv_tier, "read_free_bytes", lambda: 2**31)
+    monkeypatch.setattr(kv_tier, "read_free_bytes", lambda: 3 * 2**30)
 
     settings = settings_from_environment()
 
@@ -66,13 +66,13 @@ def test_the_engines_use_the_tier_through_an_allowed_connector(
             r"CARET_ENGINE_ARGS names another one \(OffloadingConnector\)",
         ),
         ({"CARET_ENGINE_ARGS": "--kv-offloading-size 4"}, "names another one"),
-        ({"CARET_KV_TIER_GB": "100"}, "need 200 GB of memory together, .* has 2.0 GB"),
+        ({"CARET_KV_TIER_GB": "100"}, "need 201 GB of memory together, .* has 3.0 GB"),
     ],
 )
 def test_a_kv_tier_that_cannot_start_is_refused(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], sentence: str
 ) -> None:
-    monkeypatch.setattr(kv_tier, "read_free_bytes", lambda: 2**31)
+    monkeypatch.setattr(kv_tier, "read_free_bytes", lambda: 3 * 2**30)
     for name, value in ({"CARET_KV_TIER_GB": "1"} | variables).items():
         monkeypatch.setenv(name, value)
 

@@ -237,6 +237,7 @@ def test_an_unsupported_machine_is_rejected(setup: Any, monkeypatch: pytest.Monk
 
 
 def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("setup_machine.has_nvidia_gpu", lambda: True)
     monkeypatch.setenv("CARET_ENGINE", "gpu")
     assert setup.choose_lock(wants_dev=False, wants_light=False) == "gpu"
 
@@ -246,6 +247,18 @@ def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("CARET_ENGINE", "quantum")
     with pytest.raises(setup.Refusal, match="CARET_ENGINE"):
         setup.choose_lock(wants_dev=False, wants_light=False)
+
+
+def test_the_gpu_build_is_not_downloaded_without_a_gpu(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("setup_machine.has_nvidia_gpu", lambda: False)
+    monkeypatch.setenv("CARET_ENGINE", "gpu")
+
+    with pytest.raises(setup.Refusal, match="no NVIDIA driver") as exc_info:
+        setup.choose_lock(wants_dev=False, wants_light=False)
+
+    assert exc_info.value.code == 5
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import importlib.metadata
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,11 @@ class Machine:
     hardware: Hardware  # of the installed build of vLLM
     free_bytes: int | None  # of the memory that its engines use; None: there is no such hardware
     num_cores: int
+
+    def without(self, num_bytes: int) -> "Machine":
+        """Return the machine after another program has taken so much memory."""
+        free_bytes = None if self.free_bytes is None else max(0, self.free_bytes - num_bytes)
+        return replace(self, free_bytes=free_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,8 @@ def require_hardware(machine: Machine, setting: str) -> None:
 
     Raises BadSetting, MissingFeature.
     """
+    if setting not in ("", *Hardware):
+        raise BadSetting(f"CARET_ENGINE is {setting!r}; write cpu or gpu.")
     if setting and setting != machine.hardware:
         raise BadSetting(
             f"CARET_ENGINE is {setting!r}, but vLLM is installed for a {machine.hardware.upper()};"

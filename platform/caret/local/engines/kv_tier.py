@@ -26,8 +26,7 @@ from caret.local.processes.service import CommandService, Service
 
 _SETTING = "CARET_KV_TIER_GB"
 _MAX_GB = 4096
-# LMCache and its Valkey server have this size each.
-_NUM_COPIES = 2
+_OVERHEAD_GB = 1  # of LMCache itself: 0.5 GB, and of Valkey's keys
 # The block of the CPU profiles, and two blocks of the GPU profiles.
 _CHUNK_TOKENS = 32
 _READY_TIMEOUT_S = 120.0
@@ -41,6 +40,19 @@ class KvTierSettings:
     port: Port
     http_port: Port
     store_port: Port
+
+    @property
+    def needed_bytes(self) -> int:
+        """The memory of LMCache and of its Valkey server."""
+        return (2 * self.size_gb + _OVERHEAD_GB) * 2**30
+
+    @property
+    def sentence(self) -> str:
+        """Describe the tier for the terminal."""
+        return (
+            "A KV tier keeps cached prompts when an engine restarts:"
+            f" {self.size_gb} GB in LMCache, {self.size_gb} GB in its Valkey server."
+        )
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -79,15 +91,17 @@ def read_kv_tier(
             f"{_SETTING} starts a KV tier, and CARET_ENGINE_ARGS names another one ({connector})."
             " Remove one of the two settings."
         )
-    needed_gb, free_gb = _NUM_COPIES * size_gb, read_free_bytes() / 2**30
-    if needed_gb > free_gb:
-        raise BadSetting(
-            f"{_SETTING} is {size_gb}, so LMCache and its Valkey server need {needed_gb} GB of"
-            f" memory together, but this machine has {free_gb:.1f} GB."
-        )
-    return KvTierSettings(
+    tier = KvTierSettings(
         size_gb, engine.hardware, ports.kv_tier, ports.kv_tier_http, ports.kv_store
     )
+    free_bytes = read_free_bytes()
+    if tier.needed_bytes > free_bytes:
+        raise BadSetting(
+            f"{_SETTING} is {size_gb}, so LMCache and its Valkey server need"
+            f" {tier.needed_bytes / 2**30:.0f} GB of memory together, but this machine has"
+            f" {free_bytes / 2**30:.1f} GB."
+        )
+    return tier
 
 
 def kv_tier_services(

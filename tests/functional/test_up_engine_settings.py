@@ -1,0 +1,192 @@
+"""`make up` with the settings of engines: CARET_ENGINES=mixed, and a KV tier."""
+
+import importlib.util
+import os
+import re
+import signal
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import pytest
+import redis
+
+from caret.client.websocket_client import CompletionStream, open_stream
+from caret.local.databases.credentials import KV_STORE, valkey_url
+from caret.local.processes.health_checks import is_responding
+from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
+from tests.benchmarks.installation import UNSHED
+from tests.functional.conftest import Place
+from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
+from tests.functional.routing.languages import assignments, files_at, numbers
+from tests.stack.ports import free_ports
+from tests.stack.waiting import wait_until as wait_until_true
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.deep,
+    pytest.mark.skipif(
+        importlib.util.find_spec("lmcache") is None,
+        reason="LMCache is missing; `CARET_KV_TIER_GB=1 platform/scripts/setup` installs it",
+    ),
+]
+_LEARNING_S: Final = 240.0
+_RESTART_S: Final = 240.0
+_TURN_S: Final = 1.0
+_PORTS: Final = (
+    "CARET_QUALITY_ENGINE_PORT",
+    "CARET_METRICS_PORT",
+    "CARET_KV_TIER_PORT",
+    "CARET_KV_TIER_HTTP_PORT",
+    "CARET_KV_STORE_PORT",
+)
+_BLOCK_TOKENS: Final = 32
+_PREFIX: Final = "".join(
+    f"def add_{number}(left, right):\n    return left + {number} * right\n\n\n"
+    for number in range(60)
+)
+
+
+@dataclass
+class LocalGateway:
+    """The gateway of the installation, and one tenant's key."""
+
+    url: str
+    api_key: str
+    num_ids: int = 0
+
+    def stream(self) -> AbstractAsyncContextManager[CompletionStream]:
+        return open_stream(self.url, self.api_key)
+
+    def new_id(self) -> str:
+        self.num_ids += 1
+        return f"id-{self.num_ids}"
+
+    async def count_cached_tokens(self) -> tuple[int, int]:
+        """Request a completion after the same text; return the cached tokens and all of them."""
+        frame: Frame = {"mode": "fim", "path": "sums.py", "language": "python", "suffix": "\n"}
+        frame |= {"prefix": _PREFIX, "max_tokens": 4, "id": self.new_id()}
+        async with self.stream() as stream:
+            _, done = await request_completion(stream, frame)
+        assert done["finish_reason"] in ("stop", "length", "filtered"), done
+        return done["meta"]["cached_tokens"], done["meta"]["prompt_tokens"]
+
+
+@pytest.fixture(scope="module")
+def installation(place: Place) -> Place:
+    ports = dict(zip(_PORTS, map(str, free_ports(len(_PORTS))), strict=True))
+    place.environment.update(
+        ports
+        | UNSHED
+        | {
+            "CARET_ENGINES": "mixed",
+            "CARET_KV_TIER_GB": "1",
+            "CARET_ENGINE_METRICS_INTERVAL_S": "1",
+            "CARET_SPECULATION_FALLBACK_S": "2",
+            "CARET_MAX_ENGINE_STALL_S": "60",
+        }
+    )
+    started = place.manage("up", "--detach")
+    assert started.returncode == 0, started.stdout + started.stderr
+    for step in ("KV store", "LMCache", "Engine", "Speculating engine"):
+        assert f"ok  {step}" in started.stdout
+    return place
+
+
+@pytest.fixture(scope="module")
+def gateways(installation: Place) -> tuple[LocalGateway, ...]:
+    """Return the gateway with the key of each tenant: acme, globex."""
+    entry = installation.entry
+    return tuple(
+        LocalGateway(entry["gateway_url"], tenant["api_key"]) for tenant in entry["tenants"]
+    )
+
+
+async def test_languages_with_few_accepted_drafts_use_the_engine_without_speculation(
+    installation: Place, gateways: tuple[LocalGateway, ...]
+) -> None:
+    plain, speculating = (
+        f"127.0.0.1:{installation.environment[name]}"
+        for name in ("CARET_ENGINE_PORT", "CARET_QUALITY_ENGINE_PORT")
+    )
+    copied = await files_at(speculating, gateways[0], "python", assignments)
+    guessed = await files_at(speculating, gateways[0], "csv", numbers)
+
+    async def has_learnt() -> bool:
+        await copied.request_for(_TURN_S)
+        return await guessed.request_for(_TURN_S) == {plain}
+
+    assert await wait_until(has_learnt, patience_s=_LEARNING_S)
+    page = await _read_metrics(installation)
+    acceptance = dict(
+        re.findall(r'caret_speculation_acceptance\{language="(\w+)",pool="demo-fast"\} (\S+)', page)
+    )
+    assert float(acceptance["python"]) >= MIN_ACCEPTANCE > float(acceptance["csv"])
+    assert 'caret_speculation_fallback{language="csv",pool="demo-fast"} 1.0' in page
+    assert 'caret_speculation_fallback{language="python",pool="demo-fast"} 0.0' in page
+
+
+async def test_cached_prompts_survive_a_restart_of_the_engines_and_serve_no_other_tenant(
+    installation: Place, gateways: tuple[LocalGateway, ...]
+) -> None:
+    acme, globex = gateways
+    first, _ = await acme.count_cached_tokens()
+
+    _restart(installation, "lmcache.cli.main")  # its memory is lost, too
+    _restart(installation, "vllm.entrypoints.openai.api_server")
+    others, _ = await globex.count_cached_tokens()
+    returned, num_tokens = await acme.count_cached_tokens()
+
+    assert first == 0
+    assert others == 0
+    assert returned >= num_tokens - 2 * _BLOCK_TOKENS
+
+
+def test_cached_prompts_never_reach_the_disk(installation: Place) -> None:
+    with redis.Redis.from_url(valkey_url(installation.paths, KV_STORE)) as store:
+        settings = store.config_get("*")
+        num_keys = store.dbsize()
+
+    assert num_keys > 0
+    assert (settings["save"], settings["appendonly"]) == ("", "no")
+    assert settings["maxmemory"] == str(2**30)
+    assert settings["maxmemory-policy"] == "allkeys-lru"
+    assert list((installation.paths.home / KV_STORE).iterdir()) == []
+
+
+async def _read_metrics(installation: Place) -> str:
+    url = f"http://127.0.0.1:{installation.environment['CARET_METRICS_PORT']}/metrics"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return await response.text()
+
+
+def _restart(installation: Place, program: str) -> None:
+    """Kill the processes that run this program, and wait until the supervisor has replaced them."""
+    killed = _find_pids(installation, program)
+    assert killed
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    environment = installation.environment
+    if program.startswith("lmcache"):
+        urls = [f"http://127.0.0.1:{environment['CARET_KV_TIER_HTTP_PORT']}/healthcheck"]
+    else:
+        urls = [f"{pool['url']}/health" for pool in installation.entry["pools"]]
+
+    def has_restarted() -> bool:
+        pids = _find_pids(installation, program)
+        return len(pids) == len(killed) and not pids & killed and all(map(is_responding, urls))
+
+    wait_until_true(has_restarted, timeout_s=_RESTART_S)
+
+
+def _find_pids(installation: Place, program: str) -> set[int]:
+    return {pid for pid in installation.pids if program in _read_command(pid)}
+
+
+def _read_command(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:  # it ended meanwhile
+        return []
