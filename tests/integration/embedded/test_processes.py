@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from caret.local.errors import ServiceFailed
 from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.processes.process_tag import (
     find_tagged_pids,
@@ -147,6 +148,29 @@ def test_a_child_that_ignores_its_signal_is_killed_after_the_grace_period(tmp_pa
     child.stop()
 
     assert child.exit_status == -signal.SIGKILL
+
+
+def test_a_failed_start_names_the_cause_from_the_log_of_this_start(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("Error: an earlier start\n")
+    child = ChildProcess(
+        ChildSpec(
+            name="Engine",
+            command=("sh", "-c", "echo 'Error: no room'; exit 3"),
+            log_file=log,
+            environment=dict(os.environ),
+            find_cause=lambda text: f"{text.splitlines()[0]}.",
+        )
+    )
+    child.start()
+
+    with pytest.raises(ServiceFailed) as exc_info:
+        child.wait_ready(lambda: False, timeout_s=60)
+
+    assert str(exc_info.value) == (
+        f"Engine ended while it started, with status 3: Error: no room. Its log: {log}"
+    )
+    assert exc_info.value.log_tail == ""
 
 
 def _read_state(pid: int) -> str:

@@ -13,6 +13,7 @@ from caret.local.engines.engine import (
     engine_command,
     engine_from_environment,
     engine_service,
+    find_cause,
     first_token_targets,
 )
 from caret.local.engines.profiles import Hardware
@@ -166,3 +167,33 @@ def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:
 
     assert int(on_cpu["CARET_FIRST_TOKEN_TARGET_INLINE_MS"]) >= 1_000
     assert on_gpu == {}
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (
+            "(Worker pid=7) ERROR 11-26 13:51:15 [multiproc_executor.py:953] safetensors._rust."
+            "SafetensorError: Error while deserializing header: incomplete metadata\n"
+            "RuntimeError: Engine core initialization failed. See root cause above.\n",
+            "Error while deserializing header: incomplete metadata.",
+        ),
+        (
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+            "  Value error, Unknown quantization method: x. [type=value_error, input_value=x]\n",
+            "Unknown quantization method: x.",
+        ),
+        (
+            "usage: api_server.py [options]\n"
+            "api_server.py: error: unrecognized arguments: --no-such-flag\n",
+            "unrecognized arguments: --no-such-flag.",
+        ),
+        (
+            "(Worker pid=7) WARNING 11-26 13:48:22 [utils.py:255] This can cause an OSError: 24\n"
+            "KeyboardInterrupt: terminated\n",
+            None,
+        ),
+    ],
+)
+def test_the_cause_of_a_failed_start_is_read_from_the_log(log: str, cause: str | None) -> None:
+    assert find_cause(log) == cause

@@ -4,12 +4,14 @@ Its flags come from the profile of its tier (`profiles.py`).
 """
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting, env_text
@@ -162,6 +164,7 @@ def engine_service(
             has_model_folder=settings.model.is_folder,
         ),
         stop_grace_s=_STOP_GRACE_S,
+        find_cause=find_cause,
     )
     return CommandService(
         make_spec=lambda: spec,
@@ -169,6 +172,26 @@ def engine_service(
         name=settings.name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )
+
+
+# vLLM's processes each log the error as they stop; the first one names the cause. The details of a
+# ValidationError are in the next line.
+_CAUSE: Final = re.compile(
+    r"^(?:\([^)]*\) )?(?:ERROR \S+ \S+ \[\S+\] )?"
+    r"(?:(?:\w+\.)*\w+(?:Error|Exception): |\S+: error: )"
+    r"(?:\d+ validation errors? for \w+\n\s*(?:Value error, )?)?(.+?)(?: \[type=.*)?$",
+    re.MULTILINE,
+)
+_MAX_CAUSE_CHARS: Final = 400
+
+
+def find_cause(log: str) -> str | None:
+    """Return why vLLM did not start, as a sentence; None if its log names no error."""
+    match = _CAUSE.search(log)
+    if match is None:
+        return None
+    cause = match.group(1)[:_MAX_CAUSE_CHARS].rstrip()
+    return f"{cause.rstrip('.')}."
 
 
 def engine_command(settings: EngineSettings) -> tuple[str, ...]:

@@ -59,7 +59,8 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         settings = _parse_settings(arguments)
     except ValueError as error:
         raise BadSetting(
-            "CARET_ENGINE_ARGS: the value of an argument is not valid JSON."
+            "CARET_ENGINE_ARGS: the value of an argument is not valid JSON. Put single quotes"
+            " around JSON, such as --speculative-config '{...}'."
         ) from error
     if _FILE in settings:
         raise BadSetting(

@@ -32,12 +32,15 @@ class ChildSpec:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 5.0  # then SIGKILL to the whole session
     is_waiting_for_input: bool = False  # its standard input is a pipe, closed later on request
+    # Returns why a start failed, from the log of that start; None: the log does not say it.
+    find_cause: Callable[[str], str | None] = lambda _: None
 
 
 class ChildProcess:
     def __init__(self, spec: ChildSpec) -> None:
         self.spec = spec
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0  # byte of the log file at which the output of this child begins
 
     @property
     def pid(self) -> int:
@@ -56,6 +59,7 @@ class ChildProcess:
     def start(self) -> None:
         rotate_at_start(self.spec.log_file)
         with self.spec.log_file.open("ab") as log:
+            self._log_start = log.tell()
             self._process = subprocess.Popen(
                 self.spec.command,
                 stdin=subprocess.PIPE if self.spec.is_waiting_for_input else subprocess.DEVNULL,
@@ -112,11 +116,21 @@ class ChildProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def _read_log(self) -> str:
+        with self.spec.log_file.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
 
     def _to_failure(self, description: str) -> ServiceFailed:
+        cause = self.spec.find_cause(self._read_log())
+        if cause is not None:
+            return ServiceFailed(
+                f"{self.spec.name} {description}: {cause} Its log: {self.spec.log_file}"
+            )
         return ServiceFailed(
             f"{self.spec.name} {description}. Its log: {self.spec.log_file}",
             log_tail=read_tail(self.spec.log_file),
