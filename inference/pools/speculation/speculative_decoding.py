@@ -1,11 +1,11 @@
-"""Decides for which languages a pool's speculating replicas are useful.
+"""Estimates for which languages a pool's speculating replicas are useful.
 
 It periodically reads the engines' counters, and counts the tokens that this gateway's completions
 generated there, including completions in flight. `acceptance_rate` computes the estimates. A window
 is ignored if many of the engine's tokens do not come from completions of this gateway.
 
 A language whose acceptance rate stays low for some minutes falls back to the replicas without
-speculation. Its estimate then fades, and the language is tried again.
+speculation, if the pool has any. Its estimate then fades, and the language is tried again.
 """
 
 import asyncio
@@ -76,9 +76,9 @@ class _TrackedCompletion:
 
 
 class SpeculationTracker:
-    """Follows speculating replicas of pools that also have replicas without speculation.
+    """Follows the speculating replicas of all pools.
 
-    In other pools, the estimates would have no effect.
+    In pools without other replicas, the estimates are only for metrics and their alert.
     """
 
     def __init__(
@@ -115,6 +115,12 @@ class SpeculationTracker:
         if low_since_s is None:
             return True
         return self._clock.monotonic_s() - low_since_s < self._fallback_after_s
+
+    def is_using_fallback(self, pool: str, language: str) -> bool:
+        """Return whether requests go to the pool's replicas without speculation."""
+        replicas = self._pools.by_name[pool].replicas
+        has_fallback = any(replica.speculation is None for replica in replicas)
+        return has_fallback and not self.is_profitable(pool, language)
 
     def on_started(self, trace: RequestTrace) -> None:
         if self._watched_replicas:
@@ -229,14 +235,10 @@ def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
 
 def _find_speculating_replicas(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:
     """Return each speculating replica with the names of its pools."""
-    mixed = [
-        pool
-        for pool in pools.by_name.values()
-        if any(replica.speculation is None for replica in pool.replicas)
-    ]
+    all_pools = tuple(pools.by_name.values())
     return {
-        replica: tuple(sorted(pool.name for pool in mixed if replica in pool.replicas))
-        for pool in mixed
+        replica: tuple(sorted(pool.name for pool in all_pools if replica in pool.replicas))
+        for pool in all_pools
         for replica in pool.replicas
         if replica.speculation is not None
     }

@@ -117,7 +117,9 @@ class GatewayMetrics:
             labels=["pool", "sharing"],
         )
         members = GaugeMetricFamily(
-            "caret_pool_replica_info", "1 for each replica of a pool.", labels=["pool", "replica"]
+            "caret_pool_replica_info",
+            "1 for each replica of a pool. Without speculative decoding, `speculation` is empty.",
+            labels=["pool", "replica", "speculation"],
         )
         allowed_hosts = GaugeMetricFamily(
             "caret_pool_allowed_replica_hosts",
@@ -130,7 +132,7 @@ class GatewayMetrics:
             for hosts in pool.allowed_replica_hosts:
                 allowed_hosts.add_metric([pool.name, hosts], 1)
             for replica in pool.replicas:
-                members.add_metric([pool.name, replica.name], 1)
+                members.add_metric([pool.name, replica.name, replica.speculation or ""], 1)
         rejections = GaugeMetricFamily(
             "caret_replica_rejected",
             "1 for each replica that is rejected because it contradicts its pool.",
@@ -225,8 +227,8 @@ class BackgroundMetrics:
             labels=["pool", "language"],
         )
         for (pool, language), estimate in self.speculation.estimates.items():
-            is_profitable = self.speculation.is_profitable(pool, language)
-            fallback.add_metric([pool, language], float(not is_profitable))
+            is_using_fallback = self.speculation.is_using_fallback(pool, language)
+            fallback.add_metric([pool, language], float(is_using_fallback))
             if estimate.acceptance is None:
                 continue
             acceptance.add_metric([pool, language], estimate.acceptance)

@@ -47,6 +47,7 @@ class ReplicaStatus:
     waiting: float | None
     kv_usage: float | None  # share, 0 to 1
     hit_rate: float | None  # of prompt tokens, recently; None: no lookups
+    speculation: str  # the method, such as ngram; empty: no speculative decoding
 
     @property
     def is_healthy(self) -> bool:
@@ -78,6 +79,12 @@ class PoolStatus:
     first_tokens: list[FirstToken]  # of the modes with requests
     shed: dict[str, int]  # recently, by trigger, most frequent first
     acceptance: dict[str, float]  # share of drafted tokens by language, averaged over the gateways
+    # Languages that at least one gateway sends to the replicas without speculation.
+    fallback_languages: frozenset[str]
+
+    @property
+    def has_speculation(self) -> bool:
+        return any(replica.speculation for replica in self.replicas)
 
     @property
     def load(self) -> float:
@@ -109,6 +116,11 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
             first_tokens=list_first_tokens(counters, pool=pool),
             shed=_count_shed_requests(counters, pool),
             acceptance=_read_acceptance(samples_by_gateway, pool),
+            fallback_languages=frozenset(
+                labels["language"]
+                for labels, is_using in now.all_values("caret_speculation_fallback", pool=pool)
+                if is_using
+            ),
         )
         for pool in sorted(labels_by_pool)
     ]
@@ -220,6 +232,19 @@ def _build_replica_status(
         waiting=highest("caret_engine_requests_waiting"),
         kv_usage=highest("caret_engine_kv_cache_usage_ratio"),
         hit_rate=min(1.0, (num_hits or 0.0) / num_queries) if num_queries else None,
+        speculation=_read_speculation(samples_by_gateway, name),
+    )
+
+
+def _read_speculation(samples_by_gateway: Iterable[MetricSamples], replica: str) -> str:
+    """Return the speculation method that gateways state for the replica; "": none."""
+    return max(
+        (
+            labels.get("speculation", "")
+            for samples in samples_by_gateway
+            for labels, _ in samples.all_values("caret_pool_replica_info", replica=replica)
+        ),
+        default="",
     )
 
 

@@ -32,6 +32,14 @@ ON_CALL_FIVE = [
     "4. Acceptance",
     "5. Engines in use",
 ]
+# Alerts for the thresholds of the specification, and the figure that a panel shows.
+THRESHOLD_ALERTS = {
+    "CaretCancellationRateHigh": "caret:cancelled:ratio_rate5m",
+    "CaretAcceptanceLow": "caret:accepted:ratio_rate6h",
+    "CaretCacheHitRateLow": "caret:cached:ratio_rate10m",
+    "CaretSpeculationAcceptanceLow": "avg by (pool, language) (caret_speculation_acceptance)",
+    "CaretGpuUtilizationLow": "caret:gpu_busy:ratio",
+}
 _NAME = re.compile(r"(?<![\w:\"/.])caret_[a-z0-9_]+(?![\w:\"])")
 _RECORDED = re.compile(r"caret:[a-z0-9_]+:[a-z0-9_]+")
 # Names of metric families that only a complete gateway creates, found in the source.
@@ -99,6 +107,16 @@ def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
     charts = [panel.title for panel in read_panels() if panel.expressions]
 
     assert charts[:5] == ON_CALL_FIVE
+
+
+def test_the_threshold_of_each_specified_figure_is_an_alert_with_a_panel() -> None:
+    rules = (MONITORING / "alert_rules.yaml").read_text()
+    shown = {expression for panel in read_panels() for expression in panel.expressions}
+
+    for alert, figure in THRESHOLD_ALERTS.items():
+        rule = rules.split(f"- alert: {alert}\n")[1].split("- alert:")[0]
+        assert figure in rule
+        assert figure in shown
 
 
 def test_log_alerts_match_events_that_the_code_logs() -> None:

@@ -151,9 +151,8 @@ def test_pools_and_their_replicas_are_exported() -> None:
     families = list(make_gauges(FakeClock()).collect())
 
     assert value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
-    assert (
-        value(families, "caret_pool_replica_info", pool="demo-fast", replica="engine-2:8000") == 1
-    )
+    labels = {"pool": "demo-fast", "replica": "engine-2:8000", "speculation": ""}
+    assert value(families, "caret_pool_replica_info", **labels) == 1
 
 
 def test_draining_and_cooldown_are_exported() -> None:

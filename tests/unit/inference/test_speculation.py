@@ -8,7 +8,7 @@ import pytest
 from inference.completion.request_trace import RequestTrace
 from inference.pools.cache_isolation import SpeculationMethod as Method
 from inference.pools.pool_config import Pool, Replica
-from inference.pools.speculation.acceptance_rate import HALF_LIFE_S
+from inference.pools.speculation.acceptance_rate import HALF_LIFE_S, MIN_ACCEPTANCE
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
@@ -133,10 +133,20 @@ async def test_windows_with_many_foreign_tokens_are_ignored() -> None:
     assert speculation.estimates == {}
 
 
-async def test_a_pool_without_a_plain_replica_is_not_tracked() -> None:
+async def test_a_pool_without_a_plain_replica_has_estimates_but_no_fallback() -> None:
     speculation = await _trained(pool=replace(MIXED, replicas=(DRAFTING,)))
 
-    assert speculation.estimates == {}
+    acceptance = speculation.estimates[MIXED.name, "html"].acceptance
+    assert acceptance is not None
+    assert acceptance < MIN_ACCEPTANCE
+    assert not speculation.is_using_fallback(MIXED.name, "html")
+
+
+async def test_a_pool_with_a_plain_replica_uses_it_as_fallback() -> None:
+    speculation = await _trained()
+
+    assert speculation.is_using_fallback(MIXED.name, "html")
+    assert not speculation.is_using_fallback(MIXED.name, "python")
 
 
 async def test_counters_of_a_restarted_engine_start_again() -> None:

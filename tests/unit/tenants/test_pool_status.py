@@ -23,7 +23,7 @@ from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes
 ONE = """\
 caret_pool{pool="fast",tier="fast",model="qwen"} 1.0
 caret_pool{pool="quality",tier="quality",model="qwen"} 1.0
-caret_pool_replica_info{pool="fast",replica="one:1"} 1.0
+caret_pool_replica_info{pool="fast",replica="one:1",speculation="ngram"} 1.0
 caret_pool_replica_info{pool="fast",replica="two:1"} 1.0
 caret_pool_replica_info{pool="quality",replica="two:1"} 1.0
 caret_pool_requests_in_flight{pool="fast"} 6.0
@@ -45,6 +45,8 @@ caret_engine_kv_cache_usage_ratio{replica="one:1"} 0.5
 caret_engine_prefix_cache_queries_total{replica="one:1"} 1000.0
 caret_engine_prefix_cache_hits_total{replica="one:1"} 900.0
 caret_speculation_acceptance{pool="fast",language="python"} 0.6
+caret_speculation_fallback{pool="fast",language="python"} 0.0
+caret_speculation_fallback{pool="fast",language="go"} 1.0
 caret_shed_requests_total{pool="fast",mode="inline",trigger="prefetch"} 4.0
 caret_shed_requests_total{pool="fast",mode="fim",trigger="automatic"} 1.0
 caret_shed_requests_total{pool="quality",mode="chat",trigger="manual"} 0.0
@@ -105,6 +107,15 @@ def test_values_of_gateways_are_summed_and_engines_counted_once() -> None:
         0.5,
     )
     assert fast.acceptance == {"python": pytest.approx(0.7)}
+
+
+def test_a_pool_names_its_speculating_replicas_and_the_languages_without_speculation() -> None:
+    pools = _pools(ONE, TWO)
+
+    assert [replica.speculation for replica in pools["fast"].replicas] == ["ngram", ""]
+    assert pools["fast"].has_speculation
+    assert pools["fast"].fallback_languages == {"go"}
+    assert not pools["quality"].has_speculation
 
 
 def test_each_replica_has_its_health() -> None:

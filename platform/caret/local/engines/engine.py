@@ -182,7 +182,7 @@ _CAUSE: Final = re.compile(
     r"(?:\d+ validation errors? for \w+\n\s*(?:Value error, )?)?(.+?)(?: \[type=.*)?$",
     re.MULTILINE,
 )
-_MAX_CAUSE_CHARS: Final = 400
+_MAX_CAUSE_CHARS: Final = 240
 
 
 def find_cause(log: str) -> str | None:
@@ -190,8 +190,8 @@ def find_cause(log: str) -> str | None:
     match = _CAUSE.search(log)
     if match is None:
         return None
-    cause = match.group(1)[:_MAX_CAUSE_CHARS].rstrip()
-    return f"{cause.rstrip('.')}."
+    cause = match.group(1).rstrip().rstrip(".")
+    return f"{cause}." if len(cause) < _MAX_CAUSE_CHARS else f"{cause[:_MAX_CAUSE_CHARS]}..."
 
 
 def engine_command(settings: EngineSettings) -> tuple[str, ...]:
