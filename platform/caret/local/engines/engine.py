@@ -24,6 +24,7 @@ from caret.local.engines.profiles import (
     find_profile,
     find_speculation,
 )
+from caret.local.engines.weights import require_complete_weights
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
@@ -270,5 +271,6 @@ def _read_model(path: str) -> LocalModel:
         raise BadSetting(f"CARET_MODEL is {path!r}, but this folder does not exist.")
     folder = Path(path).expanduser()
     if folder.is_dir():
+        require_complete_weights(folder)
         return LocalModel(path=str(folder.resolve()), served_name=folder.resolve().name)
     return LocalModel(path=path, served_name=path)
