@@ -16,7 +16,7 @@ from caret.local.caret_services import manage
 from caret.local.engines.engine_plan import require_hardware
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, list_step_titles
-from caret.local.paths import REPOSITORY, EmbeddedPaths, make_folders
+from caret.local.paths import REPOSITORY, EmbeddedPaths, home_from_environment, make_folders
 from caret.local.processes.log_rotation import rotate_at_start
 from caret.local.processes.pid_lock import HomeLock, supervisor_pid
 from caret.local.processes.signals import ShutdownRequested, raise_on_stop_signals
@@ -49,9 +49,11 @@ def main(arguments: list[str]) -> int:
     Raises StartupError, BadSetting.
     """
     options = _parse_options(arguments)
+    paths = home_from_environment()
+    # First: a running installation has taken the memory that the settings ask for.
+    if supervisor_pid(paths) is not None:
+        return _report_running(paths)
     settings = settings_from_environment()
-    if supervisor_pid(settings.paths) is not None:
-        return _report_running(settings.paths)
     make_folders(settings.paths)
     require_room(settings.paths.home)
     if settings.own_pools is None:
