@@ -21,6 +21,7 @@ from tests.benchmarks.installation import UNSHED
 from tests.functional.conftest import Place
 from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
 from tests.functional.routing.languages import assignments, files_at, numbers
+from tests.stack.commands import UP_TIMEOUT_S, manage
 from tests.stack.ports import free_ports
 from tests.stack.waiting import wait_until as wait_until_true
 
@@ -88,7 +89,7 @@ def installation(place: Place) -> Place:
             "CARET_MAX_ENGINE_STALL_S": "60",
         }
     )
-    started = place.manage("up", "--detach")
+    started = manage("up", "--detach", environment=place.environment, timeout_s=2 * UP_TIMEOUT_S)
     assert started.returncode == 0, started.stdout + started.stderr
     for step in ("KV store", "LMCache", "Engine", "Speculating engine"):
         assert f"ok  {step}" in started.stdout

@@ -111,12 +111,12 @@ def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
 
 def test_the_threshold_of_each_specified_figure_is_an_alert_with_a_panel() -> None:
     rules = (MONITORING / "alert_rules.yaml").read_text()
-    shown = {expression for panel in read_panels() for expression in panel.expressions}
+    displayed_figures = {expression for panel in read_panels() for expression in panel.expressions}
 
     for alert, figure in THRESHOLD_ALERTS.items():
         rule = rules.split(f"- alert: {alert}\n")[1].split("- alert:")[0]
         assert figure in rule
-        assert figure in shown
+        assert figure in displayed_figures
 
 
 def test_log_alerts_match_events_that_the_code_logs() -> None:
