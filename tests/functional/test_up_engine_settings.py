@@ -1,6 +1,7 @@
 """`make up` with the settings of engines: CARET_ENGINES=mixed, and a KV tier."""
 
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
 from tests.benchmarks.installation import UNSHED
 from tests.functional.conftest import Place
 from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
+from tests.functional.routing.conftest import NGRAM
 from tests.functional.routing.languages import assignments, files_at, numbers
 from tests.stack.commands import UP_TIMEOUT_S, manage
 from tests.stack.ports import free_ports
@@ -28,13 +30,14 @@ from tests.stack.waiting import wait_until as wait_until_true
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.deep,
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(
         importlib.util.find_spec("lmcache") is None,
         reason="LMCache is missing; `CARET_KV_TIER_GB=1 platform/scripts/setup` installs it",
     ),
 ]
-_LEARNING_S: Final = 240.0
-_RESTART_S: Final = 240.0
+_LEARNING_S: Final = 900.0
+_RESTART_S: Final = 600.0
 _TURN_S: Final = 1.0
 _PORTS: Final = (
     "CARET_QUALITY_ENGINE_PORT",
@@ -83,6 +86,7 @@ def installation(place: Place) -> Place:
         | UNSHED
         | {
             "CARET_ENGINES": "mixed",
+            "CARET_ENGINE_ARGS": f"--speculative-config '{json.dumps(NGRAM)}'",
             "CARET_KV_TIER_GB": "1",
             "CARET_ENGINE_METRICS_INTERVAL_S": "1",
             "CARET_SPECULATION_FALLBACK_S": "2",

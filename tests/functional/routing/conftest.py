@@ -10,7 +10,7 @@ from tests.benchmarks.replicas import OwnReplica, own_replicas_of
 from tests.benchmarks.synthetic_code import CodeText, tier_of
 from tests.functional.gateway.gateway_stack import Site, start_site
 
-_NGRAM: Final = {
+NGRAM: Final = {
     "method": "ngram",
     "num_speculative_tokens": 2,
     "prompt_lookup_min": 2,
@@ -22,7 +22,7 @@ _LOOK_S: Final = 1  # interval at which the gateway reads the engines' metrics
 @pytest.fixture(scope="module")
 def replicas() -> Iterator[list[OwnReplica]]:
     """Two replicas, of which the second uses speculative decoding; tests cover both."""
-    with own_replicas_of((), ("--speculative-config", json.dumps(_NGRAM))) as started:
+    with own_replicas_of((), ("--speculative-config", json.dumps(NGRAM))) as started:
         yield started
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.engines.engine_args import NO_ENGINE_ARGUMENTS, check_arguments
+from caret.local.engines.engine_args import NO_ENGINE_ARGUMENTS, check_arguments, drop_speculation
 from inference.pools.cache_isolation import SpeculationMethod
 
 SUFFIX = '{"method":"suffix"}'
@@ -114,3 +114,19 @@ def test_the_connector_to_a_kv_tier_is_read(
     arguments: tuple[str, ...], connector: str | None
 ) -> None:
     assert check_arguments(arguments, {}).kv_connector == connector
+
+
+@pytest.mark.parametrize(
+    "speculation",
+    [
+        ("--speculative-config", '{"method":"ngram"}'),
+        ('--speculative_config={"method":"ngram"}',),
+        ("--speculative-config.method", "ngram", "--spec-model=draft"),
+        ("-sc", '{"method":"ngram"}'),
+    ],
+)
+def test_speculation_can_be_dropped_from_the_arguments(speculation: tuple[str, ...]) -> None:
+    arguments = ("--seed", "7", *speculation, "--max-num-seqs", "4")
+
+    assert check_arguments(arguments, {}).speculation is not None
+    assert drop_speculation(arguments) == ("--seed", "7", "--max-num-seqs", "4")

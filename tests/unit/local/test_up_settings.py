@@ -125,6 +125,22 @@ def test_the_terminal_has_a_description_of_each_step(
     assert all(describe_step(title) for title in services)
 
 
+def test_in_a_mixed_plan_own_speculation_is_only_for_the_speculating_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(
+        "CARET_ENGINE_ARGS",
+        "--speculative-config.method suffix --max-num-seqs 4"
+        " --speculative-config.suffix_decoding_max_cached_requests 0",
+    )
+
+    plain, speculating = _with_plan(settings_from_environment(), "mixed").engines
+
+    assert "speculation" not in plain.entry
+    assert plain.entry["max_num_seqs"] == 4
+    assert speculating.entry["speculation"] == "suffix"
+
+
 def test_a_mixed_plan_has_replicas_with_and_without_speculation_in_both_tiers() -> None:
     settings = settings_from_environment()
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting, env_text
-from caret.local.engines.engine_args import EngineArguments, check_arguments
+from caret.local.engines.engine_args import EngineArguments, check_arguments, drop_speculation
 from caret.local.engines.engine_plan import is_built_for_gpu
 from caret.local.engines.profiles import (
     QUANTIZATION,
@@ -93,8 +93,14 @@ class EngineSettings:
             *memory,
             *speculation,
             *self.kv_tier_arguments,
-            *self.extra_arguments,
+            *self._own_arguments,
         )
+
+    @property
+    def _own_arguments(self) -> tuple[str, ...]:
+        if self.speculates is False:
+            return drop_speculation(self.extra_arguments)
+        return self.extra_arguments
 
     @property
     def _has_own_speculation(self) -> bool:

@@ -82,6 +82,19 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     return engine_arguments
 
 
+def drop_speculation(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments without those for speculative decoding and their values."""
+    kept: list[str] = []
+    is_value = False  # of an argument that was dropped
+    for argument in arguments:
+        option, equals_sign, _ = argument.partition("=")
+        is_dropped = is_value or _parse_option(option)[0] in (_SPECULATION, _METHOD, _MODEL)
+        if not is_dropped:
+            kept.append(argument)
+        is_value = is_dropped and not is_value and not equals_sign
+    return tuple(kept)
+
+
 def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
     parts = {_METHOD: "method", _MODEL: "model"}
     own_options = {part: settings[name][""] for name, part in parts.items() if name in settings}
@@ -146,11 +159,16 @@ def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]
     """Yield each relevant argument as (option, part or "", value)."""
     for index, argument in enumerate(arguments):
         option, equals_sign, value = argument.partition("=")
-        head, _, part = option.partition(".")
-        name = _find_option(head.replace("_", "-"))
+        name, part = _parse_option(option)
         if name is not None:
             next_argument = arguments[index + 1] if index + 1 < len(arguments) else ""
             yield name, part, value if equals_sign else next_argument
+
+
+def _parse_option(option: str) -> tuple[str | None, str]:
+    """Return the relevant option, or None if it is another one, and its part, or ""."""
+    head, _, part = option.partition(".")
+    return _find_option(head.replace("_", "-")), part
 
 
 def _find_option(text: str) -> str | None:
