@@ -56,7 +56,12 @@ class Language:
 
 
 async def files_at(
-    replica: str, gateway: Gateway, name: str, write: Callable[[random.Random], str]
+    replica: str,
+    gateway: Gateway,
+    name: str,
+    write: Callable[[random.Random], str],
+    *,
+    num_files: int = _NUM_FILES,
 ) -> Language:
     """Return a language with files whose home is this replica (host:port)."""
     language = Language(gateway, name, write, random.Random(20261121), [])
@@ -64,7 +69,7 @@ async def files_at(
         path = f"{name}/{number}"
         if await language.ask(path, max_tokens=1) == replica:
             language.paths.append(path)
-        if len(language.paths) == _NUM_FILES:
+        if len(language.paths) == num_files:
             return language
     raise AssertionError("no file has this replica as its home")
 
