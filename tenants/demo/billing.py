@@ -17,7 +17,7 @@ from tenants.billing.budgets.operations import (
     change_budget,
     create_budget,
 )
-from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.budgets.queries import read_page_of_budgets
 from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import GRACE, issue_credit_note, issue_due_invoices
@@ -124,7 +124,7 @@ def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datet
 
     def narrow(now: datetime) -> None:
         actor = company.member_with_role(Role.BILLING)
-        budgets = page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
+        budgets = read_page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
         for budget in budgets:
             if budget.scope is BudgetScope.TENANT:
                 terms = BudgetTerms(limit_micros, is_hard=False)

@@ -75,10 +75,10 @@ def derive_pool_identity(
     def find_majority(
         read_statement: Callable[[ReplicaIdentity], T | None], previous: T | None
     ) -> T | None:
-        return _most_common(
+        return _choose_most_common(
             identities,
             read_statement,
-            _most_common(newcomers, read_statement, previous)
+            _choose_most_common(newcomers, read_statement, previous)
             if _is_none_known(identities, read_statement)
             else previous,
         )
@@ -118,7 +118,7 @@ def check_identity(
     return None
 
 
-def _most_common(
+def _choose_most_common(
     identities: Iterable[ReplicaIdentity],
     read_statement: Callable[[ReplicaIdentity], T | None],
     previous: T | None,

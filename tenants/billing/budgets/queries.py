@@ -66,7 +66,7 @@ class BudgetView:
     alerts: tuple[AlertView, ...]  # of this month, lowest threshold first
 
 
-def page_of_budgets(
+def read_page_of_budgets(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[BudgetView]:
     """Return a page of budgets, newest first. Up to ten queries.

@@ -60,7 +60,7 @@ from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.operations import rate_tenant
 from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
@@ -275,7 +275,7 @@ def _insert_invoice(
         created_at=now,
     )
     record_change(
-        actor=system_actor(TenantId(str(state.tenant_id))),
+        actor=build_system_actor(TenantId(str(state.tenant_id))),
         action=f"billing.{draft.head.kind.value}_issued",
         target=f"invoice:{draft.head.number}",
         change=(None, {"total_micros": row.total_micros, "currency": state.currency}),

@@ -28,7 +28,7 @@ from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.rules_in_force import load_hold_periods, load_rule
 from tenants.privacy.retention.tables import RETENTION_TABLES, count_records, delete_due_batch
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.dirty_hours import lock_rollups
 
@@ -207,7 +207,7 @@ def _issue_certificate(run: PurgeRun, now: datetime) -> None:
         now=now,
     )
     record_change(
-        actor=system_actor(tenant_id),
+        actor=build_system_actor(tenant_id),
         action="retention.purged",
         target=f"retention:{run.data_class}",
         change=(None, {"deleted": run.deleted, "certificate": number}),
