@@ -69,7 +69,7 @@ class _Service:
 
 
 class KubernetesResolver:
-    """A Resolver of the given services. `ServiceAccount.build_slices_request` parses their names."""
+    """A Resolver of the given services; `ServiceAccount.build_slices_request` parses names."""
 
     def __init__(
         self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S
