@@ -20,7 +20,7 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class TenantChangeForm:
-    question: Promise  # with the tenant's name
+    confirmation: Promise  # with the tenant's name
     done: Promise
     apply: Callable[[QueryDict, Actor, datetime], None]  # raises DomainError
 

@@ -171,7 +171,7 @@ def _build_cancelled_figure(
         ),
         definition=gettext("Share of requests that the client cancelled or superseded."),
         source=CounterOrigin.SERVER,
-        url=_request_list_url(usage_filters, ended="taken_back"),
+        url=_request_list_url(usage_filters, ended="cancelled"),
     )
 
 
@@ -232,7 +232,7 @@ def _load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> O
             "across all tenants, per gateway."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
-        url=_request_list_url(usage_filters, order="busy"),
+        url=_request_list_url(usage_filters, order="replica_load"),
     )
 
 

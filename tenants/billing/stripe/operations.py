@@ -43,7 +43,7 @@ def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
         except NotFound:
             continue  # without a plan there is nothing to report
         except StripeFailed as error:
-            log.warning("stripe.customer_not_made", tenant_id=tenant_id, reason=str(error))
+            log.warning("stripe.customer_not_created", tenant_id=tenant_id, reason=str(error))
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             log.error("stripe.not_reported", tenant_id=tenant_id, error=type(error).__name__)

@@ -81,7 +81,9 @@ def pseudonymize_late_records(*, now: datetime) -> None:
             _pseudonymize_late_records_of_tenant(tenant_id, now)
         # One tenant's failure must not stop the others.
         except Exception as error:  # noqa: BLE001
-            logger.error("subject.not_renamed", tenant_id=tenant_id, error=type(error).__name__)
+            logger.error(
+                "subject.not_pseudonymized", tenant_id=tenant_id, error=type(error).__name__
+            )
 
 
 def _pseudonymize_late_records_of_tenant(tenant_id: TenantId, now: datetime) -> None:

@@ -71,7 +71,7 @@ def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: dateti
                     actor=build_system_actor(tenant_id), erasure_request=erasure_request, now=now
                 )
     except (Conflict, NotFound) as error:
-        logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=error.code)
+        logger.info("subject.erasure_not_repeated", tenant_id=tenant_id, reason=error.code)
         return False
     return True
 

@@ -35,7 +35,7 @@ def clean_up_exports(*, now: datetime) -> None:
             clean_up_tenant_exports(tenant_id=tenant_id, now=now)
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
-            logger.error("exports.not_swept", tenant_id=tenant_id, error=type(error).__name__)
+            logger.error("exports.not_cleaned_up", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
