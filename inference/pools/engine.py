@@ -26,6 +26,8 @@ class EngineStop(StrEnum):
     LENGTH = "length"
     # The last possible replica failed after it had begun (generate.py).
     DISCONNECTED = "disconnected"
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
     """Everything that an engine needs to start a completion."""
