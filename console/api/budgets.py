@@ -42,9 +42,9 @@ _Address = Annotated[str, Field(max_length=500)]
 class AlertDeliveryResponse(ResponseSchema):
     channel: str  # mail or webhook
     address: str
-    attempts: int
+    num_attempts: int
     delivered_at: datetime.datetime | None  # null: not delivered
-    next_at: datetime.datetime | None  # null: no further attempt
+    next_attempt_at: datetime.datetime | None  # null: no further attempt
     last_error: str  # "": none
 
 

@@ -170,7 +170,7 @@ def _correct_invoice(timeline: DemoTimeline, now: datetime) -> None:
     """Issue a credit note for the first invoice, if any: for a seat, or half of the amount due."""
     with tenant_scope(timeline.tenant_id):
         state = BillingState.objects.get(tenant_id=timeline.tenant_id)
-    if not state.last_number:
+    if not state.last_invoice_number:
         return
     document = find_invoice(actor=timeline.platform, number=1).document
     net_cents = min(_SEAT_CENTS, (document.subtotal_cents - document.credit_cents) // 2)
@@ -188,4 +188,4 @@ def _mark_alerts_delivered(timeline: DemoTimeline) -> None:
     """Mark budget alerts as delivered: nobody receives alerts of generated spending."""
     with tenant_scope(timeline.tenant_id):
         pending = AlertDelivery.objects.filter(tenant_id=timeline.tenant_id, delivered_at=None)
-        pending.update(delivered_at=timeline.now, next_at=None, attempts=1)
+        pending.update(delivered_at=timeline.now, next_attempt_at=None, num_attempts=1)

@@ -48,7 +48,7 @@ def _cached_share(counts: UsageCounters) -> float | None:
 
 
 def _accepted_tokens(counts: UsageCounters) -> float:
-    return counts.accepted + counts.partly_accepted
+    return counts.accepted + counts.partially_accepted
 
 
 _S, _C = CounterOrigin.SERVER, CounterOrigin.CLIENT

@@ -192,12 +192,12 @@ def _build_header(
     A failure of the transaction also undoes the increase of the number, so there are no gaps.
     """
     tenant_id = TenantId(str(state.tenant_id))
-    state.last_number += 1
+    state.last_invoice_number += 1
     customer, tax = read_billing_profile(tenant_id)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     issued_on = utc_day(now)
     return InvoiceHeader(
-        number=f"{slug.upper()}-{state.last_number:06}",
+        number=f"{slug.upper()}-{state.last_invoice_number:06}",
         kind=kind,
         corrects="",
         month=month.isoformat(),
@@ -245,7 +245,7 @@ def _post_invoice(
     now: datetime,
 ) -> None:
     draft_transaction = TransactionDraft(
-        source=TransactionSource(kind, str(state.last_number)),
+        source=TransactionSource(kind, str(state.last_invoice_number)),
         day=utc_day(now)
         if kind is SourceKind.CREDIT_NOTE
         else start_of_next_month(draft.month) - ONE_DAY,
@@ -260,10 +260,10 @@ def _insert_invoice(
     state: BillingState, draft: _InvoiceDraft, usage_lines: Any, now: datetime
 ) -> Invoice:
     document = build_document(draft.head, usage_lines, draft.sums)
-    state.save(update_fields=["last_number", "invoiced_month"])
+    state.save(update_fields=["last_invoice_number", "invoiced_month"])
     row = Invoice.objects.create(
         tenant_id=state.tenant_id,
-        number=state.last_number,
+        number=state.last_invoice_number,
         id=uuid7(),
         name=draft.head.number,
         kind=draft.head.kind,

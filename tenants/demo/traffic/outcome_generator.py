@@ -48,7 +48,7 @@ def generate_typing_reports(
         yield TypingReport(
             tenant_id=row.tenant_id,
             occurred_at=row.occurred_at,
-            typed_id=UUID(int=random.getrandbits(128), version=4),
+            report_id=UUID(int=random.getrandbits(128), version=4),
             user_id=developer.user_id,
             language=row.language,
             editor=developer.editor,

@@ -113,15 +113,15 @@ def _log_vanished_records(previous_run: PurgeRun) -> None:
     A record that arrives late, with an older time, hides a record that vanished. Late records are
     rare.
     """
-    if previous_run.settled is None:
+    if previous_run.num_older_remaining is None:
         return
     num_left = _count_older_records(previous_run)
-    if num_left < previous_run.settled:
+    if num_left < previous_run.num_older_remaining:
         log.error(
             "retention.unexplained_deletion",
             tenant_id=str(previous_run.tenant_id),
             data_class=previous_run.data_class,
-            records=previous_run.settled - num_left,
+            records=previous_run.num_older_remaining - num_left,
         )
 
 
@@ -174,7 +174,7 @@ def _finish_run(run: PurgeRun, now: datetime) -> int:
             tenant_id=tenant_id, id=run.id, finished_at=None
         ).update(
             closing=counts.records,
-            settled=_count_older_records(run),
+            num_older_remaining=_count_older_records(run),
             held=counts.held,
             finished_at=now,
         )

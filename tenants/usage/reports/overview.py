@@ -42,7 +42,7 @@ from tenants.usage.reports.suppression.suppressed_figures import (
 _NAMES: Final = (
     *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
     *("prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens", "generated_tokens"),
-    *("shown", "accepted", "partly_accepted"),
+    *("shown", "accepted", "partially_accepted"),
 )
 BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
 

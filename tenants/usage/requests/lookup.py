@@ -134,5 +134,5 @@ def _to_completion_record(row: UsageRecord) -> CompletionRecord:
         model=row.model or "",
         num_chars=row.num_chars or 0,
         num_lines=row.num_lines or 0,
-        is_parsed=bool(row.is_parsed),
+        is_syntax_checked=bool(row.is_syntax_checked),
     )

@@ -282,7 +282,7 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
     assert deliver_due_alerts(company.tenant_id, now=NOW) == 0
     actor = company.administrator.actor
     deliveries = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
-    assert {(d.attempts, d.last_error, d.delivered_at) for d in deliveries} == {
+    assert {(d.num_attempts, d.last_error, d.delivered_at) for d in deliveries} == {
         (1, "The mail server rejected the message (ConnectionRefusedError).", None)
     }
 
@@ -291,7 +291,9 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
     assert deliver_due_alerts(company.tenant_id, now=NOW + timedelta(minutes=1)) == 2
 
     deliveries = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
-    assert {(d.attempts, d.last_error, d.next_at) for d in deliveries} == {(2, "", None)}
+    assert {(d.num_attempts, d.last_error, d.next_attempt_at) for d in deliveries} == {
+        (2, "", None)
+    }
 
 
 def test_retries_have_increasing_delays_and_a_limit() -> None:

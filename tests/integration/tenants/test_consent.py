@@ -146,7 +146,7 @@ def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
 
     (receipt,) = receipts(consenting_company, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
-    assert (receipt.kind, receipt.is_given, receipt.wording) == (
+    assert (receipt.kind, receipt.is_granted, receipt.wording) == (
         ConsentKind.CONTENT_CAPTURE,
         True,
         "content-capture-1",
@@ -162,7 +162,7 @@ def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
 
     assert own.given == NO_CONSENT
     receipt_facts = [
-        (receipt.kind, receipt.is_given)
+        (receipt.kind, receipt.is_granted)
         for receipt in receipts(consenting_company, consenting_company.developer)[:2]
     ]
     assert set(receipt_facts) == {
@@ -196,7 +196,7 @@ def test_the_tenants_decisions_leave_receipts_with_the_policy_version(acme: Comp
     change_policy(acme, content_capture=None)
 
     decisions = [
-        (receipt.user_email, receipt.kind, receipt.is_given, receipt.policy_version)
+        (receipt.user_email, receipt.kind, receipt.is_granted, receipt.policy_version)
         for receipt in receipts(acme)
     ]
     assert sorted(decisions, key=str) == sorted(
@@ -229,9 +229,9 @@ def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
     allow(consenting_company, training=True)
 
     assert consents_after == consents(consenting_company) == {}
-    assert get_own_consent(actor=consenting_company.developer.actor).given == NO_CONSENT
+    assert get_own_consent(actor=consenting_company.developer.actor).consent == NO_CONSENT
     assert [
-        receipt.is_given for receipt in receipts(consenting_company, consenting_company.developer)
+        receipt.is_granted for receipt in receipts(consenting_company, consenting_company.developer)
     ] == [False] * 2 + [True] * 2
 
 
@@ -320,7 +320,7 @@ def test_receipts_can_be_neither_changed_nor_deleted(consenting_company: Company
 
 
 def _update() -> None:
-    ConsentReceipt.objects.update(is_given=False)
+    ConsentReceipt.objects.update(is_granted=False)
 
 
 def _delete() -> None:

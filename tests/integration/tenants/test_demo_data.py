@@ -192,7 +192,7 @@ def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -
         versions = PolicyVersion.objects.filter(tenant_id=globex).order_by("version")
         assert list(versions.values_list("version", flat=True)) == list(range(1, 8))
         receipts = ConsentReceipt.objects.filter(tenant_id=globex, user_id__isnull=False)
-        assert set(receipts.values_list("is_given", flat=True)) == {True, False}
+        assert set(receipts.values_list("is_granted", flat=True)) == {True, False}
         content_objects = ContentObject.objects.filter(tenant_id=globex, erasure_id=None)
         assert content_objects.count() > 0
         assert LegalHold.objects.filter(tenant_id=globex, released_at=None).count() == 1
@@ -200,7 +200,7 @@ def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -
 
 def test_no_alert_is_pending(globex: TenantId) -> None:
     with tenant_scope(globex):
-        waiting = AlertDelivery.objects.filter(tenant_id=globex, next_at__isnull=False)
+        waiting = AlertDelivery.objects.filter(tenant_id=globex, next_attempt_at__isnull=False)
         assert not waiting.exists()
 
 

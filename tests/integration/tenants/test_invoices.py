@@ -305,7 +305,7 @@ def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
 
     assert len(issued) == 1
     with tenant_scope(company.tenant_id):
-        assert BillingState.objects.get(tenant_id=company.tenant_id).last_number == 1
+        assert BillingState.objects.get(tenant_id=company.tenant_id).last_invoice_number == 1
 
 
 def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
@@ -313,7 +313,9 @@ def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
     for company in (broken, other_company):
         ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     with tenant_scope(broken.tenant_id):
-        BillingState.objects.filter(tenant_id=broken.tenant_id).update(last_number=2**31 - 1)
+        BillingState.objects.filter(tenant_id=broken.tenant_id).update(
+            last_invoice_number=2**31 - 1
+        )
 
     with capture_logs() as logs:
         issue_due_invoices_of_all_tenants(now=AFTER)

@@ -147,9 +147,9 @@ def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
     The requester's permissions are checked at the request and at the download.
     """
     tenant_id = TenantId(str(row.tenant_id))
-    if row.began_at is None:
-        row.began_at = claim.clock()
-    return RowQuery(build_system_actor(tenant_id), Period(row.since, row.until), row.began_at)
+    if row.started_at is None:
+        row.started_at = claim.clock()
+    return RowQuery(build_system_actor(tenant_id), Period(row.since, row.until), row.started_at)
 
 
 def _read_batch(
@@ -190,7 +190,7 @@ def _store_part(
         claim.update_job(
             members=serialize_members(members),
             rows_done=F("rows_done") + len(batch.rows),
-            began_at=row.began_at,
+            started_at=row.started_at,
             num_attempts=0,
         )
         if object_id is not None:
