@@ -79,7 +79,7 @@ def make_subject(pools: PoolConfig, argument: str) -> Subject:
         model=pool.model,
         max_context_tokens=pool.max_context_tokens,
         clock=SystemClock(),
-        style=options,
+        options=options,
     )
     return Subject(pool, writer)
 

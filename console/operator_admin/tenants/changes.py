@@ -83,11 +83,13 @@ def _change_region(form: QueryDict, actor: Actor, now: datetime) -> None:
 
 
 def _change_limits(form: QueryDict, actor: Actor, now: datetime) -> None:
-    ceiling = PlatformLimits(
+    platform_limits = PlatformLimits(
         _read_count("max_concurrent_completions", form),
         _read_count("max_requests_per_minute", form),
     )
-    operations.change_limits(actor=actor, ceiling=ceiling, reason=_read_reason(form), now=now)
+    operations.change_limits(
+        actor=actor, platform_limits=platform_limits, reason=_read_reason(form), now=now
+    )
 
 
 def _read_reason(form: QueryDict) -> str:

@@ -65,9 +65,9 @@ class PolicyForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = all_or_some_field(_("Models"), _("All models"), _("Only these"))
+    models_restriction = all_or_some_field(_("Models"), _("All models"), _("Only these"))
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = all_or_some_field(_("Regions"), _("All regions"), _("Only these"))
+    regions_restriction = all_or_some_field(_("Regions"), _("All regions"), _("Only these"))
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     has_experiments = checkbox_field(
         _("Take part in experiments"),
@@ -283,9 +283,9 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         "",
         (
             ("features",),
-            ("models_which",),
+            ("models_restriction",),
             ("models",),
-            ("regions_which",),
+            ("regions_restriction",),
             ("regions",),
             ("has_experiments",),
         ),

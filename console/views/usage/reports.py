@@ -168,7 +168,7 @@ def _to_table_row(
         url=_requests_url(usage_filters, group_by, row),
         users="" if row.users is None else format_count(row.users),
         cells=cells(row, COLUMNS[kind]),
-        why_hidden="" if row.suppression is None else str(_HIDDEN[row.suppression]),
+        suppression_text="" if row.suppression is None else str(_HIDDEN[row.suppression]),
     )
 
 

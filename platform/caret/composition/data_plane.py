@@ -267,7 +267,7 @@ def _build_plane(
                 model=pool.model,
                 max_context_tokens=pool.max_context_tokens,
                 clock=clock,
-                style=pool.prompt_options,
+                options=pool.prompt_options,
                 chat_template=load_chat_template(pool.tokenizer, clock),
             )
             for name, pool in pools.by_name.items()

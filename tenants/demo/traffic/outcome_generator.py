@@ -65,7 +65,7 @@ def _compute_acceptance_chance(
     row: UsageRecord, developer: DemoDeveloper, level: TrafficLevel
 ) -> float:
     """Return the chance of acceptance: higher for fast and short suggestions, and growing."""
-    chance = developer.keenness * (0.85 + 0.3 * level.share)
+    chance = developer.acceptance_share * (0.85 + 0.3 * level.share)
     if row.variant == VARIANTS[0]:
         chance *= 1.09
     if (row.first_token_ms or 0.0) > 250:

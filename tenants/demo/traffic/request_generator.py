@@ -93,7 +93,7 @@ class DemoDeveloper:
     editor: str
     languages: tuple[str, ...]  # the first is the most frequent
     pace: float  # requests on a working day
-    keenness: float  # share of suggestions that are accepted
+    acceptance_share: float  # share of suggestions that are accepted
     is_cut_off: bool = False  # the hard budget is used up
 
 

@@ -70,7 +70,7 @@ class VariantView:
     difference_to_control: VariantMetrics
 
     @property
-    def has_few_users(self) -> bool:
+    def has_few_suggestions(self) -> bool:
         return self.row.counts is not None and self.row.counts.shown < MIN_SHOWN
 
 

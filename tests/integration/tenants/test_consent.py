@@ -88,14 +88,14 @@ def consents(company: Company) -> dict[UserId, UserConsent]:
 def test_users_have_not_consented_by_default(consenting_company: Company) -> None:
     own = get_own_consent(actor=consenting_company.developer.actor)
 
-    assert (own.allowance, own.given, own.retention_days) == (BOTH, NO_CONSENT, 30)
+    assert (own.allowance, own.consent, own.retention_days) == (BOTH, NO_CONSENT, 30)
     assert consents(consenting_company) == {}
 
 
 def test_consent_counts_if_tenant_and_user_agree(consenting_company: Company) -> None:
     own = save_consent(consenting_company.developer, BOTH)
 
-    assert own.given == BOTH
+    assert own.consent == BOTH
     assert consents(consenting_company) == {consenting_company.developer.user_id: BOTH}
 
 
@@ -115,7 +115,7 @@ def test_training_needs_the_tenants_separate_permission(acme: Company) -> None:
     with pytest.raises(Conflict):
         save_consent(acme.developer, BOTH)
 
-    assert save_consent(acme.developer, YES).given == YES
+    assert save_consent(acme.developer, YES).consent == YES
 
 
 def test_training_without_content_capture_is_refused(consenting_company: Company) -> None:
@@ -160,7 +160,7 @@ def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
 
     own = withdraw_consent(actor=consenting_company.developer.actor, now=timezone.now())
 
-    assert own.given == NO_CONSENT
+    assert own.consent == NO_CONSENT
     receipt_facts = [
         (receipt.kind, receipt.is_granted)
         for receipt in receipts(consenting_company, consenting_company.developer)[:2]
