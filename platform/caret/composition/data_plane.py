@@ -190,10 +190,8 @@ def _list_background_tasks(
         "snapshots",
         SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
     )
-    yield (
-        "supersession",
-        SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run,
-    )
+    supersession = plane.admission.supersession
+    yield "supersession", SupersessionFeed(links.redis, links.claims, supersession).run
     yield "warm-ups", partial(plane.warmup_queue.run, partial(warm_up, plane))
     yield (
         "speculation",

@@ -62,18 +62,16 @@ class LeaseHolder:
         self.number = 1
         self.since = 1
 
-    async def renew(
-        self, units: int, *, spent_since: int = 0, has_response: bool = True
-    ) -> LeaseGrant:
+    async def renew(self, units: int, *, spent: int = 0, has_response: bool = True) -> LeaseGrant:
         """Renew the lease. Without `has_response`, the holder acts as if the response was lost."""
         self.number += 1
-        (grant,) = await self.store.renew(self.name, [self.request(units, spent_since)])
+        (grant,) = await self.store.renew(self.name, [self.request(units, spent)])
         if has_response:
             self.since = self.number
         return grant
 
-    def request(self, units: int, spent_since: int = 0) -> LeaseRequest:
-        return LeaseRequest(self.rule, self.number, self.since, spent_since, units, units, units)
+    def request(self, units: int, spent: int = 0) -> LeaseRequest:
+        return LeaseRequest(self.rule, self.number, self.since, spent, units, units, units)
 
 
 async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
@@ -107,7 +105,7 @@ async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
     holder = LeaseHolder(RedisLeaseStore(redis), rule)
     await holder.renew(60)
 
-    await holder.renew(0, spent_since=45)
+    await holder.renew(0, spent=45)
 
     assert await _count_free_units(redis, rule) == 55
 
@@ -126,8 +124,8 @@ async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: Bu
     holder = LeaseHolder(store, rule)
     await holder.renew(60)
     older = holder.request(60)
-    await holder.renew(50, spent_since=10)
-    latest = replace(holder.request(50, spent_since=10), since=older.number)
+    await holder.renew(50, spent=10)
+    latest = replace(holder.request(50, spent=10), since=older.number)
 
     (older_grant,) = await store.renew("here", [older])
     (latest_grant,) = await store.renew("here", [latest])
@@ -142,9 +140,9 @@ async def test_a_request_without_a_response_is_not_settled_twice(
 ) -> None:
     holder = LeaseHolder(RedisLeaseStore(redis), rule)
     await holder.renew(60)
-    await holder.renew(50, spent_since=10, has_response=False)
+    await holder.renew(50, spent=10, has_response=False)
 
-    grant = await holder.renew(45, spent_since=15)
+    grant = await holder.renew(45, spent=15)
     await holder.renew(0)
 
     assert grant.granted_units == 45
@@ -164,7 +162,7 @@ async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
     assert (refusal.granted_units, refusal.wait_s) == (0, 1.0)
     assert await wait_until(is_free, patience_s=10.0)
     # These units were spent during the lease, so they count although the lease has expired.
-    overdrawn = await holder.renew(0, spent_since=70)
+    overdrawn = await holder.renew(0, spent=70)
     assert (overdrawn.granted_units, overdrawn.overdrawn_units) == (0, 20)
 
 
@@ -185,7 +183,7 @@ async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: 
     await redis.hincrby(BUDGET.key, "used", 30)
     await redis.hset(BUDGET.key, "raised", "30")
 
-    await holder.renew(0, spent_since=50)
+    await holder.renew(0, spent=50)
 
     assert await redis.hmget(BUDGET.key, "used", "raised") == [b"50", b"0"]
 
@@ -254,7 +252,7 @@ async def test_large_numbers_are_counted_exactly(redis: Redis) -> None:
     large = replace(BUDGET, capacity=10**12)
     holder = LeaseHolder(RedisLeaseStore(redis), large)
     await holder.renew(10**12 - 3)
-    await holder.renew(0, spent_since=10**12 - 3)
+    await holder.renew(0, spent=10**12 - 3)
 
     assert await _count_free_units(redis, large) == 3
 
@@ -264,7 +262,7 @@ async def test_a_fast_rate_is_counted_exactly(redis: Redis) -> None:
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
     holder = LeaseHolder(RedisLeaseStore(redis), fast)
     await holder.renew(10**6)
-    await holder.renew(0, spent_since=10**6)
+    await holder.renew(0, spent=10**6)
 
     grants = [await _count_free_units(redis, fast) for _ in range(5)]
 
@@ -300,7 +298,7 @@ async def test_the_fake_store_behaves_like_the_script(
         minimum, needed_units, wanted_units = sorted(chance.choices(range(60), k=3))
         capacity = chance.choice([60, 100, 100, 100])
         request = replace(
-            holder.request(0, spent_since=chance.choice([0, 5, 25])),
+            holder.request(0, spent=chance.choice([0, 5, 25])),
             spec=replace(rule, capacity=capacity),
             min_units=minimum,
             needed_units=needed_units,

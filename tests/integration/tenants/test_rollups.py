@@ -153,12 +153,10 @@ def test_typing_reports_join_or_create_their_group(company: Company) -> None:
 
 
 def test_parser_results_are_counted_if_available(company: Company) -> None:
-    add_completion(company, is_syntax_checked=True, filter_reason="")
-    add_completion(
-        company, is_syntax_checked=True, filter_reason="syntax", finish_reason="filtered"
-    )
+    withheld = {"filter_reason": "syntax", "finish_reason": "filtered"}
+    for fields in ({"filter_reason": ""}, withheld, {"finish_reason": "cancelled"}):
+        add_completion(company, **fields, is_syntax_checked=True)
     add_completion(company, is_syntax_checked=False)
-    add_completion(company, is_syntax_checked=True, finish_reason="cancelled")
 
     run(company)
 
