@@ -190,8 +190,7 @@ def _list_background_tasks(
         "snapshots",
         SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
     )
-    supersession = plane.admission.supersession
-    yield "supersession", SupersessionFeed(links.redis, links.claims, supersession).run
+    yield "claims", SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run
     yield "warm-ups", partial(plane.warmup_queue.run, partial(warm_up, plane))
     yield (
         "speculation",

@@ -153,7 +153,7 @@ def test_typing_reports_join_or_create_their_group(company: Company) -> None:
 
 
 def test_parser_results_are_counted_if_available(company: Company) -> None:
-    withheld = {"filter_reason": "syntax", "finish_reason": "filtered"}
+    withheld: dict[str, Any] = {"filter_reason": "syntax", "finish_reason": "filtered"}
     for fields in ({"filter_reason": ""}, withheld, {"finish_reason": "cancelled"}):
         add_completion(company, **fields, is_syntax_checked=True)
     add_completion(company, is_syntax_checked=False)
