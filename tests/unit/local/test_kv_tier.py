@@ -10,7 +10,7 @@ from caret.foundation.environment import BadSetting
 from caret.local.engines import kv_tier
 from caret.local.engines.kv_tier import (
     KvTierSettings,
-    kv_tier_services,
+    build_kv_tier_services,
     lmcache_command,
     make_store_settings,
 )
@@ -86,7 +86,9 @@ def test_without_lmcache_a_sentence_says_how_to_install_it(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
     with pytest.raises(MissingFeature, match="`make up` installs it"):
-        kv_tier_services(_tier(), paths=EmbeddedPaths(tmp_path), environment={}, tag_environment={})
+        build_kv_tier_services(
+            _tier(), paths=EmbeddedPaths(tmp_path), environment={}, tag_environment={}
+        )
 
 
 def test_cached_prompts_are_bounded_and_never_written_to_the_disk() -> None:

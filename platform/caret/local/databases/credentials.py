@@ -30,7 +30,7 @@ def write_credentials(paths: EmbeddedPaths) -> None:
     _write_private(paths.redis_url, valkey_url(paths, VALKEY))
 
 
-def password_of(paths: EmbeddedPaths, holder: str) -> str:
+def read_password(paths: EmbeddedPaths, holder: str) -> str:
     return _password_file(paths, holder).read_text().strip()
 
 
@@ -39,7 +39,7 @@ def valkey_socket(paths: EmbeddedPaths, server: str) -> Path:
 
 
 def valkey_url(paths: EmbeddedPaths, server: str) -> str:
-    return f"unix://:{password_of(paths, server)}@{valkey_socket(paths, server)}?db=0"
+    return f"unix://:{read_password(paths, server)}@{valkey_socket(paths, server)}?db=0"
 
 
 def _password_file(paths: EmbeddedPaths, holder: str) -> Path:
@@ -48,7 +48,7 @@ def _password_file(paths: EmbeddedPaths, holder: str) -> Path:
 
 def _database_url(paths: EmbeddedPaths, role: str) -> str:
     folder = quote(str(paths.sockets), safe="")
-    return f"postgresql://{role}:{password_of(paths, role)}@/{DATABASE}?host={folder}"
+    return f"postgresql://{role}:{read_password(paths, role)}@/{DATABASE}?host={folder}"
 
 
 def _write_if_missing(file: Path, secret: str) -> None:

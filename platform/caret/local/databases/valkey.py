@@ -18,7 +18,7 @@ import redis
 from caret.local.databases.credentials import (
     KV_STORE,
     VALKEY,
-    password_of,
+    read_password,
     valkey_socket,
     valkey_url,
     write_credentials,
@@ -75,7 +75,7 @@ class EmbeddedValkey(LaunchedService):
             "port": "0",
             "unixsocket": f'"{valkey_socket(self._paths, self._server)}"',
             "unixsocketperm": "700",
-            "requirepass": password_of(self._paths, self._server),
+            "requirepass": read_password(self._paths, self._server),
             "dir": f'"{data}"',
             "appendonly": "yes",
             "appendfsync": "everysec",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from caret.foundation.environment import BadSetting, env_int
-from caret.local.databases.credentials import KV_STORE, password_of
+from caret.local.databases.credentials import KV_STORE, read_password
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.engine import EngineSettings, engine_environment
 from caret.local.engines.engine_plan import read_free_bytes
@@ -104,7 +104,7 @@ def read_kv_tier(
     return tier
 
 
-def kv_tier_services(
+def build_kv_tier_services(
     settings: KvTierSettings,
     *,
     paths: EmbeddedPaths,
@@ -126,7 +126,7 @@ def kv_tier_services(
         tag_environment=tag_environment,
         settings=make_store_settings(settings),
     )
-    return (store, _lmcache_service(settings, paths=paths, environment=environment))
+    return (store, _build_lmcache_service(settings, paths=paths, environment=environment))
 
 
 def make_store_settings(settings: KvTierSettings) -> dict[str, str]:
@@ -140,7 +140,7 @@ def make_store_settings(settings: KvTierSettings) -> dict[str, str]:
     }
 
 
-def _lmcache_service(
+def _build_lmcache_service(
     settings: KvTierSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
 ) -> CommandService:
     def make_spec() -> ChildSpec:
@@ -155,7 +155,7 @@ def _lmcache_service(
                     has_model_folder=True,
                 ),
                 "LMCACHE_DISABLE_BANNER": "1",
-                "LMCACHE_RESP_PASSWORD": password_of(paths, KV_STORE),
+                "LMCACHE_RESP_PASSWORD": read_password(paths, KV_STORE),
             },
             stop_grace_s=_STOP_GRACE_S,
         )
