@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 import redis
 
-from caret.client.websocket_client import CompletionStream, open_stream
+from caret.client.websocket_client import CompletionStream, GatewayRefused, open_stream
 from caret.local.databases.credentials import KV_STORE, valkey_url
 from caret.local.processes.health_checks import is_responding
 from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
@@ -121,8 +121,11 @@ async def test_languages_with_few_accepted_drafts_use_the_engine_without_specula
     guessed = await files_at(speculating, gateways[0], "csv", numbers, num_files=1)
 
     async def has_learnt() -> bool:
-        await copied.request_for(_TURN_S)
-        return await guessed.request_for(_TURN_S) == {plain}
+        try:
+            await copied.request_for(_TURN_S)
+            return await guessed.request_for(_TURN_S) == {plain}
+        except GatewayRefused:  # on a busy machine, a completion may reach its deadline
+            return False
 
     assert await wait_until(has_learnt, patience_s=_LEARNING_S)
     page = await _read_metrics(installation)
