@@ -84,15 +84,15 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
 
 def drop_speculation(arguments: Sequence[str]) -> tuple[str, ...]:
     """Return the arguments without those for speculative decoding and their values."""
-    kept: list[str] = []
+    other_arguments: list[str] = []
     is_value = False  # of an argument that was dropped
     for argument in arguments:
         option, equals_sign, _ = argument.partition("=")
         is_dropped = is_value or _parse_option(option)[0] in (_SPECULATION, _METHOD, _MODEL)
         if not is_dropped:
-            kept.append(argument)
+            other_arguments.append(argument)
         is_value = is_dropped and not is_value and not equals_sign
-    return tuple(kept)
+    return tuple(other_arguments)
 
 
 def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
