@@ -27,15 +27,15 @@ class SetupStep:
     is_done: bool
 
 
-def onboarding_steps(actor: Actor) -> list[SetupStep]:
+def build_onboarding_steps(actor: Actor) -> list[SetupStep]:
     """Return the steps in their order. Makes at most two queries."""
     if not any(actor.has_permission(permission) for permission in _PERMISSIONS):
         return []
     progress = read_setup_progress(actor=actor)
-    return [*_completion_steps(actor, progress), *_tenant_steps(actor, progress)]
+    return [*_build_completion_steps(actor, progress), *_build_tenant_steps(actor, progress)]
 
 
-def _completion_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep]:
+def _build_completion_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep]:
     if not actor.has_permission(Permission.USE_PLAYGROUND):
         return []
     may_create = find_own_key_terms(actor=actor).is_allowed
@@ -71,7 +71,7 @@ def _completion_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep]:
     ]
 
 
-def _tenant_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep]:
+def _build_tenant_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep]:
     steps = []
     if actor.has_permission(Permission.WRITE_MEMBERS):
         steps.append(
