@@ -68,9 +68,10 @@ def _make_name_query(
         rows: QuerySet[Any] = model._default_manager.filter(
             **scope, **filters, **{f"{id_field}__in": values}
         )
-        return rows.annotate(
+        named_rows: QuerySet[Any] = rows.annotate(
             resource_key=Cast(id_field, TextField()), resource_name=Cast(name_field, TextField())
         )
+        return named_rows
 
     return query
 
