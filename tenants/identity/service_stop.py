@@ -103,6 +103,5 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     month = read_month_spend(tenant_id, start_of_month(day))
     price = read_price_book(tenant_id).price_on(day)
     min_reservation_micros = read_min_reservation(tenant_id, price, on=day)
-    if not is_exhausted(exhausted, month, min_reservation_micros=min_reservation_micros):
-        return None
-    return exhausted.alerted_at
+    is_used_up = is_exhausted(exhausted, month, min_reservation_micros=min_reservation_micros)
+    return exhausted.alerted_at if is_used_up else None

@@ -28,6 +28,8 @@ def read_setup_progress(*, actor: Actor) -> SetupProgress:
     is_own_key = Q(is_playground=False)
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
     rules = RetentionRule.objects.filter(tenant_id=actor.tenant_id)
+    if actor.user_id is not None:
+        members = members.exclude(user_id=actor.user_id)
     if not actor.has_permission(Permission.READ_MEMBERS):
         members = members.none()
     if not actor.has_permission(Permission.READ_RETENTION):
@@ -36,7 +38,7 @@ def read_setup_progress(*, actor: Actor) -> SetupProgress:
         "has_key": keys.filter(is_own_key),
         "has_played": keys.filter(is_playground=True),
         "has_completed": keys.filter(is_own_key, last_used_at__isnull=False),
-        "has_other_members": members.exclude(user_id=actor.user_id),
+        "has_other_members": members,
         "has_own_period": rules,
     }
     with tenant_scope(actor.tenant_id):
