@@ -82,7 +82,7 @@ def _withdraw_models() -> Iterator[None]:
 def publish(model: str, *, plans: tuple[str, ...]) -> None:
     pool = KnownPool(f"{model}-pool", Tier.FAST, model, PoolSharing.SHARED)
     new_model = NewModel(model.title(), (pool.name,), plans=plans)
-    publish_model(operator="test", model=new_model, known={pool.name: pool}, now=NOW)
+    publish_model(operator="test", model=new_model, known_pools={pool.name: pool}, now=NOW)
 
 
 def set_up(company: Company, scenario: Scenario) -> None:
