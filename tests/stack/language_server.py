@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PATIENCE_S: Final = 60.0
+# The protocol's kinds of triggers of an inline completion.
 INVOKED: Final = 1
 AUTOMATIC: Final = 2
 
@@ -39,7 +40,7 @@ class LanguageServer:
             self._responses.pop(identifier, None)
 
     def begin(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
-        """Send a request and return its ID, for a cancel, and its future response."""
+        """Send a request. Return its ID, which a cancel needs, and its future response."""
         identifier = next(self._ids)
         self._responses[identifier] = asyncio.get_running_loop().create_future()
         self._send({"id": identifier, "method": method, "params": params})
@@ -56,7 +57,7 @@ class LanguageServer:
                 await self._notified.wait()
 
     async def grows(self, num_known: int) -> int:
-        """Wait until the suggestion has grown more than `num_known` times; return how often."""
+        """Wait until the suggestion has grown more than `num_known` times; return `num_grown`."""
         async with asyncio.timeout(PATIENCE_S):
             while self.num_grown <= num_known:
                 self._notified.clear()
@@ -64,12 +65,12 @@ class LanguageServer:
         return self.num_grown
 
     async def chats(self, text: str, **params: Any) -> dict[str, Any]:
-        """Ask in a chat and return how the answer ended."""
+        """Send a chat message; when the answer has ended, return the result of the request."""
         result: dict[str, Any] = await self.ask("$/caret/chat", chat_params(text, **params))
         return result
 
     async def answers(self) -> str:
-        """Wait for text of a chat's answer, and return it."""
+        """Wait until a part of a chat's answer has arrived, and return it."""
         async with asyncio.timeout(PATIENCE_S):
             while not (text := self.chat_text):
                 self._notified.clear()

@@ -37,7 +37,7 @@ OTHER_FILE = ContextFile("b.py", "def area(self):\n    return 1\n" * 40, edited_
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "PAUSE_S", 0.0)  # the pause itself, not our code
+    monkeypatch.setattr(stage, "PAUSE_S", 0.0)
 
 
 class FakePipeline:
