@@ -1,3 +1,5 @@
+"""Prometheus metrics of completions: latencies, counts and tokens."""
+
 from collections.abc import Iterable
 
 import pytest

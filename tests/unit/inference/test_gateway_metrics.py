@@ -1,3 +1,5 @@
+"""Prometheus metrics of a gateway, its replicas and its engines."""
+
 import asyncio
 from contextlib import ExitStack
 

@@ -1,3 +1,5 @@
+"""OpenTelemetry spans of completions."""
+
 import pytest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan

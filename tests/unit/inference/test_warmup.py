@@ -1,4 +1,4 @@
-"""Warm-ups: their conditions, priority and cleanup."""
+"""Warm-ups: when they start, which come first, and what remains when they end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
