@@ -20,7 +20,6 @@ from inference.demo_model.training.train import (
 )
 from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 
-
 COOL_DOWN_TOKENS = 100 * TOKENS_PER_STEP
 
 
