@@ -1,4 +1,4 @@
-"""Separate installations: a home, ports, and `manage.py` as a user runs it."""
+"""Installations of Caret that tests start with `manage.py`, as a user does."""
 
 import os
 import subprocess
@@ -23,8 +23,8 @@ from tests.stack.ports import free_ports
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The place of an installation, running or not."""
+class Installation:
+    """The home folder and the settings of an installation, which runs or not."""
 
     paths: EmbeddedPaths
     environment: dict[str, str]
@@ -84,29 +84,35 @@ def _parents() -> dict[int, int]:
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
+def new_installation() -> Iterator[Installation]:
+    """Return an installation that has not been started yet."""
     # Not pytest's folders: their paths are too long, and each module has one installation.
     with tempfile.TemporaryDirectory(prefix="caret-up-") as folder:
         home = Path(folder) / "home"
-        place = Place(EmbeddedPaths(home), environment_for(home, ports=free_ports(3)))
+        new_installation = Installation(
+            EmbeddedPaths(home), environment_for(home, ports=free_ports(3))
+        )
         try:
-            yield place
+            yield new_installation
         finally:
-            place.manage("down")
+            new_installation.manage("down")
             terminate_tagged(home_digest(home), grace_s=1.0)
 
 
 @pytest.fixture(scope="module")
-def place_without_engine(place: Place) -> Place:
-    """Configure an engine at which nothing listens: these tests need none."""
-    catalogue = place.paths.home.parent / "pools.toml"
+def installation_without_engine(new_installation: Installation) -> Installation:
+    """Return an installation whose engine has an address at which nothing listens.
+
+    These tests need no engine.
+    """
+    catalogue = new_installation.paths.home.parent / "pools.toml"
     catalogue.write_text(
         render_pools(
             model="absent",
             tokenizer=str(DEMO_MODEL),
             max_context_tokens=4608,
-            replicas=[f"http://{LOOPBACK}:{place.environment['CARET_ENGINE_PORT']}"],
+            replicas=[f"http://{LOOPBACK}:{new_installation.environment['CARET_ENGINE_PORT']}"],
         )
     )
-    place.environment["CARET_POOLS_FILE"] = os.fspath(catalogue)
-    return place
+    new_installation.environment["CARET_POOLS_FILE"] = os.fspath(catalogue)
+    return new_installation

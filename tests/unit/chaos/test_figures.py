@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from tests.chaos.client_log import Note
-from tests.chaos.figures import Figures, Quiet, Recovery, is_bad
+from tests.chaos.figures import Figures, QuietTenant, Recovery, is_bad
 
 SERVED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0)
 FAILED = Note(at_s=0.0, tenant="acme", ending="lost", total_ms=40.0, breaks=1)
 RETRIED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0, attempts=2, breaks=1)
-LATE = Quiet(calm_ms=10.0, fault_ms=16.0, num=100)
+LATE = QuietTenant(calm_ms=10.0, fault_ms=16.0, num=100)
 
 
 def _figures(**fields: Any) -> Figures:
     values: dict[str, Any] = {
         "notes": [SERVED, RETRIED],
-        "quiet": Quiet(calm_ms=10.0, fault_ms=14.0, num=100),
+        "quiet": QuietTenant(calm_ms=10.0, fault_ms=14.0, num=100),
         "ledger": {},
         "is_even": True,
         "recovery": Recovery(0.0, 0.0),

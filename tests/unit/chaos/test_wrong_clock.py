@@ -31,7 +31,7 @@ def test_the_wall_clock_jumps_and_the_monotonic_clock_does_not(tmp_path: Path, b
         text=True,
     ) as process:
         before = _read_clocks(process)
-        clocks.set("somewhere", by_s=by_s)
+        clocks.set_offset("somewhere", by_s=by_s)
         after = _read_clocks(process)
 
     wall_s, date_s, monotonic_s = (now - then for now, then in zip(after, before, strict=True))
