@@ -41,13 +41,13 @@ class Installation:
         return find_tagged_pids(home_digest(self.paths.home))
 
     @property
-    def family(self) -> set[int]:
+    def process_tree(self) -> set[int]:
         """Return the supervisor and all its descendants, tagged or not."""
         parents = _parents()
-        family = {self.entry["supervisor_pid"]}
-        while children := {pid for pid, parent in parents.items() if parent in family} - family:
-            family |= children
-        return family
+        pids = {self.entry["supervisor_pid"]}
+        while children := {pid for pid, parent in parents.items() if parent in pids} - pids:
+            pids |= children
+        return pids
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return manage(*arguments, environment=self.environment)
@@ -63,7 +63,7 @@ class Installation:
         )
 
 
-def living(pids: set[int]) -> set[int]:
+def still_running(pids: set[int]) -> set[int]:
     """Return the processes that still run.
 
     Zombies do not count: they have ended, but nobody has waited for them yet.
@@ -72,7 +72,7 @@ def living(pids: set[int]) -> set[int]:
 
 
 def _parents() -> dict[int, int]:
-    """Return the parent of every living process."""
+    """Return the parent of every process, without zombies."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended meanwhile
