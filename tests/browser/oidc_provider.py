@@ -92,7 +92,7 @@ def _install() -> Path:
         pytest.skip("Node is not installed")
     lock = (_SOURCE / "package-lock.json").read_bytes()
     folder = _CACHE / f"oidc-provider-{hashlib.sha256(lock).hexdigest()[:12]}"
-    complete_marker = folder / "complete_marker"
+    complete_marker = folder / "is_whole"
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         shutil.copy(_SOURCE / name, folder)

