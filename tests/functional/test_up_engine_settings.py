@@ -117,17 +117,17 @@ async def test_languages_with_few_accepted_drafts_use_the_engine_without_specula
         for name in ("CARET_ENGINE_PORT", "CARET_QUALITY_ENGINE_PORT")
     )
     # One file each: two engines on a busy machine are slow.
-    copied = await files_at(speculating, gateways[0], "python", assignments, num_files=1)
-    guessed = await files_at(speculating, gateways[0], "csv", numbers, num_files=1)
+    python = await files_at(speculating, gateways[0], "python", assignments, num_files=1)
+    csv = await files_at(speculating, gateways[0], "csv", numbers, num_files=1)
 
-    async def has_learnt() -> bool:
+    async def csv_has_moved() -> bool:
         try:
-            await copied.request_for(_TURN_S)
-            return await guessed.request_for(_TURN_S) == {plain}
+            await python.request_for(_TURN_S)
+            return await csv.request_for(_TURN_S) == {plain}
         except GatewayRefused:  # on a busy machine, a completion may reach its deadline
             return False
 
-    assert await wait_until(has_learnt, patience_s=_LEARNING_S)
+    assert await wait_until(csv_has_moved, patience_s=_LEARNING_S)
     page = await _read_metrics(installation)
     acceptance = dict(
         re.findall(r'caret_speculation_acceptance\{language="(\w+)",pool="demo-fast"\} (\S+)', page)
