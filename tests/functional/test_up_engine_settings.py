@@ -19,7 +19,7 @@ from caret.local.databases.credentials import KV_STORE, valkey_url
 from caret.local.processes.health_checks import is_responding
 from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
 from tests.benchmarks.installation import UNSHED
-from tests.functional.conftest import Place
+from tests.functional.conftest import Installation
 from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
 from tests.functional.routing.conftest import NGRAM
 from tests.functional.routing.languages import assignments, files_at, numbers
@@ -79,9 +79,9 @@ class LocalGateway:
 
 
 @pytest.fixture(scope="module")
-def installation(place: Place) -> Place:
+def installation(new_installation: Installation) -> Installation:
     ports = dict(zip(_PORTS, map(str, free_ports(len(_PORTS))), strict=True))
-    place.environment.update(
+    new_installation.environment.update(
         ports
         | UNSHED
         | {
@@ -93,15 +93,17 @@ def installation(place: Place) -> Place:
             "CARET_MAX_ENGINE_STALL_S": "60",
         }
     )
-    started = manage("up", "--detach", environment=place.environment, timeout_s=2 * UP_TIMEOUT_S)
+    started = manage(
+        "up", "--detach", environment=new_installation.environment, timeout_s=2 * UP_TIMEOUT_S
+    )
     assert started.returncode == 0, started.stdout + started.stderr
     for step in ("KV store", "LMCache", "Engine", "Speculating engine"):
         assert f"ok  {step}" in started.stdout
-    return place
+    return new_installation
 
 
 @pytest.fixture(scope="module")
-def gateways(installation: Place) -> tuple[LocalGateway, ...]:
+def gateways(installation: Installation) -> tuple[LocalGateway, ...]:
     """Return the gateway with the key of each tenant: acme, globex."""
     entry = installation.entry
     return tuple(
@@ -110,7 +112,7 @@ def gateways(installation: Place) -> tuple[LocalGateway, ...]:
 
 
 async def test_languages_with_few_accepted_drafts_use_the_engine_without_speculation(
-    installation: Place, gateways: tuple[LocalGateway, ...]
+    installation: Installation, gateways: tuple[LocalGateway, ...]
 ) -> None:
     plain, speculating = (
         f"127.0.0.1:{installation.environment[name]}"
@@ -138,7 +140,7 @@ async def test_languages_with_few_accepted_drafts_use_the_engine_without_specula
 
 
 async def test_cached_prompts_survive_a_restart_of_the_engines_and_serve_no_other_tenant(
-    installation: Place, gateways: tuple[LocalGateway, ...]
+    installation: Installation, gateways: tuple[LocalGateway, ...]
 ) -> None:
     acme, globex = gateways
     first, _ = await acme.count_cached_tokens()
@@ -153,7 +155,7 @@ async def test_cached_prompts_survive_a_restart_of_the_engines_and_serve_no_othe
     assert returned >= num_tokens - 2 * _BLOCK_TOKENS
 
 
-def test_cached_prompts_never_reach_the_disk(installation: Place) -> None:
+def test_cached_prompts_never_reach_the_disk(installation: Installation) -> None:
     with redis.Redis.from_url(valkey_url(installation.paths, KV_STORE)) as store:
         settings = store.config_get("*")
         num_keys = store.dbsize()
@@ -165,13 +167,13 @@ def test_cached_prompts_never_reach_the_disk(installation: Place) -> None:
     assert list((installation.paths.home / KV_STORE).iterdir()) == []
 
 
-async def _read_metrics(installation: Place) -> str:
+async def _read_metrics(installation: Installation) -> str:
     url = f"http://127.0.0.1:{installation.environment['CARET_METRICS_PORT']}/metrics"
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         return await response.text()
 
 
-def _restart(installation: Place, program: str) -> None:
+def _restart(installation: Installation, program: str) -> None:
     """Kill the processes that run this program, and wait until the supervisor has replaced them."""
     killed = _find_pids(installation, program)
     assert killed
@@ -190,7 +192,7 @@ def _restart(installation: Place, program: str) -> None:
     wait_until_true(has_restarted, timeout_s=_RESTART_S)
 
 
-def _find_pids(installation: Place, program: str) -> set[int]:
+def _find_pids(installation: Installation, program: str) -> set[int]:
     return {pid for pid in installation.pids if program in _read_command(pid)}
 
 
