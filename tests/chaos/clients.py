@@ -31,7 +31,7 @@ from tests.chaos.client_log import Note
 
 _MAX_ATTEMPTS: Final = 4
 _CONNECT_S: Final = 1.0
-_PATIENCE_S: Final = 5.0  # for the end of one attempt
+_TIMEOUT_S: Final = 5.0  # for the end of one attempt
 _PAUSE_S: Final = 0.2  # before the next attempt
 _AWAY_S: Final = 15.0  # before it returns to its own gateway, which may have recovered
 _SETTLE_S: Final = 20.0  # at SIGTERM, for requests in flight
@@ -107,7 +107,7 @@ class Editor:
 
         line.send(payload, on_answer)
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_TIMEOUT_S):
                 answer = await answer_future
         except TimeoutError:
             answer = Answer(None, (time.perf_counter() - began_s) * 1000, "late")

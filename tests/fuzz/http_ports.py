@@ -29,7 +29,7 @@ from tests.fuzz.http_bytes import mutated_request, pieces
 _TIMEOUT_S: Final = 0.3
 _CHECK_EVERY: Final = 100  # requests
 _NUM_KEPT: Final = 100
-_PATIENCE_S: Final = 10.0
+_RESPONSE_TIMEOUT_S: Final = 10.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -91,7 +91,7 @@ def _send(server: Server, parts: Sequence[bytes]) -> str:
 
 def _faults(server: Server) -> list[str]:
     url = urlsplit(server.url)
-    connection = HTTPConnection(str(url.hostname), url.port, timeout=_PATIENCE_S)
+    connection = HTTPConnection(str(url.hostname), url.port, timeout=_RESPONSE_TIMEOUT_S)
     try:
         server.request(connection)
         if (status := connection.getresponse().status) != 200:

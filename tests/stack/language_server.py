@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 INVOKED: Final = 1
 AUTOMATIC: Final = 2
 
@@ -33,7 +33,7 @@ class LanguageServer:
         """
         identifier, response = self.begin(method, params)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 return await response
         finally:
             self._responses.pop(identifier, None)
@@ -50,14 +50,14 @@ class LanguageServer:
 
     async def reaches(self, status: str) -> None:
         """Wait until this is the last reported status."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while self.statuses[-1:] != [status]:
                 self._notified.clear()
                 await self._notified.wait()
 
     async def grows(self, num_known: int) -> int:
         """Wait until the suggestion has grown more than `num_known` times; return how often."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while self.num_grown <= num_known:
                 self._notified.clear()
                 await self._notified.wait()
@@ -70,7 +70,7 @@ class LanguageServer:
 
     async def answers(self) -> str:
         """Wait for text of a chat's answer, and return it."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while not (text := self.chat_text):
                 self._notified.clear()
                 await self._notified.wait()
@@ -165,7 +165,7 @@ async def language_server(
         yield server
         await server.ask("shutdown", None)
         server.tell("exit", None)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await process.wait()
     finally:
         if process.returncode is None:

@@ -34,10 +34,10 @@ def _page(
 
 
 def _text(address: str = "", query: Query = None) -> str:
-    return _bare(_page(address, query=query).content.decode())
+    return _strip_tags(_page(address, query=query).content.decode())
 
 
-def _bare(html: str) -> str:
+def _strip_tags(html: str) -> str:
     """Return the text without tags, with single spaces."""
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
@@ -79,6 +79,7 @@ def test_no_page_has_inline_scripts_or_styles(gateway: Gateway, address: str) ->
 def test_the_menu_marks_the_current_page(gateway: Gateway, address: str) -> None:
     html = _page(address).content.decode()
 
+    # The page of costs also marks the selected period.
     assert html.count('aria-current="page"') == (2 if address == "cost" else 1)
     assert f'href="/operators/{address}" aria-current="page"' in html
 
@@ -215,9 +216,9 @@ def test_the_planner_uses_the_values_of_its_query(gateway: Gateway) -> None:
     }
 
     html = _page("capacity", query=values).content.decode()
-    text = _bare(html)
+    text = _strip_tags(html)
 
-    # As `manage.py capacity --requests-per-s 300` prints it.
+    # The same values as `manage.py capacity --requests-per-s 300` prints.
     assert re.search(r"Below a hit rate of 97\.8%, the p99 exceeds 100 ms", text)
     assert "Prefilling a prompt takes 214 ms cold and 3.6 ms warm." in text
     assert "19 replicas cost 57.00 per hour" in text

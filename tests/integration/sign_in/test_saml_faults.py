@@ -25,7 +25,7 @@ from tests.integration.sign_in.by_saml import (
     request_assertion,
 )
 from tests.integration.sign_in.openid_provider import OpenIdProvider, new_key
-from tests.integration.sign_in.test_hostile_provider import OK, dripping
+from tests.integration.sign_in.test_hostile_provider import OK, send_dripping_body
 from tests.integration.sign_in.test_signing_in_again import provider_link
 
 _PATH: Final = "/metadata"
@@ -174,7 +174,7 @@ def test_metadata_that_cannot_be_fetched_change_nothing(
     company: Company, provider: OpenIdProvider, idp: SamlProvider, fault: str
 ) -> None:
     provider.raw = {
-        "/slow": dripping,
+        "/slow": send_dripping_body,
         "/missing": lambda: [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"],
         "/moved": lambda: [b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"],
         "/no%20metadata": lambda: [OK, b"<html><body>Sign in</body></html>"],

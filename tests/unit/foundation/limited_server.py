@@ -29,7 +29,7 @@ LIMITS = ServerLimits(
     max_unauthenticated_per_address=100,
 )
 SOON_S = 0.2
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 GET = b"GET /small HTTP/1.1\r\nHost: caret\r\n\r\n"
 OK = b"HTTP/1.1 200 OK"
 HANDSHAKE = (
@@ -181,7 +181,7 @@ async def serving(
     port: int = server.servers[0].sockets[0].getsockname()[1]
     serving = Server(app, port)
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             yield serving
     finally:
         serving.close_clients()
