@@ -94,7 +94,7 @@ def decisions() -> AuthoredDecisions:
     key_request = KeyRequest(
         kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None
     )
-    key = create_key(actor=dan.actor, key_request=key_request, now=now)
+    key = create_key(actor=dan.actor, new=key_request, now=now)
     return AuthoredDecisions(company, dan, team, key.key.lookup_id)
 
 

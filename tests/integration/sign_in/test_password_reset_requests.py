@@ -1,4 +1,4 @@
-"""Requests for a link by a user or an operator, and the e-mails that answer them."""
+"""A user or an operator requests a link to reset a password, and a worker mails it."""
 
 import re
 import secrets
@@ -142,7 +142,7 @@ def test_users_of_single_sign_on_are_told_to_use_it(owner: Person) -> None:
     assert "/reset-password/" not in message.body
 
 
-def test_a_link_does_not_get_round_single_sign_on(owner: Person) -> None:
+def test_a_link_does_not_bypass_single_sign_on(owner: Person) -> None:
     link = ResetLink.for_user(row_of(owner))
 
     assert is_unusable(f"/reset-password/{link.user_id}/{link.token}")
@@ -183,7 +183,7 @@ def test_a_request_that_cannot_be_read_does_not_stop_the_others(olga: Person) ->
     assert [message.to for message in mail.outbox] == [[olga.email]]
 
 
-class Silent(EmailBackend):
+class UnavailableMailServer(EmailBackend):
     def send_messages(self, messages: object) -> int:
         raise smtplib.SMTPServerDisconnected("planted")
 
@@ -191,7 +191,7 @@ class Silent(EmailBackend):
 def test_a_silent_mail_server_delays_other_tasks_by_one_email_only(
     olga: Person, settings: LazySettings
 ) -> None:
-    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+    settings.EMAIL_BACKEND = f"{__name__}.UnavailableMailServer"
     request_link(olga.email)
     request_link(olga.email)
 
@@ -220,6 +220,6 @@ def test_an_operator_is_told_why_no_link_was_sent(
         call_command("reset_password", "nobody@nobody.example")
     with pytest.raises(CommandError, match="single sign-on"):
         call_command("reset_password", owner.email)
-    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+    settings.EMAIL_BACKEND = f"{__name__}.UnavailableMailServer"
     with pytest.raises(CommandError, match="did not accept"):
         call_command("reset_password", olga.email)

@@ -15,8 +15,8 @@ from tests.integration.sign_in.passwords import NEW
     ("password", "message"),
     [
         ("elevenchars", "at least 12 characters"),
-        ("qwerty123456", "easy to guess"),  # of the list itself
-        ("Password2026!", "easy to guess"),  # padded
+        ("qwerty123456", "easy to guess"),  # in the list of common passwords
+        ("Password2026!", "easy to guess"),  # a common password with digits and a sign
         ("!!Iloveyou2026!!", "easy to guess"),
         ("482910385728", "entirely numeric"),
         ("gertrude.steinway", "too similar"),  # the user's own name

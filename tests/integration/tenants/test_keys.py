@@ -1,4 +1,4 @@
-"""Creating, listing and revoking keys, and isolation from another tenant."""
+"""Administrators create, list and revoke API keys, and cannot see keys of another tenant."""
 
 from datetime import datetime, timedelta
 
@@ -38,7 +38,7 @@ def new(
     return KeyRequest(kind=kind, owner_id=owner_id, name=name, expires_at=expires_at)
 
 
-def stored(company: Company, lookup_id: LookupId) -> ApiKey:
+def read_key_row(company: Company, lookup_id: LookupId) -> ApiKey:
     with tenant_scope(company.tenant_id):
         return ApiKey.objects.get(lookup_id=lookup_id)
 
@@ -48,7 +48,7 @@ def test_only_a_keys_digest_is_stored(cast: Cast) -> None:
     key = parse_key(created.text)
     assert key is not None
 
-    row = stored(cast.acme, key.lookup_id)
+    row = read_key_row(cast.acme, key.lookup_id)
 
     assert bytes(row.digest) == compute_key_digest(key, pepper_version=1)
     assert created.text not in str(vars(row))
@@ -80,7 +80,7 @@ def test_creating_a_key_is_audited_without_secrets(cast: Cast) -> None:
     assert (entry.action, str(entry.actor_id)) == ("key.created", alice.user_id)
     assert entry.address == "192.0.2.7"
     assert entry.before is None
-    assert created.text[-49:] not in str(vars(entry))
+    assert created.text[-49:] not in str(vars(entry))  # the secret part of the key
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
@@ -190,7 +190,7 @@ def test_another_tenant_can_neither_revoke_nor_detect_a_key(cast: Cast) -> None:
                 reason="",
                 now=timezone.now(),
             )
-    assert stored(cast.acme, lookup_id).revoked_at is None
+    assert read_key_row(cast.acme, lookup_id).revoked_at is None
 
 
 def test_keys_are_listed_newest_first_in_pages() -> None:
