@@ -100,7 +100,7 @@ async def test_a_feed_ends_at_each_step_at_which_it_can_be_cancelled(
             for _ in range(num_steps):
                 await asyncio.sleep(0)
             running.cancel()
-            if not (await asyncio.wait({running}, timeout=PATIENCE_S))[0]:
+            if not (await asyncio.wait({running}, timeout=TIMEOUT_S))[0]:
                 endless.append(num_steps)
 
     assert endless == []

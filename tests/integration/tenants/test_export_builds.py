@@ -17,7 +17,6 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.utils import timezone
-from tests.integration.tenants.start_records_export import NOON, add_completion
 
 from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -43,6 +42,7 @@ from tenants.models import AuditEntry, ExportJob, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
 from tests.fakes.exports import build_all, end_all_exports, file_of, find_export, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
 
 ROOT = Path(__file__).resolve().parents[3]
