@@ -84,7 +84,7 @@ def test_unreadable_counts_are_ignored(raw_counts: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "reading", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
+    "stored_scrape", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
 )
 def test_unreadable_stored_scrapes_are_ignored(stored_scrape: bytes) -> None:
     connect_to_redis().lpush(SCRAPES, stored_scrape)

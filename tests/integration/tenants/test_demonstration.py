@@ -135,7 +135,7 @@ def test_only_invalid_credentials_are_replaced(state_file: Path) -> None:
     assert renewed["developer_password"] == acme["developer_password"]
 
 
-@pytest.mark.parametrize("torn", ["", "{", "[1]", "null"])
+@pytest.mark.parametrize("damaged_text", ["", "{", "[1]", "null"])
 def test_a_damaged_state_file_is_written_again(state_file: Path, damaged_text: str) -> None:
     state_file.write_text(damaged_text)
 

@@ -66,7 +66,7 @@ def test_each_scope_has_one_key(acme: Company) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "seal_context",
     [
         replace(SEAL_CONTEXT, row="8"),
         replace(SEAL_CONTEXT, column="name"),

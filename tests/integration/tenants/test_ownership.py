@@ -127,7 +127,7 @@ def step_down(person: Person) -> None:
     )
 
 
-@pytest.mark.parametrize("go", [leave, step_down])
+@pytest.mark.parametrize("leave_or_step_down", [leave, step_down])
 def test_one_of_two_owners_who_leave_at_the_same_time_stays(
     company: Company, olga: Person, leave_or_step_down: Callable[[Person], None]
 ) -> None:

@@ -1,4 +1,4 @@
-"""A browser's end of the WebSocket for live figures."""
+"""Open the WebSocket of the console's live figures, as a browser does."""
 
 import json
 from collections.abc import AsyncIterator
@@ -11,15 +11,15 @@ from django.test import Client
 
 from caret.asgi import console
 
-OWN = b"http://testserver"
+OWN_ORIGIN = b"http://testserver"
 
 
-def session_of(client: Client) -> str:
+def session_key_of(client: Client) -> str:
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 class Socket:
-    """A browser's end of the connection."""
+    """A browser's end of the WebSocket, connected to the console in this process."""
 
     def __init__(self, session: str, origin: bytes | None, path: str) -> None:
         cookie = f"{settings.SESSION_COOKIE_NAME}={session}".encode()
@@ -35,7 +35,7 @@ class Socket:
             "subprotocols": [],
         }
         # asgiref has no types for this class.
-        self._end: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
+        self._app: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
 
     async def next(self) -> dict[str, Any]:
         event: dict[str, Any] = await self._end.receive_output(timeout=30)
@@ -52,7 +52,7 @@ class Socket:
 
 @asynccontextmanager
 async def socket(
-    session: str, *, origin: bytes | None = OWN, path: str = "/live"
+    session: str, *, origin: bytes | None = OWN_ORIGIN, path: str = "/live"
 ) -> AsyncIterator[Socket]:
     opened_socket = Socket(session, origin, path)
     yield opened_socket

@@ -46,7 +46,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "status", "creates"),
+    ("role", "status", "may_create"),
     [
         (Role.OWNER, 200, True),
         (Role.ADMINISTRATOR, 200, True),
@@ -56,15 +56,15 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
-    cast: Cast, sign_in: SignIn, role: Role, status: int, creates: bool
+    cast: Cast, sign_in: SignIn, role: Role, status: int, may_create: bool
 ) -> None:
     make_key(cast.acme, cast.acme.people[role])
 
     answer = sign_in(cast.acme.people[role]).get("/keys")
 
     assert answer.status_code == status
-    assert ('href="/keys/new"' in answer.content.decode()) == creates
-    assert ("/revoke" in answer.content.decode()) == creates
+    assert ('href="/keys/new"' in answer.content.decode()) == may_create
+    assert ("/revoke" in answer.content.decode()) == may_create
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
@@ -81,15 +81,15 @@ def test_roles_that_may_not_change_keys_are_refused_the_forms(
 
 
 def test_a_developer_sees_only_their_own_keys(company: Company, sign_in: SignIn) -> None:
-    own = make_key(company, company.developer).key.lookup_id
+    own_id = make_key(company, company.developer).key.lookup_id
     other_id = make_key(company, company.administrator).key.lookup_id
     client = sign_in(company.developer)
 
     page = client.get("/account/keys").content.decode()
 
-    assert own in page
+    assert own_id in page
     assert other_id not in page
-    assert client.get(f"/keys/{own}").status_code == 200
+    assert client.get(f"/keys/{own_id}").status_code == 200
     assert client.get(f"/keys/{other_id}").status_code == 404
 
 
@@ -154,7 +154,7 @@ def test_a_full_page_links_to_the_next_page(company: Company, client: Client) ->
     assert "Key 24" not in second
 
 
-def test_an_invalid_cursor_is_not_found(client: Client) -> None:
+def test_an_invalid_cursor_is_rejected(client: Client) -> None:
     assert client.get("/keys", {"cursor": "x"}).status_code == 400
 
 

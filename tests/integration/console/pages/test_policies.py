@@ -17,7 +17,7 @@ from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force, get_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of, post_form
+from tests.integration.console.pages.forms import parse_form, post_form
 from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
 
 PAGES = (
@@ -45,7 +45,7 @@ def policy_of(company: Company) -> TenantPolicy:
 
 
 def reviewed(client: Client, **changes: Any) -> Any:
-    fields = fields_of(client.get("/policies/edit").content.decode())
+    fields = parse_form(client.get("/policies/edit").content.decode())
     return post_form(client, "/policies/edit", **(fields | changes))
 
 
@@ -127,7 +127,7 @@ def test_submitting_the_unchanged_form_changes_nothing(company: Company, alice: 
     answer = reviewed(alice)
 
     assert answer.status_code == 200
-    document = json.loads(fields_of(answer.content.decode())["document"])
+    document = json.loads(parse_form(answer.content.decode())["document"])
     assert parse_policy(document) == policy_of(company)
     assert "No changes" in answer.content.decode()
 
@@ -147,14 +147,14 @@ def test_a_review_lists_changes_and_affected_users_and_saves_nothing(
 
 
 def test_a_review_runs_few_queries(alice: Client) -> None:
-    fields = fields_of(alice.get("/policies/edit").content.decode())
+    fields = parse_form(alice.get("/policies/edit").content.decode())
 
     with few_queries(MAX_QUERIES + 1):
         post_form(alice, "/policies/edit", **(fields | {"max_key_lifetime_days": "30"}))
 
 
 def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(reviewed(alice, has_public_code_filter="on").content.decode())
 
     answer = post_form(
         alice, "/policies/review", **(draft | {"step": "save", "reason": "Licences"})
@@ -178,7 +178,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
 def test_the_policy_can_require_a_file_path_with_each_request(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, requires_path="on").content.decode())
+    draft = parse_form(reviewed(alice, requires_path="on").content.decode())
 
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
 
@@ -189,13 +189,13 @@ def test_the_policy_can_require_a_file_path_with_each_request(
 def test_saving_without_a_reason_is_refused_and_keeps_the_draft(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(reviewed(alice, has_public_code_filter="on").content.decode())
 
     answer = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "  "}))
 
     page = answer.content.decode()
     assert (answer.status_code, page.count('class="wrong"')) == (400, 1)
-    assert fields_of(page)["document"] == draft["document"]
+    assert parse_form(page)["document"] == draft["document"]
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
@@ -230,21 +230,21 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_keeps_the_input(
 
 
 def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
-    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    draft = parse_form(reviewed(alice, retrieval="shop").content.decode())
 
     page = post_form(alice, "/policies/edit", **(draft | {"step": "edit"})).content.decode()
 
-    assert fields_of(page)["retrieval"] == "shop"
+    assert parse_form(page)["retrieval"] == "shop"
 
 
 def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    draft = parse_form(reviewed(alice, retrieval="shop").content.decode())
     set_policy_fields(company, has_public_code_filter=True)
 
     conflict = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
     page = conflict.content.decode()
-    merged = post_form(alice, "/policies/review", **(fields_of(page) | {"step": "merge"}))
-    saved = fields_of(merged.content.decode()) | {"step": "save"}
+    merged = post_form(alice, "/policies/review", **(parse_form(page) | {"step": "merge"}))
+    saved = parse_form(merged.content.decode()) | {"step": "save"}
     answer = post_form(alice, "/policies/review", **saved)
 
     assert conflict.status_code == 409
@@ -259,7 +259,7 @@ def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice:
 
 
 def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    draft = parse_form(reviewed(alice, retrieval="shop").content.decode())
     set_policy_fields(company, retrieval=["theirs"])
 
     page = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
@@ -288,7 +288,7 @@ def test_a_forged_draft_is_rejected(alice: Client, fields: dict[str, str]) -> No
 
 
 def test_the_current_version_can_be_undone(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(reviewed(alice, has_public_code_filter="on").content.decode())
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
     alice.post("/policies/versions/2/undo")
@@ -300,7 +300,7 @@ def test_the_current_version_can_be_undone(company: Company, alice: Client) -> N
 def test_the_reason_of_an_undo_is_shown_in_the_readers_language(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(reviewed(alice, has_public_code_filter="on").content.decode())
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
     alice.cookies["caret-language"] = "de"
 
@@ -327,7 +327,7 @@ def test_an_old_version_is_restored_after_a_review(company: Company, alice: Clie
     set_policy_fields(company, features=["inline"])
 
     page = alice.get("/policies/review?from=1").content.decode()
-    draft = fields_of(page)
+    draft = parse_form(page)
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "As it was"}))
 
     assert "+ Chat" in page

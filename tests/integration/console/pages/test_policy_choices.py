@@ -16,7 +16,7 @@ from tenants.models import CapabilityChange
 from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of, post_form
+from tests.integration.console.pages.forms import parse_form, post_form
 from tests.integration.console.pages.test_policies import reviewed, set_policy_fields
 
 
@@ -57,7 +57,7 @@ def test_models_are_chosen_from_the_catalog(company: Company, alice: Client, cat
         alice, models_which="only", models=[catalog], default_models_fast=catalog, **language_choice
     )
 
-    document = json.loads(fields_of(answer.content.decode())["document"])
+    document = json.loads(parse_form(answer.content.decode())["document"])
     assert document["models"] == [catalog]
     assert document["default_models"] == {"fast": {"*": catalog, "rust": catalog}}
 
@@ -136,9 +136,9 @@ def test_a_rule_that_is_not_enforced_is_marked_and_can_be_switched_off(
     set_policy_fields(company, has_public_code_filter=True)
 
     assert "Not enforced: the gateways have no index" in alice.get("/policies").content.decode()
-    fields = fields_of(alice.get("/policies/edit").content.decode())
+    fields = parse_form(alice.get("/policies/edit").content.decode())
     del fields["has_public_code_filter"]
     answer = post_form(alice, "/policies/edit", **fields)
 
-    document = json.loads(fields_of(answer.content.decode())["document"])
+    document = json.loads(parse_form(answer.content.decode())["document"])
     assert document["has_public_code_filter"] is False

@@ -19,7 +19,7 @@ from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.step_up import with_recent_step_up
 
@@ -102,11 +102,11 @@ def test_consent_is_counted_and_listed_by_member(
 def test_enabling_content_capture_needs_a_review_and_leaves_a_receipt(
     company: Company, alice: Client
 ) -> None:
-    fields = fields_of(alice.get("/privacy/content-capture").content.decode())
+    fields = parse_form(alice.get("/privacy/content-capture").content.decode())
     review = alice.post(
         "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
     )
-    draft = fields_of(review.content.decode())
+    draft = parse_form(review.content.decode())
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Quality"})
 
     content_capture = find_policy_in_force(tenant_id=company.tenant_id).policy.content_capture
@@ -118,16 +118,16 @@ def test_enabling_content_capture_needs_a_review_and_leaves_a_receipt(
 
 
 def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -> None:
-    fields = fields_of(alice.get("/privacy/content-capture").content.decode())
+    fields = parse_form(alice.get("/privacy/content-capture").content.decode())
     review = alice.post(
         "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
     )
 
     page = alice.post(
-        "/privacy/content-capture", fields_of(review.content.decode()) | {"step": "edit"}
+        "/privacy/content-capture", parse_form(review.content.decode()) | {"step": "edit"}
     ).content.decode()
 
-    assert fields_of(page)["retention_days"] == "9"
+    assert parse_form(page)["retention_days"] == "9"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -
 def test_an_invalid_content_capture_setting_is_refused(
     company: Company, alice: Client, invalid_fields: dict[str, str]
 ) -> None:
-    fields = fields_of(alice.get("/privacy/content-capture").content.decode()) | {
+    fields = parse_form(alice.get("/privacy/content-capture").content.decode()) | {
         "content_capture": "on"
     }
 

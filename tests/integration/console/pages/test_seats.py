@@ -12,7 +12,7 @@ from tenants.models import ApiKey, AuditEntry, Tenant
 from tests.fixtures.companies import ACME, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import count, use
+from tests.integration.console.pages.usage_rows import add_requests, roll_up
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
 def test_seats_are_listed_without_figures_until_an_administrator_shows_single_users(
     company: Company, client: Client
 ) -> None:
-    use(company, company.developer, num=3, accepted=1)
-    count(company)
+    add_requests(company, company.developer, num=3, accepted=1)
+    roll_up(company)
 
     with few_queries():
         hidden = client.get("/members/seats").content.decode()

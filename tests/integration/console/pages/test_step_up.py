@@ -21,7 +21,7 @@ from tenants.policy.queries import get_policy
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.step_up import with_recent_step_up
 
 CONFIRM = "/account/confirm?next="
@@ -50,7 +50,7 @@ def submit_after_step_up(client: Client, company: Company, answer: Any) -> Any:
     page = client.get(return_path(answer)).content.decode()
     action = re.search(r'<form class="stack" method="post" action="([^"]+)"', page)
     assert action is not None
-    return client.post(unescape(action[1]), fields_of(page))
+    return client.post(unescape(action[1]), parse_form(page))
 
 
 def needs_factor(company: Company) -> bool:

@@ -29,7 +29,7 @@ from tests.fixtures.companies import (
 )
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
 _ALERT = re.compile(r'class="alert-line alert-(\w+)".*?<span>([^<]+?)\s*<', re.DOTALL)
 _DONE = re.compile(r'step-done">(?:(?!<li).)*?class="name">([^<]+?) *<', re.DOTALL)
@@ -97,10 +97,10 @@ def add_failing_sink(company: Company) -> None:
 
 
 def test_seats_are_active_by_their_requests(company: Company, sign_in: SignIn) -> None:
-    people = [company.developer, *colleagues(company, 5)]
+    people = [company.developer, *make_colleagues(company, 5)]
     for person in people:
-        use(company, person, num=2, accepted=1)
-    count(company)
+        add_requests(company, person, num=2, accepted=1)
+    roll_up(company)
 
     page = summary_page(sign_in(company.administrator))
 
@@ -126,8 +126,8 @@ def test_the_cost_equals_that_of_the_billing_page(company: Company, sign_in: Sig
 
 @pytest.mark.parametrize("role", list(Role))
 def test_each_role_has_its_first_page(company: Company, sign_in: SignIn, role: Role) -> None:
-    use(company, company.developer)
-    count(company)
+    add_requests(company, company.developer)
+    roll_up(company)
 
     page = summary_page(sign_in(company.people[role]))
 

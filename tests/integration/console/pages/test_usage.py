@@ -17,7 +17,12 @@ from tenants.models import AuditEntry
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, minutes_ago, use
+from tests.integration.console.pages.usage_rows import (
+    add_requests,
+    make_colleagues,
+    minutes_ago,
+    roll_up,
+)
 from tests.integration.tenants.records import add_outcome
 
 PAGES = ["/usage", "/usage/quality", "/usage/requests"]
@@ -30,10 +35,10 @@ def company() -> Company:
 
 @pytest.fixture
 def busy_company(company: Company) -> Company:
-    for person in [company.developer, *colleagues(company, 5)]:
-        use(company, person, num=2, accepted=1)
-    use(company, company.developer, language="cobol", first_token_ms=900.0)
-    count(company)
+    for person in [company.developer, *make_colleagues(company, 5)]:
+        add_requests(company, person, num=2, accepted=1)
+    add_requests(company, company.developer, language="cobol", first_token_ms=900.0)
+    roll_up(company)
     return company
 
 
@@ -126,8 +131,8 @@ def test_a_csv_file_hides_small_groups(alice: Client) -> None:
 
 
 def test_a_csv_file_escapes_formulas(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer, language="=1+1")
-    count(company)
+    add_requests(company, company.developer, language="=1+1")
+    roll_up(company)
 
     answer = sign_in(company.developer).get("/usage", {"by": "language", "as": "csv"})
 
@@ -161,8 +166,8 @@ def test_an_invalid_filter_makes_no_file(
 def test_the_file_of_requests_has_all_requests_that_match_the_filters(
     company: Company, sign_in: SignIn
 ) -> None:
-    use(company, company.developer, num=60)
-    use(company, company.developer, language="cobol")
+    add_requests(company, company.developer, num=60)
+    add_requests(company, company.developer, language="cobol")
 
     answer = sign_in(company.administrator).get(
         "/usage/requests", {"language": "python", "as": "csv"}
@@ -178,7 +183,7 @@ def test_a_truncated_file_ends_with_a_note(
     monkeypatch.setattr(csv_response, "MAX_PAGE", 10)
     monkeypatch.setattr(csv_response, "MAX_ROWS", 10)
     monkeypatch.setattr(list_page, "MAX_PAGE", 10)
-    use(company, company.developer, num=11)
+    add_requests(company, company.developer, num=11)
 
     lines = (
         sign_in(company.administrator)
@@ -215,7 +220,7 @@ def test_the_list_of_an_hour_excludes_requests_of_other_hours(
 ) -> None:
     hour = minutes_ago(300).replace(minute=0, second=0, microsecond=0)
     for minutes in (-5, 5, 65):
-        use(company, company.developer, at=hour + timedelta(minutes=minutes))
+        add_requests(company, company.developer, at=hour + timedelta(minutes=minutes))
 
     page = usage_page(sign_in(company.administrator), "/usage/requests", hour=hour.isoformat())
 
@@ -283,7 +288,7 @@ def test_listing_requests_of_many_users_or_none_is_not_audited(
 def test_listing_all_requests_of_a_small_tenant_is_not_audited(
     company: Company, sign_in: SignIn
 ) -> None:
-    use(company, company.developer)
+    add_requests(company, company.developer)
 
     page = usage_page(sign_in(company.administrator), "/usage/requests")
 
