@@ -19,7 +19,7 @@ from tenants.base.permissions import Role
 from tenants.models import Tenant
 from tenants.security.authorization.directory import list_members
 from tests.fixtures.companies import ACME, Company, make_company
-from tests.integration.console.test_platform_tenants import ask, make_operator_key
+from tests.integration.console.test_platform_tenants import make_operator_key, send_request
 from tests.integration.operators.browsers import Browser, with_recent_step_up
 
 REASON = "Ticket 4712"
@@ -150,7 +150,7 @@ class Api:
         return self._request("POST", f"/{company.slug}/owner-invitation", {"owner_email": email})
 
     def _request(self, method: str, path: str, body: dict[str, Any]) -> str:
-        response = ask(self.key, method, path, body)
+        response = send_request(self.key, method, path, body)
         return "" if response.status_code < 400 else str(response.json()["detail"])
 
 

@@ -17,7 +17,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 CHANGE_PATHS = "/keys/new", "/keys/policy", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
-HTMX = {"HX-Request": "true"}
+HTMX_HEADERS = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_an_invalid_cursor_is_rejected(client: Client) -> None:
 
 
 def test_htmx_gets_the_list_without_the_page_around_it(client: Client) -> None:
-    assert "<html" not in client.get("/keys", headers=HTMX).content.decode()
+    assert "<html" not in client.get("/keys", headers=HTMX_HEADERS).content.decode()
     assert "<html" in list_page(client)
 
 

@@ -1,4 +1,4 @@
-"""Policy overrides of teams and users, on the console's pages."""
+"""Policy overrides of teams and users are created, changed and lifted on the console's pages."""
 
 import pytest
 from django.test import Client
@@ -99,8 +99,8 @@ def test_a_concurrent_change_to_an_override_is_a_conflict(company: Company, alic
     save_override(alice, company.developer, has_public_code_filter="on")
 
     conflict = post_form(alice, path, **(fields | {"is_mfa_required": "on"}))
-    late = parse_form(conflict.content.decode()) | {"expected_version": "0", "reason": "r"}
-    second_save = post_form(alice, f"{path}/review", **late)
+    outdated_form = parse_form(conflict.content.decode()) | {"expected_version": "0", "reason": "r"}
+    second_save = post_form(alice, f"{path}/review", **outdated_form)
 
     assert (conflict.status_code, second_save.status_code) == (409, 409)
     assert "Contractor" in conflict.content.decode()

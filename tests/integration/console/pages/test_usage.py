@@ -35,6 +35,7 @@ def company() -> Company:
 
 @pytest.fixture
 def busy_company(company: Company) -> Company:
+    """Give six users two requests each in python, and one of them a slow one in cobol."""
     for person in [company.developer, *make_colleagues(company, 5)]:
         add_requests(company, person, num=2, accepted=1)
     add_requests(company, company.developer, language="cobol", first_token_ms=900.0)
@@ -139,13 +140,13 @@ def test_a_csv_file_escapes_formulas(company: Company, sign_in: SignIn) -> None:
     assert "'=1+1" in answer.content.decode()
 
 
-WRONG = {"range": "custom", "start": "2026-02-30"}
+INVALID_DATES = {"range": "custom", "start": "2026-02-30"}
 
 
 @pytest.mark.parametrize(
     ("path", "query", "field"),
     [
-        *((path, WRONG, "start") for path in [*PAGES, "/cache", "/experiments"]),
+        *((path, INVALID_DATES, "start") for path in [*PAGES, "/cache", "/experiments"]),
         ("/usage", {"by": "x"}, "by"),
         ("/usage", {"team": "x"}, "team"),
         ("/usage/requests", {"mode": "x"}, "mode"),
@@ -244,7 +245,7 @@ def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Clien
 
 
 @pytest.mark.parametrize(
-    ("query", "num"),
+    ("query", "expected_num"),
     [
         ({"language": "cobol"}, 1),
         ({"mode": "chat"}, 0),
@@ -255,9 +256,9 @@ def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Clien
     ],
 )
 def test_filters_select_the_matching_requests(
-    alice: Client, query: dict[str, str], num: int
+    alice: Client, query: dict[str, str], expected_num: int
 ) -> None:
-    assert len(links_to_requests(usage_page(alice, "/usage/requests", **query))) == num
+    assert len(links_to_requests(usage_page(alice, "/usage/requests", **query))) == expected_num
 
 
 def audited_lists(company: Company) -> list[Any]:
@@ -268,7 +269,7 @@ def audited_lists(company: Company) -> list[Any]:
 
 def test_listing_requests_of_few_users_is_audited(busy_company: Company, alice: Client) -> None:
     page = usage_page(alice, "/usage/requests", language="cobol")
-    usage_page(alice, "/usage/requests", language="cobol", format="csv")
+    usage_page(alice, "/usage/requests", language="cobol", **{"as": "csv"})
 
     assert "requests of only a few users" in page
     of_page, of_file = audited_lists(busy_company)
