@@ -226,7 +226,9 @@ async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) ->
 async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) -> None:
     seconds, _ = await redis.time()
     await redis.hset(BUDGET.key, "used", "100")
-    await redis.hset(BUDGET.key, "gateway:gone", f"7 1 0 100 {(seconds + 10**6) * 10**6}")
+    # A lease as RENEW_SCRIPT stores it: request number, since, settled, held units, end.
+    lease = f"7 1 0 100 {(seconds + 10**6) * 10**6}"
+    await redis.hset(BUDGET.key, "gateway:gone", lease)
 
     assert (await LeaseHolder(RedisLeaseStore(redis), BUDGET).renew(100)).granted_units == 100
 
