@@ -252,7 +252,7 @@ async def _judge(
     texts: list[str] = []
     began_ns = time.thread_time_ns()
     first_chunk: int | None = None
-    async with filter(replay.say(), subject, prompt, trace) as stream:
+    async with filter(replay.stream(), subject, prompt, trace) as stream:
         async for text in stream:
             first_chunk = first_chunk or replay.num_sent
             texts.append(text)

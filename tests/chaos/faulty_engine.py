@@ -40,9 +40,9 @@ class MoodyConnection(Connection):
             return
         match Mood(self.mood_file.read_text().strip()):
             case Mood.WELL:
-                self._say(0)
+                self._send_part(0)
             case Mood.SLOW:
-                self._loop.call_later(_SLOW_S, self._say, 0)
+                self._loop.call_later(_SLOW_S, self._send_part, 0)
             case Mood.SILENT:
                 pass
             case Mood.REFUSING:
@@ -50,7 +50,7 @@ class MoodyConnection(Connection):
             case Mood.GARBLED:
                 self._transport.write(_GARBAGE)
             case Mood.TORN:
-                self._say(0)
+                self._send_part(0)
                 self._loop.call_later(0.003, self._transport.close)
 
 

@@ -38,16 +38,16 @@ class Socket:
         self._app: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
 
     async def next(self) -> dict[str, Any]:
-        event: dict[str, Any] = await self._end.receive_output(timeout=30)
+        event: dict[str, Any] = await self._app.receive_output(timeout=30)
         return event
 
     async def is_accepted(self) -> bool:
-        await self._end.send_input({"type": "websocket.connect"})
+        await self._app.send_input({"type": "websocket.connect"})
         return bool((await self.next())["type"] == "websocket.accept")
 
     async def leave(self) -> None:
-        await self._end.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._end.wait(timeout=30)
+        await self._app.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self._app.wait(timeout=30)
 
 
 @asynccontextmanager
