@@ -1,4 +1,4 @@
-"""Reports of usage and quality: permissions, and suppression of small groups."""
+"""Reports of usage and quality are shown to permitted roles, without numbers of small groups."""
 
 import uuid
 from datetime import date, timedelta

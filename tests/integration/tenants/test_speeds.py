@@ -1,4 +1,4 @@
-"""Latencies of completions from the rollups match the records within one percent."""
+"""Latencies of completions read from the rollups nearly equal those read from the records."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Changes of a tenant's status by the operator, and the gateways' snapshots."""
+"""An operator changes a tenant's status; owners are mailed, and the gateways get a new snapshot."""
 
 from datetime import timedelta
 from io import StringIO

@@ -1,4 +1,4 @@
-"""The events that close the live figures' WebSocket, and how soon."""
+"""The WebSocket of live figures closes within a second of any change that ends the session."""
 
 import asyncio
 from collections.abc import Callable
