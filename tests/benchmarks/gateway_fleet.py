@@ -50,7 +50,7 @@ class CpuSeconds:
     preempted: tuple[int, ...]
 
     @classmethod
-    def so_far(cls, fleet: Fleet) -> "CpuSeconds":
+    def measure(cls, fleet: Fleet) -> "CpuSeconds":
         processes = [pid for _, pid in fleet.gateways]
         return cls(
             tuple(map(cpu_s, processes)),

@@ -138,7 +138,7 @@ async def _measure(
     """Return the capacity in requests per second, and the first token's p99 in ms at 60% of it."""
     await editors.open()
     say("requesting every file once")
-    await editors.each_once(at_a_time=2)
+    await editors.request_each_file_once(at_a_time=2)
     capacity = await _measure_capacity(editors, options.step_seconds, report)
     say(f"{capacity:.1f} requests/s; calm")
     calm = await editors.send_at_rate(_CALM_LOAD * capacity, seconds=2 * options.calm_seconds)

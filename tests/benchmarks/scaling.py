@@ -46,9 +46,9 @@ async def _measure(fleet: Fleet, report: Report, *, kind: Engines) -> None:
     for group in groups:
         await group.open()
     await asyncio.gather(*(send_at_full_load(group, seconds=kind.warm_up_s) for group in groups))
-    before, neighbours = CpuSeconds.so_far(fleet), Neighbours()
+    before, neighbours = CpuSeconds.measure(fleet), Neighbours()
     tallies = await asyncio.gather(*(send_at_full_load(group, seconds=seconds) for group in groups))
-    cpu_seconds, other_cores = CpuSeconds.so_far(fleet).since(before), neighbours.num_cores()
+    cpu_seconds, other_cores = CpuSeconds.measure(fleet).since(before), neighbours.num_cores()
     rate = sum(tally.num_complete for tally in tallies) / seconds
     all_s = sum(cpu_seconds.gateways) + sum(cpu_seconds.engines) + cpu_seconds.harness
     report.figure(

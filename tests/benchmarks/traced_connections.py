@@ -125,7 +125,7 @@ class Editors:
         await asyncio.sleep(seconds)
         return await self._take_observations()
 
-    async def each_once(self, *, at_a_time: int) -> None:
+    async def request_each_file_once(self, *, at_a_time: int) -> None:
         """Request each file once, so that the engines cache every file's prompt."""
         remaining = deque(range(self.num))
 

@@ -128,9 +128,9 @@ async def _load(
     fleet: Fleet, sharing: Sharing, *, seconds: float, measurement: Measurements
 ) -> None:
     groups = fleet.groups[: sharing.num_gateways]
-    before, neighbours = CpuSeconds.so_far(fleet), Neighbours()
+    before, neighbours = CpuSeconds.measure(fleet), Neighbours()
     tallies = await asyncio.gather(*(send_at_full_load(group, seconds=seconds) for group in groups))
-    cpu_seconds = CpuSeconds.so_far(fleet).since(before)
+    cpu_seconds = CpuSeconds.measure(fleet).since(before)
     num_complete = sum(tally.num_complete for tally in tallies)
     if not num_complete:
         failures = [dict(tally.failures) for tally in tallies]
