@@ -8,7 +8,7 @@ from django.utils import timezone
 from tenants.base.errors import InvalidValue
 from tenants.identity.members.operations import create_user
 from tests.fixtures.companies import PASSWORD
-from tests.integration.sign_in.passwords import NEW
+from tests.integration.sign_in.passwords import NEW_PASSWORD
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,9 @@ def test_a_weak_password_is_refused_for_a_new_account(password: str, message: st
         )
 
 
-@pytest.mark.parametrize("password", [PASSWORD, NEW, "8f!kQz2#mW9x", "Zwölf Boxkämpfer jagen"])
+@pytest.mark.parametrize(
+    "password", [PASSWORD, NEW_PASSWORD, "8f!kQz2#mW9x", "Zwölf Boxkämpfer jagen"]
+)
 def test_a_good_password_is_accepted(password: str) -> None:
     assert create_user(
         email=f"{secrets.token_hex(4)}@x.example",
