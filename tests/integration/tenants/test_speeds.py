@@ -53,13 +53,13 @@ def approximately(speed: LatencyRow) -> tuple[object, ...]:
         speed.completed,
         approximate(speed.p50_ms),
         approximate(speed.p99_ms),
-        speed.at_replica,
+        speed.in_flight_at_replica,
         speed.sent,
     )
 
 
 def as_tuple(speed: LatencyRow) -> tuple[object, ...]:
-    return (speed.completed, speed.p50_ms, speed.p99_ms, speed.at_replica, speed.sent)
+    return (speed.completed, speed.p50_ms, speed.p99_ms, speed.in_flight_at_replica, speed.sent)
 
 
 @pytest.mark.parametrize("by_hour", [False, True])

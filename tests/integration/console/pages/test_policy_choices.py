@@ -38,7 +38,7 @@ def offered_model() -> Iterator[str]:
     publish_model(
         operator="test",
         model=NewModel("Large Coder", (pool.name,)),
-        known={pool.name: pool},
+        known_pools={pool.name: pool},
         now=timezone.now(),
     )
     yield name
@@ -57,7 +57,7 @@ def test_models_are_chosen_from_the_catalog(
     }
     answer = submit_policy_form(
         alice,
-        models_which="only",
+        models_restriction="only",
         models=[offered_model],
         default_models_fast=offered_model,
         **language_choice,
@@ -99,14 +99,14 @@ def test_a_model_that_is_no_longer_offered_is_shown_as_such(
     publish_model(
         operator="test",
         model=NewModel("x", (pool.name,)),
-        known={pool.name: pool},
+        known_pools={pool.name: pool},
         now=timezone.now(),
     )
 
 
 def test_without_a_catalog_models_cannot_be_chosen(company: Company, alice: Client) -> None:
     page = alice.get("/policies/edit").content.decode()
-    forged = submit_policy_form(alice, models_which="only", models=["gpt-9"])
+    forged = submit_policy_form(alice, models_restriction="only", models=["gpt-9"])
 
     assert "There are no models to choose from." in page
     assert "No changes" in forged.content.decode()
