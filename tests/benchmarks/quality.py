@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -125,9 +126,8 @@ def _measure(pools_file: Path, questions: Sequence[Question], report: Report) ->
     answers = asyncio.run(_request_answers(prepared_questions))
     results = asyncio.run(_judge_all(prepared_questions, answers))
     for kind in ("line", "block"):
-        _report_results(
-            report, kind, {filter_name: results[kind, filter_name] for filter_name in _FILTERS}
-        )
+        by_filter = {filter_name: results[kind, filter_name] for filter_name in _FILTERS}
+        _report_results(report, kind, by_filter)
 
 
 def _prepare_questions(pools_file: Path, questions: Sequence[Question]) -> list[PreparedQuestion]:
@@ -168,20 +168,12 @@ async def _judge_all(
     prepared_questions: Sequence[PreparedQuestion], answers: Sequence[list[EngineChunk]]
 ) -> dict[tuple[str, str], FilterResults]:
     """Judge each completion with each filter; return results by kind and filter."""
-    results = {
-        (kind, filter_name): FilterResults()
-        for kind in ("line", "block")
-        for filter_name in _FILTERS
-    }
+    results = {key: FilterResults() for key in product(("line", "block"), _FILTERS)}
     for prepared_question, chunks in zip(prepared_questions, answers, strict=True):
         for filter_name in _FILTERS:
             answered = (chunks, prepared_question.admitted, prepared_question.prompt)
-            await _judge(
-                results[prepared_question.question.kind, filter_name],
-                prepared_question.question,
-                filter_name,
-                answered,
-            )
+            question = prepared_question.question
+            await _judge(results[question.kind, filter_name], question, filter_name, answered)
     return results
 
 
@@ -281,35 +273,25 @@ def _count(results: FilterResults, question: Question, text: str) -> None:
     results.has_parsed.append(is_parsable(document) if text else None)
 
 
-def _report_results(report: Report, kind: str, results_by_filter: dict[str, FilterResults]) -> None:
-    number = len(results_by_filter["engine"].texts)
+def _report_results(report: Report, kind: str, by_filter: dict[str, FilterResults]) -> None:
+    number = len(by_filter["engine"].texts)
     if not number:
         return
-    for filter_name, results in results_by_filter.items():
+    for filter_name, results in by_filter.items():
         about = {"n": number, "shown": results.num_shown}
         parsed = sum(map(bool, results.has_parsed)) / max(1, results.num_shown)
         report.figure(f"{kind}.{filter_name}.parses", parsed, "share of shown", **about)
         report.figure(
             f"{kind}.{filter_name}.exact", sum(results.is_exact) / number, "share", **about
         )
-    for earlier_filter in ("engine", "plain"):
-        _report_lost(
-            report,
-            f"{kind}.exact_lost_of_{earlier_filter}",
-            results_by_filter[earlier_filter],
-            results_by_filter["syntax"],
-        )
-    before, after = results_by_filter["engine"], results_by_filter["syntax"]
+    before, after = by_filter["engine"], by_filter["syntax"]
+    for earlier in ("engine", "plain"):
+        _report_lost(report, f"{kind}.exact_lost_of_{earlier}", by_filter[earlier], after)
     pairs = zip(before.has_parsed, after.has_parsed, strict=True)
-    parsed_afterwards = [
-        bool(parses_after) for parsed_before, parses_after in pairs if parsed_before
-    ]
-    num_parsed, parsed_share = (
-        len(parsed_afterwards),
-        sum(parsed_afterwards) / max(1, len(parsed_afterwards)),
-    )
+    kept = [bool(parses_after) for parsed_before, parses_after in pairs if parsed_before]
+    num_parsed, parsed_share = len(kept), sum(kept) / max(1, len(kept))
     report.figure(f"{kind}.parseable_kept", parsed_share, "of what parsed unfiltered", n=num_parsed)
-    firsts = zip(after.first_chunks, results_by_filter["plain"].first_chunks, strict=True)
+    firsts = zip(after.first_chunks, by_filter["plain"].first_chunks, strict=True)
     delay_tokens = [
         our_chunk - their_chunk
         for our_chunk, their_chunk in firsts
@@ -317,7 +299,7 @@ def _report_results(report: Report, kind: str, results_by_filter: dict[str, Filt
     ]
     report.target(f"{kind}.first_text_later", max(delay_tokens, default=0), "tokens", at_most=0.0)
     for filter_name in ("plain", "syntax"):
-        micros = results_by_filter[filter_name].cpu_micros
+        micros = by_filter[filter_name].cpu_micros
         p50, p99 = percentile(micros, 50), percentile(micros, 99)
         report.figure(f"{kind}.{filter_name}.cpu", p50, "us", p99=p99, n=number)
 
@@ -342,14 +324,9 @@ async def _measure_answers(report: Report, selected_questions: Sequence[Question
             prompt = Prompt([], [], is_single_line=question.kind == "line")
             answered = (_in_chunks(question.answer), _admitted(question), prompt)
             await _judge(results, question, filter_name, answered)
-        share = 1 - sum(results.is_exact) / len(selected_questions)
-        report.target(
-            f"answers_changed.{filter_name}",
-            share,
-            "share",
-            at_most=MAX_LOST_EXACT,
-            n=len(selected_questions),
-        )
+        name, number = f"answers_changed.{filter_name}", len(selected_questions)
+        share = 1 - sum(results.is_exact) / number
+        report.target(name, share, "share", at_most=MAX_LOST_EXACT, n=number)
 
 
 def _in_chunks(text: str) -> list[EngineChunk]:
@@ -399,10 +376,7 @@ def _syntax_check_micros(text: str, prefix: str, suffix: str) -> tuple[bool, flo
 
 
 def _measure_public_code(report: Report, selected_questions: Sequence[Question]) -> None:
-    """Measure the cost of the public-code filter, which is off by default.
-
-    It looks up a completion of 250 characters in an index.
-    """
+    """Measure the public-code filter, which is off by default, for texts of 250 characters."""
     blocks = [question for question in selected_questions if question.kind == "block"]
     if not blocks:
         return

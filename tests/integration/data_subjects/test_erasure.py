@@ -197,8 +197,7 @@ def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
     (anonymous_id,) = list_usage_user_ids(acme)["UsageRecord"]
-    # More records arrive after the interruption, under other users and under Ada.
-    with tenant_scope(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):  # more records arrive after the interruption
         UsageRecord.objects.update(user_id=uuid.uuid4())
         Outcome.objects.update(user_id=uuid.uuid4())
     make_completion(acme.company, acme.ada)
@@ -226,8 +225,7 @@ def test_an_error_in_one_tenant_does_not_delay_another(
     run_due_erasures(now=timezone.now())
     make_completion(healthy.company, healthy.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
-    # Python cannot read this time in UTC, so processing the tenant's holds fails.
-    out_of_range = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))
+    out_of_range = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # unreadable
     with tenant_scope(broken.company.tenant_id):
         LegalHold.objects.filter(id=hold_id).update(since=out_of_range)
 

@@ -225,10 +225,8 @@ async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) ->
 
 async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) -> None:
     seconds, _ = await redis.time()
-    await redis.hset(BUDGET.key, "used", "100")
-    # A lease as RENEW_SCRIPT stores it: request number, since, settled, held units, end.
-    lease = f"7 1 0 100 {(seconds + 10**6) * 10**6}"
-    await redis.hset(BUDGET.key, "gateway:gone", lease)
+    lease_of_100_units = f"7 1 0 100 {(seconds + 10**6) * 10**6}"  # it ends in 10**6 seconds
+    await redis.hset(BUDGET.key, mapping={"used": "100", "gateway:gone": lease_of_100_units})
 
     assert (await LeaseHolder(RedisLeaseStore(redis), BUDGET).renew(100)).granted_units == 100
 
@@ -268,7 +266,6 @@ async def test_a_fast_rate_is_counted_exactly(redis: Redis) -> None:
 
     grants = [await _count_free_units(redis, fast) for _ in range(5)]
 
-    # The bucket is empty at first. In the time between two calls, only some units come back.
     assert all(0 < grant < 100_000 for grant in grants)
 
 

@@ -1,6 +1,4 @@
-"""Users add, rename and remove passkeys, and sign in with them alone or after a password.
-
-Forged and malformed responses are refused.
+"""Users add, rename and remove passkeys, and sign in with them; forged responses are refused.
 
 Tests with a real browser are in tests/browser.
 """
@@ -103,17 +101,15 @@ def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Pers
     passkey, browser = SoftPasskey(verifies_user=False), Browser(owner)
     browser.sign_in()
     browser.add(passkey, "Key ring")
-    browser_with_factor, passkey_browser = Browser(owner), Browser(owner)
-    browser_with_factor.sign_in()
-    challenge = read_challenge(browser_with_factor.client.get("/sign-in/code"))
-    browser_with_factor.client.post(
-        "/sign-in/code", {"credential": json.dumps(passkey.get(challenge))}
-    )
+    other_browser, passkey_browser = Browser(owner), Browser(owner)
+    other_browser.sign_in()
+    challenge = read_challenge(other_browser.client.get("/sign-in/code"))
+    other_browser.client.post("/sign-in/code", {"credential": json.dumps(passkey.get(challenge))})
 
     response = passkey_browser.post_response(passkey.get(passkey_browser.request_challenge()))
 
     assert b"After your password" in browser.client.get("/account/second-factor").content
-    assert browser_with_factor.is_signed_in()
+    assert other_browser.is_signed_in()
     assert response.status_code == 400
     assert not passkey_browser.is_signed_in()
 

@@ -47,7 +47,7 @@ from tests.fixtures.users import make_team
 from tests.integration.tenants.webhook_receiver import Receiver
 
 # Costs 6,000 micros in the fast tier.
-EXPENSIVE_USAGE = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
+COSTLY_USAGE = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
 COST = 6_000
 # The maximum cost of a completion in the fast tier: 2,000 prompt tokens and 512 generated ones.
 MAX_COST = 608
@@ -69,9 +69,8 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
     for number in range(times):
-        ingest_completion(
-            company, company.developer, at + timedelta(seconds=number), **EXPENSIVE_USAGE
-        )
+        used_at = at + timedelta(seconds=number)
+        ingest_completion(company, company.developer, used_at, **COSTLY_USAGE)
     rate_tenant(company.tenant_id, now=NOW)
 
 

@@ -97,8 +97,7 @@ def test_opening_plus_created_minus_deleted_is_closing(company: Company) -> None
     for run in (newest, first):
         assert run.opening + (run.created or 0) - run.deleted == run.closing
     assert newest.opening == first.closing
-    # The second call above created a completion of now, and its copy ten days ago.
-    assert (newest.created, newest.deleted) == (2, 0)
+    assert (newest.created, newest.deleted) == (2, 0)  # a completion of now, and its older copy
 
 
 def test_an_interrupted_purge_is_continued(

@@ -84,13 +84,11 @@ def test_usage_is_grouped_by_user_language_and_variant(company: Company) -> None
 
 
 def test_outcomes_are_counted_with_their_completions(company: Company) -> None:
-    accepted, partly_accepted_id, hidden_early, ignored = (
-        add_completion(company) for _ in range(4)
-    )
+    accepted, partial, hidden_early, ignored = (add_completion(company) for _ in range(4))
     add_outcome(company, accepted, "shown")
     add_outcome(company, accepted, "accepted", after_ms=300)
-    add_outcome(company, partly_accepted_id, "partially_accepted", chars=10, lines=1)
-    add_outcome(company, partly_accepted_id, "partially_accepted", chars=10, lines=1)
+    add_outcome(company, partial, "partially_accepted", chars=10, lines=1)
+    add_outcome(company, partial, "partially_accepted", chars=10, lines=1)
     add_outcome(company, hidden_early, "rejected", after_ms=200)  # less than 750 ms: not seen
     add_outcome(company, ignored, "rejected", after_ms=750)
 
@@ -238,8 +236,7 @@ def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None
     now = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
     purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=now)
 
-    # A gateway's journal is ingested more than a year after it was written.
-    add_completion(company, at=hour + timedelta(minutes=50))
+    add_completion(company, at=hour + timedelta(minutes=50))  # from a gateway's old journal
     roll_up(company)
 
     assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1]
@@ -290,12 +287,9 @@ def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
 def test_the_task_rolls_up_ingested_records(company: Company) -> None:
     stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
     record = completion(company, request_id=str(uuid7()))
-    accepted_outcome = outcome(company)
-    send(
-        record,
-        type(accepted_outcome)(**{**_fields(accepted_outcome), "request_id": record.request_id}),
-        record,
-    )
+    accepted = outcome(company)
+    accepted = type(accepted)(**{**_fields(accepted), "request_id": record.request_id})
+    send(record, accepted, record)
     ingest_all_entries(stream)
 
     roll_up_usage()
@@ -329,10 +323,7 @@ def test_a_killed_rollup_leaves_consistent_counts(company: Company) -> None:
 
 
 def _roll_up_until_killed(company: Company) -> None:
-    """Roll up in a process that is killed during the second day.
-
-    The marks of that day's hours are deleted by then, but only part of the hours is counted.
-    """
+    """Roll up, and kill the process after the second day's marks are deleted, in mid-count."""
     execute: Callable[..., None] = rolling._count_hour
     days: set[Any] = set()
 
@@ -375,11 +366,9 @@ def test_the_rollup_covers_every_tenant(company: Company) -> None:
 
 
 def test_an_outcome_with_a_foreign_request_id_marks_no_hour() -> None:
-    outcome_of_unknown = Outcome(
-        request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON
-    )
+    unknown = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
 
-    assert list_dirty_hours([outcome_of_unknown]) == set()
+    assert list_dirty_hours([unknown]) == set()
 
 
 def test_the_command_counts_a_period_again(company: Company) -> None:

@@ -222,12 +222,11 @@ def test_users_and_teams_of_another_tenant_cannot_get_a_budget(
     team = make_team(hooli)
 
     foreign_team = bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team})
-    bobs_answer = bill.post(
-        "/budgets/new", NEW_BUDGET | {"scope": "user", "person": hooli.developer.email}
-    )
+    form = NEW_BUDGET | {"scope": "user", "person": hooli.developer.email}
+    foreign_user = bill.post("/budgets/new", form)
 
-    assert (foreign_team.status_code, bobs_answer.status_code) == (400, 400)
-    assert "This member does not exist." in bobs_answer.content.decode()
+    assert (foreign_team.status_code, foreign_user.status_code) == (400, 400)
+    assert "This member does not exist." in foreign_user.content.decode()
     assert list_budgets(company) == []
 
 

@@ -186,12 +186,8 @@ def test_a_truncated_file_ends_with_a_note(
     monkeypatch.setattr(list_page, "MAX_PAGE", 10)
     add_requests(company, company.developer, num=11)
 
-    lines = (
-        sign_in(company.administrator)
-        .get("/usage/requests", {"as": "csv"})
-        .content.decode()
-        .splitlines()
-    )
+    answer = sign_in(company.administrator).get("/usage/requests", {"as": "csv"})
+    lines = answer.content.decode().splitlines()
 
     assert len(lines) == 12
     assert lines[-1].startswith('"Truncated: a file has at most 10 rows.')
@@ -245,7 +241,7 @@ def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Clien
 
 
 @pytest.mark.parametrize(
-    ("query", "expected_num"),
+    ("query", "num_matching"),
     [
         ({"language": "cobol"}, 1),
         ({"mode": "chat"}, 0),
@@ -256,9 +252,9 @@ def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Clien
     ],
 )
 def test_filters_select_the_matching_requests(
-    alice: Client, query: dict[str, str], expected_num: int
+    alice: Client, query: dict[str, str], num_matching: int
 ) -> None:
-    assert len(links_to_requests(usage_page(alice, "/usage/requests", **query))) == expected_num
+    assert len(links_to_requests(usage_page(alice, "/usage/requests", **query))) == num_matching
 
 
 def audited_lists(company: Company) -> list[Any]:
