@@ -288,8 +288,8 @@ def _report_results(report: Report, kind: str, by_filter: dict[str, FilterResult
     for earlier in ("engine", "plain"):
         _report_lost(report, f"{kind}.exact_lost_of_{earlier}", by_filter[earlier], after)
     pairs = zip(before.has_parsed, after.has_parsed, strict=True)
-    kept = [bool(parses_after) for parsed_before, parses_after in pairs if parsed_before]
-    num_parsed, parsed_share = len(kept), sum(kept) / max(1, len(kept))
+    still_parses = [bool(parses_after) for parsed_before, parses_after in pairs if parsed_before]
+    num_parsed, parsed_share = len(still_parses), sum(still_parses) / max(1, len(still_parses))
     report.figure(f"{kind}.parseable_kept", parsed_share, "of what parsed unfiltered", n=num_parsed)
     firsts = zip(after.first_chunks, by_filter["plain"].first_chunks, strict=True)
     delay_tokens = [
