@@ -52,13 +52,13 @@ def read_all(company: Company) -> None:
 def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
     build_id = start_records_export(company)
 
-    run_due_jobs(clock=timezone.now)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
 
     assert (find_export(company, build_id).state, find_export(company, build_id).rows_done) == (
         "building",
         ROWS,
     )
-    run_due_jobs(clock=timezone.now, lane=JobLane.LONG)
+    run_due_jobs(clock=timezone.now, lane=JobLane.LONG, max_run_s=600)
     assert find_export(company, build_id).state is JobState.FINISHED
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
