@@ -53,7 +53,7 @@ ENTRIES: Final = (
     _E("settings", _("Key policy"), "console:keys-rules", (_P.WRITE_POLICY,),
        _("maximum lifetime expiry idle keys rules")),
     _E("warning", _("Leaked keys"), "console:keys", _READ_KEYS, _("public github secret scanning"),
-       "?look=leaked"),
+       "?concern=leaked"),
     _E("add", _("Invite members"), "console:members-invite", (_P.WRITE_MEMBERS,),
        _("add user person seat colleague invitation")),
     _E("mail", _("Invitations"), "console:members-invitations", (_P.READ_MEMBERS,),

@@ -48,9 +48,9 @@ def company() -> Company:
     return company
 
 
-def post(tenant_id: TenantId, booking: TransactionDraft) -> bool:
+def post(tenant_id: TenantId, draft: TransactionDraft) -> bool:
     with tenant_scope(tenant_id):
-        return post_transaction(lock_billing(tenant_id), booking, now=NOW) is not None
+        return post_transaction(lock_billing(tenant_id), draft, now=NOW) is not None
 
 
 def test_a_transaction_moves_money_between_accounts(company: Company) -> None:
