@@ -36,7 +36,7 @@ def asset_url(name: str) -> str:
 
 
 def name_of_document_file(path: str) -> str:
-    """Return the name of a file of platform/docs. `path` is relative, like `images/overview.png`."""
+    """Return the name of a file of platform/docs with the relative `path`: images/overview.png."""
     return f"docs-{path.replace('/', '-')}"
 
 
