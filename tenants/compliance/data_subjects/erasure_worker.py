@@ -175,7 +175,7 @@ def _anonymize_user(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
 
 
 def _finish_erasure(row: Erasure, now: datetime) -> bool:
-    """Finish the erasure, unless gateways have delivered new records meanwhile."""
+    """Finish the erasure, unless gateways have delivered new records in the meantime."""
     tenant_id = TenantId(str(row.tenant_id))
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)
