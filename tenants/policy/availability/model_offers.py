@@ -40,11 +40,11 @@ def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
     other_tenants_pools = PoolAssignment.objects.filter(is_dedicated=True).exclude(
         holder_id=UUID(tenant_id)
     )
-    of_others = set(other_tenants_pools.values_list("pool", flat=True))
+    reserved_pools = set(other_tenants_pools.values_list("pool", flat=True))
     return [
         ModelOffer(row.name, row.title, Tier(row.tier))
         for row in rows
-        if not of_others.issuperset(row.pools)
+        if not reserved_pools.issuperset(row.pools)
     ]
 
 
@@ -83,8 +83,8 @@ def check_policy_models(
     added = (proposed.models or frozenset()) - (current.models or frozenset())
     defaults = {
         (tier, name)
-        for tier, of_tier in proposed.default_models.items()
-        for name in of_tier.values()
+        for tier, name_by_language in proposed.default_models.items()
+        for name in name_by_language.values()
         if name not in current.default_models.get(tier, {}).values()
     }
     if not (added or defaults) or not has_catalog():
@@ -92,7 +92,7 @@ def check_policy_models(
     offers = list_offers(tenant_id=tenant_id, on=on)
     _require_offered("models", added, {offer.name for offer in offers})
     for tier in Tier:
-        names = {name for of_tier, name in defaults if of_tier is tier}
+        names = {name for default_tier, name in defaults if default_tier is tier}
         offered_names = {offer.name for offer in offers if offer.tier is tier}
         _require_offered(f"default_models.{tier}", names, offered_names)
 
