@@ -59,13 +59,13 @@ def _add_to_month(tenant_id: TenantId, month: date, added_micros: Mapping[str, i
     )
 
 
-def is_exhausted(budget: Budget, month: "TenantMonthSpend", price: PlanPrice | None) -> bool:
+def is_exhausted(budget: Budget, month_spend: "TenantMonthSpend", price: PlanPrice | None) -> bool:
     """Return whether a budget is used up in this month.
 
     A hard budget is used up before its last micro is spent: gateways stop completions as soon as
     less is left than one completion may cost. `price` is today's; None: nothing is priced.
     """
-    remaining_micros = month.limit_of_budget(budget) - month.spent_of_budget(budget)
+    remaining_micros = month_spend.limit_of_budget(budget) - month_spend.spent_of_budget(budget)
     if remaining_micros <= 0 or price is None or not budget.is_hard:
         return remaining_micros <= 0
     return remaining_micros < max_cost_micros(
@@ -116,9 +116,9 @@ def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> Tena
     members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
         team_id=Value(None, output_field=UUIDField())
     )
-    of_teams = TeamMembership.objects.filter(tenant_id=tenant_id)
+    team_memberships = TeamMembership.objects.filter(tenant_id=tenant_id)
     rows = members.values_list("team_id", "user_id").union(
-        of_teams.values_list("team_id", "user_id"), all=True
+        team_memberships.values_list("team_id", "user_id"), all=True
     )
     users_by_team: defaultdict[UUID | None, set[str]] = defaultdict(set)
     for team_id, user_id in rows:
