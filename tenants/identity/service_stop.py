@@ -92,13 +92,13 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     hard_budgets = Budget.objects.filter(
         tenant_id=tenant_id, scope=BudgetScope.TENANT, is_hard=True
     )
-    budget = hard_budgets.annotate(alerted_at=Subquery(alerts.values("created_at"))).exclude(
-        alerted_at=None
-    )
-    exhausted = budget.first()
-    if exhausted is None:
+    alerted_budgets = hard_budgets.annotate(
+        alerted_at=Subquery(alerts.values("created_at"))
+    ).exclude(alerted_at=None)
+    budget = alerted_budgets.first()
+    if budget is None:
         return None
     # The limit may have been raised since the alert.
-    month = read_month_spend(tenant_id, start_of_month(day))
+    month_spend = read_month_spend(tenant_id, start_of_month(day))
     price = read_price_book(tenant_id).price_on(day)
-    return exhausted.alerted_at if is_exhausted(exhausted, month, price) else None
+    return budget.alerted_at if is_exhausted(budget, month_spend, price) else None

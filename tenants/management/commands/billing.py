@@ -156,7 +156,7 @@ def _issue_invoices(options: dict[str, Any]) -> str:
     return f"Issued: {', '.join(issued)}." if issued else "No invoice is due."
 
 
-def _credit_note(options: dict[str, Any]) -> str:
+def _issue_credit_note(options: dict[str, Any]) -> str:
     cents, rest = divmod(options["amount"], MICROS_PER_CENT)
     if rest:
         raise InvalidValue("amount", "Enter whole cents.")
@@ -177,7 +177,7 @@ _COMMANDS = {
     "profile": _set_profile,
     "credit": _grant_credit,
     "invoice": _issue_invoices,
-    "credit-note": _credit_note,
+    "credit-note": _issue_credit_note,
 }
 
 
