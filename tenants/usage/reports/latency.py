@@ -62,10 +62,8 @@ class LatencyRow:
 
 @dataclass(frozen=True, slots=True)
 class LatencyReport:
-    since: (
-        # The beginning of the measured period, which may be shorter than the requested one.
-        datetime
-    )
+    # The beginning of the measured period, which may be shorter than the requested one.
+    since: datetime
     now: Mapping[Mode, LatencyRow]
     before: Mapping[Mode, LatencyRow]  # of the preceding period of the same length
     is_exact: bool
@@ -178,8 +176,8 @@ def _to_latency_row(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
     return LatencyRow(mode, row["completed"], p50_ms, p99_ms, row["at_replica"], row["sent"])
 
 
-def _compute_load(speeds: Mapping[Mode, LatencyRow]) -> float | None:
-    num_requests = sum(speed.sent for speed in speeds.values())
-    return (
-        sum(speed.at_replica for speed in speeds.values()) / num_requests if num_requests else None
-    )
+def _compute_load(latencies: Mapping[Mode, LatencyRow]) -> float | None:
+    num_requests = sum(row.sent for row in latencies.values())
+    if not num_requests:
+        return None
+    return sum(row.at_replica for row in latencies.values()) / num_requests

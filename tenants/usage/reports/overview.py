@@ -39,10 +39,20 @@ from tenants.usage.reports.suppression.suppressed_figures import (
     find_suppressed_in_overview,
 )
 
-_NAMES: Final = (
-    *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
-    *("prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens", "generated_tokens"),
-    *("shown", "accepted", "partly_accepted"),
+_COUNTERS: Final = (
+    "requests",
+    "completed",
+    "cancelled",
+    "errors",
+    "shed",
+    "suggestions",
+    "prompt_tokens",
+    "prompt_tokens_with_cache_info",
+    "cached_tokens",
+    "generated_tokens",
+    "shown",
+    "accepted",
+    "partly_accepted",
 )
 BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
 
@@ -91,9 +101,9 @@ class _OverviewScope:
 
 @dataclass(frozen=True, slots=True)
 class _UsageCounts:
-    found: Breakdown
+    breakdown: Breakdown
     before: GroupCounters
-    hidden: SuppressedOverview
+    suppressed: SuppressedOverview
 
 
 def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
@@ -103,9 +113,9 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
     with tenant_scope(actor.tenant_id):
         min_users = _read_scope(actor).min_users
         counts = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
-        seats = _read_seats(actor, counts.found.every.users)
+        seats = _read_seats(actor, counts.breakdown.every.users)
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
-    breakdown, before, suppressed = counts.found, counts.before, counts.hidden
+    breakdown, before, suppressed = counts.breakdown, counts.before, counts.suppressed
     return UsageSummary(
         total=build_row("", breakdown.every, suppressed.usage),
         before=build_row("", before, suppressed.usage_before),
@@ -118,9 +128,9 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
 
 
 def _read_seats(actor: Actor, active_users: frozenset[str]) -> SeatUse:
-    present = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
-    seats = {str(user_id) for user_id in present.values_list("user_id", flat=True)}
-    return SeatUse(num_seats=len(seats), num_active=len(seats & active_users))
+    current_members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
+    user_ids = {str(user_id) for user_id in current_members.values_list("user_id", flat=True)}
+    return SeatUse(num_seats=len(user_ids), num_active=len(user_ids & active_users))
 
 
 def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
@@ -131,7 +141,7 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
         scope = _read_scope(actor)
         min_users = 1 if is_own else scope.min_users
         counts = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
-        breakdown, before, suppressed = counts.found, counts.before, counts.hidden
+        breakdown, before, suppressed = counts.breakdown, counts.before, counts.suppressed
         speeds = (
             None
             if suppressed.speeds
@@ -167,8 +177,8 @@ def _read_counts(
         select_rollups(actor, period_query, is_own=is_own)
         for period_query in (query, query.previous_period)
     )
-    breakdown = compute_breakdown(rows, query, by, names=_NAMES)
-    before = compute_breakdown(earlier_rows, query, (), names=_NAMES).every
+    breakdown = compute_breakdown(rows, query, by, names=_COUNTERS)
+    before = compute_breakdown(earlier_rows, query, (), names=_COUNTERS).every
     suppressed = find_suppressed_in_overview(actor, query, breakdown, before, min_users=min_users)
     return _UsageCounts(breakdown, before, suppressed)
 
