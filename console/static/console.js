@@ -36,7 +36,7 @@
 
   // The arrow keys move through the search results; Enter in the field opens the first.
   function moveInResults(event) {
-    const links = [...palette.querySelectorAll(".found-link")];
+    const links = [...palette.querySelectorAll(".search-result")];
     const current = links.indexOf(document.activeElement);
     if (event.key === "ArrowDown") (links[current + 1] ?? links[0])?.focus();
     else if (event.key === "ArrowUp") (current > 0 ? links[current - 1] : field).focus();

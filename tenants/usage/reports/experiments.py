@@ -48,8 +48,8 @@ _COUNTERS: Final = (
     "requests",
     "shown",
     "accepted",
-    "partly_accepted",
-    "looked_at_30",
+    "partially_accepted",
+    "checked_30",
     "retained_30",
 )
 _FINISHED: Final = Q(
@@ -75,7 +75,7 @@ class VariantView:
     difference_to_control: VariantMetrics
 
     @property
-    def has_few_users(self) -> bool:
+    def has_few_suggestions(self) -> bool:
         return self.row.counts is not None and self.row.counts.shown < MIN_SHOWN
 
 
@@ -188,8 +188,8 @@ def _compute_metrics(row: ReportRow, mean_latencies: dict[str, Any]) -> VariantM
     if counts is None:
         return VariantMetrics(None, None, None)
     return VariantMetrics(
-        proportion_interval(counts.accepted + counts.partly_accepted, counts.shown),
-        proportion_interval(counts.retained_30, counts.looked_at_30),
+        proportion_interval(counts.accepted + counts.partially_accepted, counts.shown),
+        proportion_interval(counts.retained_30, counts.checked_30),
         mean_latencies.get(row.key),
     )
 

@@ -52,7 +52,7 @@ _COUNTERS: Final = (
     "generated_tokens",
     "shown",
     "accepted",
-    "partly_accepted",
+    "partially_accepted",
 )
 BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
 

@@ -282,7 +282,7 @@ def test_search_finds_pages_and_tenants_for_operators_only(cast: Cast) -> None:
     pages = _page("find", query={"q": "slow"}).content.decode()
 
     assert f'href="/operators/tenants/{cast.acme.tenant_id}"' in page
-    assert '<a class="found-link" href="/operators/slow-requests">' in pages
+    assert '<a class="search-result" href="/operators/slow-requests">' in pages
     assert Client().get("/operators/find", {"q": cast.acme.slug}).status_code == 302
 
 
