@@ -219,7 +219,10 @@ def test_the_planner_uses_the_values_of_its_query(gateway: Gateway) -> None:
 
     # As `manage.py capacity --requests-per-s 300` prints it.
     assert re.search(r"Below a hit rate of 97\.8%, the p99 exceeds 100 ms", text)
-    assert "Prefilling a prompt takes 214 ms cold and 3.6 ms warm." in text
+    assert (
+        "Prefilling a prompt takes 214 ms with a cold prefix cache and 3.6 ms with a warm one."
+        in text
+    )
     assert "19 replicas cost 57.00 per hour" in text
     assert 'name="num_gpus" value="19"' in html
     assert 'data-curve="[[0.0,' in html
