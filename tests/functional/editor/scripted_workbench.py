@@ -111,7 +111,7 @@ def open_workbench(
     ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         opened = Workbench(page, url, folder)
-        opened.expect_status("Signed out, or the key is refused")
+        opened.expect_status("Signed out, or the key was rejected")
         opened.sign_in(generate_key(KeyKind.TEST).text)
         opened.expect_status(signed_in_status)
         yield opened

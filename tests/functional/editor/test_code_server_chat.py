@@ -147,5 +147,5 @@ def test_a_refused_question_gets_the_reason(
     _, panel = _request_explanation(workbench, scripted_chat, "refused.py")
 
     expect(panel.locator(".note").last).to_have_text(
-        "Your policy or your API key allows no chats here.", timeout=_PATIENCE_MS
+        "Your policy or your API key does not allow chats here.", timeout=_PATIENCE_MS
     )

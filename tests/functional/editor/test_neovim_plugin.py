@@ -101,7 +101,7 @@ async def test_a_late_server_gets_the_text_typed_before_its_start(
     ("key", "refusal", "message"),
     [
         ("", None, "Caret: you are signed out. Sign in with :Caret sign_in."),
-        (_KEY, 401, "Caret: the gateway refuses your key."),
+        (_KEY, 401, "Caret: the gateway rejected your key."),
     ],
 )
 async def test_a_message_gives_the_reason_of_being_signed_out(
@@ -148,10 +148,10 @@ async def test_a_message_reports_a_crashed_server(fake: Gateway, tmp_path: Path)
 async def test_checkhealth_names_server_gateway_and_status(fake: Gateway, tmp_path: Path) -> None:
     fake.refusal = 401
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as neovim:
-        assert await neovim.wait_for_message("refuses your key")
+        assert await neovim.wait_for_message("rejected your key")
         neovim.press(":checkhealth caret<CR>")
         report = neovim.text
 
     assert "OK caret-ls 0.1.0" in report
     assert f"Gateway: {fake.url}" in report
-    assert "ERROR Caret: the gateway refuses your key" in report
+    assert "ERROR Caret: the gateway rejected your key" in report

@@ -220,7 +220,10 @@ def test_the_planner_uses_the_values_of_its_query(gateway: Gateway) -> None:
 
     # The same values as `manage.py capacity --requests-per-s 300` prints.
     assert re.search(r"Below a hit rate of 97\.8%, the p99 exceeds 100 ms", text)
-    assert "Prefilling a prompt takes 214 ms cold and 3.6 ms warm." in text
+    assert (
+        "Prefilling a prompt takes 214 ms with a cold prefix cache and 3.6 ms with a warm one."
+        in text
+    )
     assert "19 replicas cost 57.00 per hour" in text
     assert 'name="num_gpus" value="19"' in html
     assert 'data-curve="[[0.0,' in html
@@ -283,7 +286,7 @@ def test_search_finds_pages_and_tenants_for_operators_only(cast: Cast) -> None:
     pages = _page("find", query={"q": "slow"}).content.decode()
 
     assert f'href="/operators/tenants/{cast.acme.tenant_id}"' in page
-    assert '<a class="found-link" href="/operators/slow-requests">' in pages
+    assert '<a class="search-result" href="/operators/slow-requests">' in pages
     assert Client().get("/operators/find", {"q": cast.acme.slug}).status_code == 302
 
 

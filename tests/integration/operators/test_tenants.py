@@ -109,9 +109,9 @@ def test_a_reason_expires_after_an_hour(acme: Company) -> None:
     browser.open_tenant(acme)
     browser.confirm()
     stored_session = browser.session()
-    reason, until = stored_session["looks"][acme.tenant_id]
+    reason, until = stored_session["access_reasons"][acme.tenant_id]
 
-    stored_session["looks"] = {acme.tenant_id: [reason, until - ACCESS_REASON_S]}
+    stored_session["access_reasons"] = {acme.tenant_id: [reason, until - ACCESS_REASON_S]}
     stored_session.save()
     page = browser.page(acme)
     change = browser.change(acme, "status", status="suspended")

@@ -10,7 +10,7 @@ from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import PASSWORD, Person
 
-_CHALLENGE = re.compile(r'<script id="passkey-question" type="application/json">(.+?)</script>')
+_CHALLENGE = re.compile(r'<script id="passkey-options" type="application/json">(.+?)</script>')
 
 
 @dataclass

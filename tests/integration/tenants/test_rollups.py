@@ -383,7 +383,7 @@ def test_the_command_counts_a_period_again(company: Company) -> None:
     )
 
     assert read_single_rollup(company).requests == 1
-    assert "1 days counted anew" in output.getvalue()
+    assert "1 days recounted" in output.getvalue()
 
 
 @pytest.mark.parametrize(

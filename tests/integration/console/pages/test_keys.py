@@ -136,7 +136,7 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
     assert names(kind="pink") == ["Bellows", "Anvil"]
     assert names(kind="playground") == ["Playground"]
     assert names(state="revoked") == []
-    assert names(look="leaked") == []
+    assert names(concern="leaked") == []
 
 
 def test_a_full_page_links_to_the_next_page(company: Company, client: Client) -> None:
