@@ -129,7 +129,7 @@ async def test_languages_with_few_accepted_drafts_use_the_engine_without_specula
         except GatewayRefused:  # on a busy machine, a completion may reach its deadline
             return False
 
-    assert await wait_until(csv_has_moved, patience_s=_LEARNING_S)
+    assert await wait_until(csv_has_moved, timeout_s=_LEARNING_S)
     page = await _read_metrics(installation)
     acceptance = dict(
         re.findall(r'caret_speculation_acceptance\{language="(\w+)",pool="demo-fast"\} (\S+)', page)
