@@ -16,6 +16,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import Error, connections
 
+from caret.foundation.concurrency.wait_for import keep_cancellations
 from caret.foundation.web.body_limit import Application, BodyLimitMiddleware, Receive, Send
 from caret.foundation.web.concurrency_limit import ConcurrencyLimitMiddleware, ConcurrencyLimits
 from caret.foundation.web.credential_notes import CredentialNotes
@@ -24,6 +25,7 @@ from caret.foundation.web.server_limits import ServerLimits
 from tenants.base.redis_connection import connect_to_redis
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
+keep_cancellations()
 
 LIVE_PATH: Final = "/live"
 # A request in flight occupies a thread and a Postgres connection.

@@ -14,6 +14,7 @@ from caret.composition.metrics import MetricSources, serve_metrics
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import MAX_PROMPT_TOKENS
 from caret.foundation.clock import SystemClock
+from caret.foundation.concurrency.wait_for import keep_cancellations
 from caret.foundation.environment import BadSetting
 from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
 from caret.foundation.parsing.grammars import load_all
@@ -95,6 +96,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
 
     When the block ends, the journal is shipped and leases are returned.
     """
+    keep_cancellations()
     clock = SystemClock()
     snapshot_store = SnapshotStore(
         root_secret=config.root_secret,

@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from caret.contracts.usage import USAGE_STREAM
+from caret.foundation.concurrency.wait_for import keep_cancellations
 from caret.foundation.environment import env_int, env_secret, env_text
 from caret.foundation.home_dir import home_folder
 from caret.foundation.log_config import configure_logging
@@ -65,6 +66,7 @@ def main() -> int:
     region = env_text("CARET_REGION", "local")
     max_disconnect_s = env_int("CARET_RELAY_MAX_DISCONNECT_S", 7_200, low=10, high=604_800)
     configure_logging("relay")
+    keep_cancellations()
     asyncio.run(_run_relay(home_url, local_url, region=region, max_disconnect_s=max_disconnect_s))
     return 0
 

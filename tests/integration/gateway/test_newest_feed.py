@@ -9,6 +9,7 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.contracts.usage import FinishReason
+from caret.foundation.concurrency.wait_for import keep_cancellations
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
 from caret.local.processes.service import await_ready
@@ -81,6 +82,25 @@ async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> N
     await asyncio.sleep(0.1)
 
     assert newer.end is None
+
+
+async def test_a_feed_ends_at_each_step_at_which_it_can_be_cancelled(
+    paths: EmbeddedPaths, valkey: EmbeddedValkey
+) -> None:
+    keep_cancellations()  # as the gateway does at its start
+    endless = []
+    for num_steps in range(80):
+        gateway = ClaimingGateway(FakeClock())
+        async with Redis.from_url(paths.redis_url.read_text().strip(), socket_timeout=5) as redis:
+            feed = SupersessionFeed(redis, gateway.queue, gateway.newest)
+            running = asyncio.create_task(feed.run())
+            for _ in range(num_steps):
+                await asyncio.sleep(0)
+            running.cancel()
+            if not (await asyncio.wait({running}, timeout=PATIENCE_S))[0]:
+                endless.append(num_steps)
+
+    assert endless == []
 
 
 async def test_an_unreadable_message_is_ignored(

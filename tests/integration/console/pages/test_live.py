@@ -12,6 +12,7 @@ import structlog
 from django.db import DatabaseError
 
 from console.live_metrics import consumer as live
+from console.live_metrics.access_feed import AccessFeed
 from console.live_metrics.broadcaster import (
     MAX_OF_PERSON,
     MAX_OF_TENANT,
@@ -134,6 +135,23 @@ def test_a_socket_without_a_session_is_refused(session: str) -> None:
             return await is_rejected(opened_socket)
 
     assert asyncio.run(is_refused())
+
+
+def test_no_listener_is_left_when_a_socket_closes_early() -> None:
+    """The listener is cancelled in each of its first steps, between which it talks to Redis."""
+
+    async def cancel_listener(after_steps: int) -> set[asyncio.Task[None]]:
+        with AccessFeed().watch("a session"):
+            for _ in range(after_steps):
+                await asyncio.sleep(0)
+        listeners = asyncio.all_tasks() - {asyncio.current_task()}
+        _, running = await asyncio.wait(listeners, timeout=60) if listeners else (set(), set())
+        return running
+
+    async def cancel_in_each_step() -> set[asyncio.Task[None]]:
+        return set().union(*[await cancel_listener(steps) for steps in range(60)])
+
+    assert asyncio.run(cancel_in_each_step()) == set()
 
 
 def counting_broadcaster() -> tuple[LiveBroadcaster[int], list[Actor]]:
