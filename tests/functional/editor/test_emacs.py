@@ -55,10 +55,10 @@ def _open_file(ada: Developer) -> tuple[Path, dict[str, str]]:
 
 async def _expect_accepted(ada: Developer) -> OutcomeRecord:
     """Return the outcome that says that the suggestion was accepted."""
-    shown, accepted = (await ada.wait_for_records(OutcomeRecord, 2))[:2]
-    assert (shown.event, accepted.event) == ("shown", "accepted")
-    assert shown.display_ms is not None
-    return accepted
+    first, second = (await ada.wait_for_records(OutcomeRecord, 2))[:2]
+    assert (first.event, second.event) == ("shown", "accepted")
+    assert first.display_ms is not None
+    return second
 
 
 async def test_lsp_mode_shows_and_accepts_a_suggestion(ada: Developer) -> None:
@@ -70,15 +70,15 @@ async def test_lsp_mode_shows_and_accepts_a_suggestion(ada: Developer) -> None:
     with running_emacs(ada.home, file, init, **variables) as emacs:
         await emacs.evaluates("lsp-inline-completion-mode")
         emacs.press(_TYPED)
-        shown = await emacs.evaluates(
+        suggestion = await emacs.evaluates(
             f"(and (overlayp {_OVERLAY}) (overlay-get {_OVERLAY} 'after-string))"
         )
         emacs.press(CONTROL_RETURN)
-        accepted = await _expect_accepted(ada)
+        outcome = await _expect_accepted(ada)
         text = emacs.evaluate("(buffer-string)")
 
-    assert f"self.m{shown}" in text
-    assert accepted.chars == len(shown)
+    assert f"self.m{suggestion}" in text
+    assert outcome.chars == len(suggestion)
 
 
 async def test_eglot_completes_with_a_suggestion(ada: Developer) -> None:
@@ -88,7 +88,7 @@ async def test_eglot_completes_with_a_suggestion(ada: Developer) -> None:
         await emacs.evaluates("(eglot-managed-p)")
         emacs.press(_TYPED)
         emacs.press(_COMPLETE)
-        accepted = await _expect_accepted(ada)
+        outcome = await _expect_accepted(ada)
         text = emacs.evaluate("(buffer-string)")
 
-    assert accepted.chars == len(text.rpartition("self.m")[2]) > 0
+    assert outcome.chars == len(text.rpartition("self.m")[2]) > 0
