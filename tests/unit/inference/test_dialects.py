@@ -293,20 +293,21 @@ _CONTINUE_FILES = "# Path: shop/a.py\n# a = 1\n# Path: secret/b.py\n# b = 2\n"
 @pytest.mark.parametrize(
     ("path", "template"),
     [
-        ("/v1/fim/completions", None),
-        ("/v1/completions", None),
+        ("/v1/fim/completions", ""),
+        ("/v1/completions", ""),
         ("/v1/completions", "<|fim_prefix|>{}<|fim_suffix|>\n<|fim_middle|>"),
-        ("/api/generate", None),
+        ("/api/generate", ""),
     ],
 )
 async def test_a_file_that_only_a_comment_names_can_be_excluded(
-    prompt: str, path: str, template: str | None
+    prompt: str, path: str, template: str
 ) -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/*",)})
-    body = {"prompt": prompt, "suffix": "\n"} if template is None else {}
+    rendered_prompt = {"prompt": template.format(prompt)}
+    body = rendered_prompt if template else {"prompt": prompt, "suffix": "\n"}
 
-    server = await send_request(gateway, path, body or {"prompt": template.format(prompt)})
+    server = await send_request(gateway, path, body)
 
     assert server.status == 403
     assert b"excluded by policy" in server.body
