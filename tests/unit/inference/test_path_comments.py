@@ -110,6 +110,14 @@ def test_as_many_files_are_kept_as_a_request_may_have() -> None:
     ]
 
 
+def test_a_comment_of_a_file_begins_no_other_file() -> None:
+    prompt = "# Path: secret.md\n# Path: the way to the secret\n# secret\n# cart.py\n"
+
+    parsed_prompt = parse_path_comments(prompt)
+
+    assert parsed_prompt.files == (ParsedFile("secret.md", "Path: the way to the secret\nsecret"),)
+
+
 def test_a_file_with_a_longer_path_than_allowed_is_left_out() -> None:
     parsed_prompt = parse_path_comments(f"# Path: {'a' * MAX_NAME_CHARS}.py\n# pass\n# cart.py\n")
 

@@ -87,17 +87,21 @@ def _read_comments(prompt: str, start: str) -> list[str]:
 
 
 def _split_files(lines: list[str]) -> tuple[ParsedFile, ...]:
-    """Split comments into files; the first line is a header."""
-    headers = [number for number, line in enumerate(lines) if line.startswith(_HEADER)]
-    ends = [*headers[1:], len(lines)]
-    files = [
-        ParsedFile(
-            path=lines[number].removeprefix(_HEADER).strip(),
-            text="\n".join(lines[number + 1 : end]),
-        )
-        for number, end in zip(headers, ends, strict=True)
-    ]
-    return tuple(file for file in files if len(file.path) <= MAX_NAME_CHARS)[-MAX_FILES:]
+    """Split comments into files. Comments before the first file are left out."""
+    sections: list[tuple[str, list[str]]] = []
+    for line in lines:
+        path = _read_header(line)
+        if path is not None:
+            sections.append((path, []))
+        elif sections:
+            sections[-1][1].append(line)
+    return tuple(ParsedFile(path, "\n".join(text)) for path, text in sections[-MAX_FILES:])
+
+
+def _read_header(line: str) -> str | None:
+    """Return the path of a file; None: the line is a part of a file."""
+    path = line.removeprefix(_HEADER).rstrip()
+    return path if line.startswith(_HEADER) and _can_be_path(path) else None
 
 
 def _can_be_path(text: str) -> bool:
