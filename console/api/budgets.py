@@ -30,7 +30,7 @@ from tenants.billing.budgets.queries import (
     BudgetView,
     find_budget,
     find_webhook_secret,
-    page_of_budgets,
+    read_page_of_budgets,
 )
 
 router = Router(tags=["budgets"])
@@ -42,9 +42,9 @@ _Address = Annotated[str, Field(max_length=500)]
 class AlertDeliveryResponse(ResponseSchema):
     channel: str  # mail or webhook
     address: str
-    attempts: int
+    num_attempts: int
     delivered_at: datetime.datetime | None  # null: not delivered
-    next_at: datetime.datetime | None  # null: no further attempt
+    next_attempt_at: datetime.datetime | None  # null: no further attempt
     last_error: str  # "": none
 
 
@@ -115,7 +115,7 @@ class WebhookSecret(ResponseSchema):
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[BudgetView]:
-    return page_of_budgets(
+    return read_page_of_budgets(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
 

@@ -28,23 +28,23 @@ router = Router(tags=["consent"])
 _EXAMPLE: Final = {"content_capture": False, "training": False, "consent_texts": []}
 
 
-class ConsentAnswer(ResponseSchema):
+class ConsentResponse(ResponseSchema):
     content_capture: bool
     training: bool
 
 
-class ConsentTextAnswer(ResponseSchema):
+class ConsentTextResponse(ResponseSchema):
     kind: ConsentKind
     version: str
     text: str
     sha256: str
 
 
-class OwnConsentAnswer(ResponseSchema):
-    allowance: ConsentAnswer  # the consent that the tenant's policy allows
-    given: ConsentAnswer
+class OwnConsentResponse(ResponseSchema):
+    allowance: ConsentResponse  # the consent that the tenant's policy allows
+    consent: ConsentResponse
     retention_days: int | None  # null: nothing is stored
-    consent_texts: list[ConsentTextAnswer]  # the current consent texts
+    consent_texts: list[ConsentTextResponse]  # the current consent texts
 
 
 class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
@@ -54,11 +54,11 @@ class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     consent_texts: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=10)
 
 
-class ReceiptAnswer(ResponseSchema):
+class ConsentReceiptResponse(ResponseSchema):
     id: UUID
     user_email: str | None  # null: the receipt of the tenant itself
     kind: ConsentKind
-    is_given: bool
+    is_granted: bool
     wording: str
     wording_sha256: str
     actor_email: str | None  # null: an operator
@@ -68,26 +68,26 @@ class ReceiptAnswer(ResponseSchema):
 
 
 class ReceiptList(PageResponse):
-    items: Items[ReceiptAnswer]  # newest first
+    items: Items[ConsentReceiptResponse]  # newest first
 
 
 @router.get(
     "",
-    response=OwnConsentAnswer,
+    response=OwnConsentResponse,
     summary="Get your own consent and the current consent texts.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
-def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
+def get(request: AuthenticatedRequest) -> OwnConsentResponse:
     return _to_response(get_own_consent(actor=actor_of(request)))
 
 
 @router.put(
     "",
-    response=OwnConsentAnswer,
+    response=OwnConsentResponse,
     summary="Set your own consent to content capture and to training.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
-def put(request: AuthenticatedRequest, body: SetConsent) -> OwnConsentAnswer:
+def put(request: AuthenticatedRequest, body: SetConsent) -> OwnConsentResponse:
     choice = ConsentChoice(
         UserConsent(body.content_capture, body.training), frozenset(body.consent_texts)
     )
@@ -96,11 +96,11 @@ def put(request: AuthenticatedRequest, body: SetConsent) -> OwnConsentAnswer:
 
 @router.delete(
     "",
-    response=OwnConsentAnswer,
+    response=OwnConsentResponse,
     summary="Withdraw all of your own consent; captured content is erased.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
-def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
+def delete(request: AuthenticatedRequest) -> OwnConsentResponse:
     return _to_response(withdraw_consent(actor=actor_of(request), now=timezone.now()))
 
 
@@ -114,17 +114,17 @@ def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Cons
     return list_receipts(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _to_response(own: OwnConsent) -> OwnConsentAnswer:
-    return OwnConsentAnswer(
-        allowance=ConsentAnswer.model_validate(own.allowance),
-        given=ConsentAnswer.model_validate(own.given),
+def _to_response(own: OwnConsent) -> OwnConsentResponse:
+    return OwnConsentResponse(
+        allowance=ConsentResponse.model_validate(own.allowance),
+        consent=ConsentResponse.model_validate(own.consent),
         retention_days=own.retention_days,
         consent_texts=[_consent_text(kind, version) for kind, version in USER_WORDINGS.items()],
     )
 
 
-def _consent_text(kind: ConsentKind, version: str) -> ConsentTextAnswer:
+def _consent_text(kind: ConsentKind, version: str) -> ConsentTextResponse:
     consent_text = get_consent_text(version)
-    return ConsentTextAnswer(
+    return ConsentTextResponse(
         kind=kind, version=version, text=consent_text.text, sha256=consent_text.sha256
     )

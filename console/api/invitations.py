@@ -23,7 +23,7 @@ from tenants.identity.invitations.operations import create_invitation, revoke_in
 from tenants.identity.invitations.queries import (
     InvitationState,
     InvitationView,
-    page_of_invitations,
+    read_page_of_invitations,
 )
 from tenants.identity.members.queries import get_tenant
 
@@ -59,7 +59,7 @@ class InviteRequest(
     openapi_extra=documents_permissions(Permission.READ_MEMBERS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[InvitationView]:
-    return page_of_invitations(
+    return read_page_of_invitations(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
 

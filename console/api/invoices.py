@@ -20,7 +20,7 @@ from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import find_logo
 from tenants.billing.invoices.document import DocumentKind
 from tenants.billing.invoices.pdf import render_pdf
-from tenants.billing.invoices.queries import InvoiceRow, find_invoice, page_of_invoices
+from tenants.billing.invoices.queries import InvoiceRow, find_invoice, read_page_of_invoices
 
 router = Router(tags=["invoices"])
 _Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -110,7 +110,7 @@ class InvoiceDocumentResponse(ResponseSchema):
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[InvoiceRow]:
-    return page_of_invoices(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    return read_page_of_invoices(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.get(

@@ -12,7 +12,7 @@ from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import LedgerAccountCode
-from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
+from tenants.billing.ledger.queries import LedgerFilter, TransactionView, read_page_of_ledger
 
 router = Router(tags=["ledger"])
 
@@ -55,7 +55,7 @@ class LedgerQuery(PageQuery):
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, query: Query[LedgerQuery]) -> Page[TransactionView]:
-    return page_of_ledger(
+    return read_page_of_ledger(
         actor=actor_of(request),
         limit=query.limit,
         cursor=query.cursor,

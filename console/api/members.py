@@ -21,7 +21,12 @@ from tenants.base.permissions import Permission, Role
 from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.member_lifecycle import change_role, remove_member
-from tenants.identity.members.queries import TenantView, find_member, get_tenant, page_of_members
+from tenants.identity.members.queries import (
+    TenantView,
+    find_member,
+    get_tenant,
+    read_page_of_members,
+)
 from tenants.security.authorization.directory import MemberRow
 
 router = Router(tags=["members"])
@@ -104,7 +109,7 @@ def get(request: AuthenticatedRequest) -> TenantView:
     openapi_extra=documents_permissions(Permission.READ_MEMBERS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PagedMembers]) -> Page[MemberRow]:
-    return page_of_members(
+    return read_page_of_members(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, team_id=page.team_id
     )
 

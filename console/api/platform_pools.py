@@ -143,7 +143,7 @@ def assign(request: OperatorRequest, slug: str, body: AssignPool) -> AssignmentV
     return assign_pool(
         actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
         assignment=NewAssignment(body.pool, body.language, body.is_dedicated),
-        known=read_known_pools(),
+        known_pools=read_known_pools(),
         reason=body.reason,
         now=timezone.now(),
     )
@@ -188,7 +188,7 @@ def publish(request: OperatorRequest, body: PublishModel) -> CatalogEntry:
     return publish_model(
         operator=request.auth.caller,
         model=NewModel(body.title, tuple(body.pools), tuple(body.plans), body.position),
-        known=read_known_pools(),
+        known_pools=read_known_pools(),
         now=timezone.now(),
     )
 

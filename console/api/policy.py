@@ -18,7 +18,7 @@ from tenants.base.permissions import Permission
 from tenants.policy.availability.model_offers import ModelOffer, get_offers
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import PolicyInForce, get_policy, page_of_versions
+from tenants.policy.queries import PolicyInForce, get_policy, read_page_of_versions
 
 router = Router(tags=["policy"])
 
@@ -78,7 +78,7 @@ def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse
     openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
 def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
-    policies = page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    policies = read_page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
     return {
         "items": [_to_response(row) for row in policies.rows],
         "next_cursor": policies.next_cursor,

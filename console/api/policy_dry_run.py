@@ -85,7 +85,7 @@ class DenialResponse(ResponseSchema):
     reason: str
     mode: str
     user_id: UUID | None  # null: service keys
-    num: int
+    num_denials: int
     last_at: datetime.datetime
 
 

@@ -27,7 +27,7 @@ def count_request(caller: str) -> None:
         pipeline.ttl(name)
         _, count, left_s = pipeline.execute()
     except RedisError:
-        _log.warning("api.uncounted")
+        _log.warning("api.request_not_counted")
         return
     if int(count) > MAX_PER_MINUTE:
         raise ProblemRaised(_rate_limit_problem(max(1, int(left_s))))

@@ -112,8 +112,8 @@ class SignIn(ResponseSchema):
     provider: IdentityProviderResponse | None  # null: users sign in with passwords
 
 
-class SetSecondFactor(RequestSchema, json_schema_extra={"example": {"required": True}}):
-    required: bool
+class SetSecondFactor(RequestSchema, json_schema_extra={"example": {"is_required": True}}):
+    is_required: bool
 
 
 class SetProvider(
@@ -159,7 +159,7 @@ def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
 )
 def set_second_factor(request: AuthenticatedRequest, body: SetSecondFactor) -> SignInRules:
     return require_second_factor(
-        actor=actor_of(request), is_required=body.required, now=timezone.now()
+        actor=actor_of(request), is_required=body.is_required, now=timezone.now()
     )
 
 

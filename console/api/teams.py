@@ -19,7 +19,7 @@ from tenants.identity.teams.operations import (
     remove_team_member,
     rename_team,
 )
-from tenants.identity.teams.queries import TeamView, find_team, page_of_teams
+from tenants.identity.teams.queries import TeamView, find_team, read_page_of_teams
 
 router = Router(tags=["teams"])
 
@@ -46,7 +46,7 @@ class NamedTeam(RequestSchema, json_schema_extra={"example": {"name": "Platform"
     openapi_extra=documents_permissions(Permission.READ_TEAMS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[TeamView]:
-    return page_of_teams(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    return read_page_of_teams(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.post(

@@ -39,10 +39,10 @@ class UsageResponse(ResponseSchema):
 
 class StageTimingResponse(ResponseSchema):
     name: str
-    began_ms: float  # since the request was received
-    took_ms: float
+    start_ms: float  # since the request was received
+    duration_ms: float
     budget_ms: float | None  # null: the stage has no budget
-    ended_here: bool  # the completion ended in this stage
+    is_interrupted: bool  # the completion ended in this stage
 
 
 class ExplainedRequest(ResponseSchema):

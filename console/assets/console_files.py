@@ -40,7 +40,7 @@ def name_of_document_file(path: str) -> str:
     return f"docs-{path.replace('/', '-')}"
 
 
-def console_files() -> Mapping[str, StaticFile]:
+def read_console_files() -> Mapping[str, StaticFile]:
     """Return the files by path."""
     return _read_files(version_of(_FOLDER))
 

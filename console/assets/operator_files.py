@@ -23,7 +23,7 @@ def url_of(name: str) -> str:
     return f"{reverse('operators:index')}assets/{_digest_of_files(version)}/{name}"
 
 
-def operator_files() -> Mapping[str, StaticFile]:
+def read_operator_files() -> Mapping[str, StaticFile]:
     """Return the files by path. Call it only if the operators' pages are on."""
     return _read_files(version_of(_FOLDER))
 

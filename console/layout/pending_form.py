@@ -62,4 +62,4 @@ def _binding_of(actor: Actor, token: str) -> bytes:
 
 
 def _encryption_key() -> bytes:
-    return derive_key(settings.ROOT_SECRET, "kept-forms/1")
+    return derive_key(settings.ROOT_SECRET, "pending-form/1")

@@ -103,10 +103,10 @@ class LiveBroadcaster(Generic[_Reading]):
             # The page keeps its figures, and the next reading may succeed.
             except DatabaseError as error:
                 logger.warning(
-                    "live.not_read", tenant_id=actor.tenant_id, error=type(error).__name__
+                    "live.read_failed", tenant_id=actor.tenant_id, error=type(error).__name__
                 )
             except Exception:  # a bug: without the log, viewers would wait forever
-                logger.exception("live.not_read", tenant_id=actor.tenant_id)
+                logger.exception("live.read_failed", tenant_id=actor.tenant_id)
             else:
                 async with subscription.changed:
                     subscription.latest = latest

@@ -47,7 +47,7 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     num_days = _parse_num_days(request.GET.get("days", ""))
     price, price_error = _read_price(request.GET.get("price", ""))
     try:
-        costs = _costs_by_period(price)
+        costs = _compute_costs_by_period(price)
     except redis.RedisError:
         return render_operator_page(
             request, "cost.html", {"title": gettext("Cost"), "is_away": True}, status=503
@@ -83,7 +83,7 @@ def _to_table_row(row: CostRow) -> CostTableRow:
     return CostTableRow(row, row.cost_cents / 100, None if cents is None else cents / 100)
 
 
-def _costs_by_period(price: float) -> dict[int, FleetCost]:
+def _compute_costs_by_period(price: float) -> dict[int, FleetCost]:
     """Return the costs by number of days. Raises redis.RedisError."""
     store, now = connect_to_redis(), timezone.now()
     seconds_a_day = compute_replica_seconds_a_day(read_installation_status(now=now))

@@ -95,7 +95,7 @@ def _publish(request: HttpRequest, operator: OperatorView) -> None:
             plans=tuple(form.getlist("plans")),
             position=_read_position(form.get("position", "")),
         ),
-        known=read_known_pools(),
+        known_pools=read_known_pools(),
         now=timezone.now(),
     )
 
@@ -118,7 +118,7 @@ def _assign(request: HttpRequest, operator: OperatorView) -> None:
             language=form.get("language", "").strip().lower() or ANY_LANGUAGE,
             is_dedicated="is_dedicated" in form,
         ),
-        known=read_known_pools(),
+        known_pools=read_known_pools(),
         reason=form.get("reason", ""),
         now=timezone.now(),
     )

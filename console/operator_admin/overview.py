@@ -42,12 +42,12 @@ def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "title": gettext("Overview"),
         "on_call": compute_key_figures(installation),
         "drains": read_drains_if_reachable(),
-        **installation_context(installation),
+        **build_installation_context(installation),
     }
     return render_operator_page(request, "overview.html", context)
 
 
-def installation_context(installation: InstallationStatus) -> dict[str, Any]:
+def build_installation_context(installation: InstallationStatus) -> dict[str, Any]:
     """Return the values that all pages with gateways' figures need: their source and age."""
     window_s = installation.recent.window_s
     return {

@@ -33,10 +33,10 @@ class StageBar:
     stage: str
     x: float
     width: float
-    took_ms: float
+    duration_ms: float
     budget_ms: float | None  # None: it has none
     is_over: bool
-    ended_here: bool
+    is_interrupted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SlowRow:
     finish_reason: FinishReason
     waited_ms: float
     target_ms: float
-    times_target: float
+    target_multiple: float
     prompt_tokens: int
     cached_tokens: int | None  # None: the engine did not report it
     generated_tokens: int
@@ -162,7 +162,7 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
         finish_reason=record.finish_reason,
         waited_ms=slow_request.waited_ms,
         target_ms=slow_request.explanation.target_ms,
-        times_target=slow_request.times_target,
+        target_multiple=slow_request.target_multiple,
         prompt_tokens=record.prompt_tokens,
         cached_tokens=record.cached_tokens,
         generated_tokens=record.generated_tokens,
@@ -176,13 +176,13 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
 
 
 def _to_stage_bar(stage: LatencyStage, total_ms: float) -> StageBar:
-    width = max(_MIN_BAR, stage.took_ms / total_ms * WIDTH)
+    width = max(_MIN_BAR, stage.duration_ms / total_ms * WIDTH)
     return StageBar(
         stage=str(STAGES.get(stage.name, stage.name)),
-        x=min(WIDTH - _MIN_BAR, stage.began_ms / total_ms * WIDTH),
+        x=min(WIDTH - _MIN_BAR, stage.start_ms / total_ms * WIDTH),
         width=min(width, WIDTH),
-        took_ms=stage.took_ms,
+        duration_ms=stage.duration_ms,
         budget_ms=stage.budget_ms,
         is_over=stage.is_over,
-        ended_here=stage.ended_here,
+        is_interrupted=stage.is_interrupted,
     )

@@ -142,7 +142,7 @@
 
   function teller(place, table, hidden) {
     const said = document.createElement("div");
-    said.className = "chart-said";
+    said.className = "chart-reading";
     said.setAttribute("role", "status");
     said.hidden = true;
     place.append(said);

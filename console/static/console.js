@@ -36,7 +36,7 @@
 
   // The arrow keys move through the search results; Enter in the field opens the first.
   function walk(event) {
-    const links = [...palette.querySelectorAll(".found-link")];
+    const links = [...palette.querySelectorAll(".search-result")];
     const here = links.indexOf(document.activeElement);
     if (event.key === "ArrowDown") (links[here + 1] ?? links[0])?.focus();
     else if (event.key === "ArrowUp") (here > 0 ? links[here - 1] : field).focus();

@@ -192,7 +192,7 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
     )
 
 
-def usage_of_30_days(now: datetime) -> UsageFilters:
+def filter_last_30_days(now: datetime) -> UsageFilters:
     """Return the filters of a page without parameters that shows the last 30 days."""
     range_name = "30d"
     return UsageFilters(

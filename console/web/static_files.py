@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 from django.conf import settings
 
 from caret.foundation.web.body_limit import Application, Receive, Send
-from console.assets.console_files import console_files
-from console.assets.operator_files import operator_files
+from console.assets.console_files import read_console_files
+from console.assets.operator_files import read_operator_files
 from console.assets.static_file import StaticFile
 
 _ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
@@ -31,10 +31,10 @@ _HEADERS: Final = [
 Files: TypeAlias = Mapping[str, StaticFile]  # by path
 
 
-def all_static_files() -> Files:
+def list_static_files() -> Files:
     """Return the console's files by path, with those of the operators' pages if these are on."""
-    files = console_files()
-    return files if settings.OPERATORS_PATH is None else {**files, **operator_files()}
+    files = read_console_files()
+    return files if settings.OPERATORS_PATH is None else {**files, **read_operator_files()}
 
 
 class StaticFiles:

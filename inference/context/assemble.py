@@ -63,7 +63,7 @@ def _encode_raw_prompt(writer: PromptWriter, request: CompletionRequest, total: 
     # Very long prompts are rejected without counting their tokens: with 512 KB, this would block
     # the event loop for 170 ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
-        token_ids = _raw_token_ids(writer, request, total)
+        token_ids = _build_raw_token_ids(writer, request, total)
         if not token_ids:  # engines reject an empty prompt
             raise BadRequest("invalid_field", "prompt must not be empty.", param="prompt")
         token_ids = [*writer.markers.begin, *token_ids]
@@ -77,7 +77,7 @@ def _encode_raw_prompt(writer: PromptWriter, request: CompletionRequest, total: 
     raise BadRequest("prompt_too_long", f"A raw prompt must have at most {total} tokens.")
 
 
-def _raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
+def _build_raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
     """Return the tokens of the prompt without its secrets.
 
     Secrets in the last line are removed, too: unlike a prefix, a raw prompt does not show whether

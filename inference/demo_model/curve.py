@@ -39,7 +39,7 @@ class CurveFrame:
         return TOP + (HEIGHT - TOP - BOTTOM) * share
 
 
-def thin_log(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+def sample_log(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
     """Average neighbouring training losses, and keep every validation loss."""
     training = [line for line in lines if "loss" in line]
     size = -(-len(training) // MAX_POINTS)
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="train's --out")
     options = parser.parse_args()
     lines = [json.loads(line) for line in (options.run / "log.jsonl").read_text().splitlines()]
-    thinned = thin_log(lines)
+    thinned = sample_log(lines)
     text = "".join(json.dumps(line) + "\n" for line in thinned)
     (FOLDER / "loss.jsonl").write_text(text)
     (FOLDER / "loss.svg").write_text(draw_curve(thinned))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from caret.foundation.clock import SystemClock
 from caret.foundation.environment import BadSetting, env_text
-from caret.foundation.home_dir import home_folder
+from caret.foundation.home_dir import find_home_folder
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.evaluation.exam_reader import read_exam
@@ -32,7 +32,7 @@ _SAY_EVERY: Final = 20
 def main(argv: list[str]) -> int:
     """Run the command. Raises BadSetting."""
     options = _make_parser().parse_args(argv)
-    pools = read_catalog(Path(env_text("CARET_POOLS_FILE", str(home_folder() / "pools.toml"))))
+    pools = read_catalog(Path(env_text("CARET_POOLS_FILE", str(find_home_folder() / "pools.toml"))))
     subjects = [make_subject(pools, name) for name in options.pool]
     tasks = _read_tasks(options)
     reports = asyncio.run(_evaluate(subjects, tasks))
@@ -79,7 +79,7 @@ def make_subject(pools: PoolConfig, argument: str) -> Subject:
         model=pool.model,
         max_context_tokens=pool.max_context_tokens,
         clock=SystemClock(),
-        style=options,
+        options=options,
     )
     return Subject(pool, writer)
 

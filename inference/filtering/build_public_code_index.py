@@ -69,7 +69,7 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
 
     def hashes() -> Iterator[int]:
         nonlocal num_files
-        for text in _source_texts(folder):
+        for text in _iterate_source_texts(folder):
             num_files += 1
             yield from winnow(window_hashes(normalise(text)))
 
@@ -106,7 +106,7 @@ def _read_run(file: BinaryIO) -> Iterable[int]:
         yield from part
 
 
-def _source_texts(folder: Path) -> Iterator[str]:
+def _iterate_source_texts(folder: Path) -> Iterator[str]:
     """Yield the texts of source files. Symbolic links are skipped: they may lead anywhere."""
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)

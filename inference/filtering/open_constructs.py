@@ -78,7 +78,7 @@ _TAILS: Final[dict[Grammar, tuple[str, ...]]] = {
 }
 
 
-def closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
+def find_closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
     """Return texts that may complete `text`, in the order in which to try them.
 
     `text` starts at the beginning of a line of code. No candidate is empty.

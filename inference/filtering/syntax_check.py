@@ -17,7 +17,7 @@ from tree_sitter import Node, Tree
 
 from caret.foundation.parsing.grammars import Grammar
 from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
-from inference.filtering.open_constructs import closing_candidates, is_inside_literal
+from inference.filtering.open_constructs import find_closing_candidates, is_inside_literal
 from inference.filtering.syntax_excerpt import Excerpt, extract_excerpt
 from inference.filtering.truncation.brackets import CLOSERS
 
@@ -90,7 +90,9 @@ class SyntaxChecker:
         rest, newline, below = excerpt.after.partition("\n")
         text = excerpt.before + completion + rest
         yield near_tree if excerpt is self._near_excerpt else self._parse(f"{text}{newline}{below}")
-        for closing in closing_candidates(self._grammar, excerpt.line_before + completion + rest):
+        for closing in find_closing_candidates(
+            self._grammar, excerpt.line_before + completion + rest
+        ):
             yield self._parse(f"{text}{closing}{newline}{below}")
 
     def _is_allowed(self, num_errors: int, completion: str) -> bool:

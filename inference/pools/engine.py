@@ -24,7 +24,8 @@ class EngineStop(StrEnum):
     STOP = "stop"
     LINE = "line"  # the stop string "\n": the text before a line break
     LENGTH = "length"
-    DISCONNECTED = "lost"  # the last possible replica failed after it had begun (generate.py)
+    # The last possible replica failed after it had begun (generate.py).
+    DISCONNECTED = "disconnected"
 
 
 @dataclass(frozen=True, slots=True)

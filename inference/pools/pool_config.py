@@ -292,8 +292,8 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
         model=entry.model,
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
-        replicas=tuple(replica_of(replica, pool=entry.name) for replica in entry.replicas),
-        discover=None if entry.discover is None else replica_of(entry.discover, pool=entry.name),
+        replicas=tuple(build_replica(replica, pool=entry.name) for replica in entry.replicas),
+        discover=None if entry.discover is None else build_replica(entry.discover, pool=entry.name),
         source=entry.source,
         block_tokens=entry.block_size,
         prompt_options=PromptOptions(
@@ -341,7 +341,7 @@ def _check_patterns(entry: PoolEntry, path: Path) -> None:
             ) from error
 
 
-def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
+def build_replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
     """Return the replica of an entry. Messages name the pool. Raises BadSetting."""
     if isinstance(entry, str):
         entry = ReplicaEntry(url=entry)

@@ -104,7 +104,7 @@ class FileJournal:
         self._folder = folder
         self._name = f"{time.time_ns()}-{os.getpid()}"
         self._num_segments = 0
-        self._current = self._new_segment()
+        self._current = self._create_segment()
         self._closed: list[Path] = []
         self._shipped: deque[_ShippedPosition] = deque()
         self._is_closed = False
@@ -124,7 +124,7 @@ class FileJournal:
         data = encode_records([record])
         try:
             if self._is_closed:  # the next gateway sends records of completions that end this late
-                self._current, self._is_closed = self._new_segment(), False
+                self._current, self._is_closed = self._create_segment(), False
             self._current.append(data)
         except OSError as error:
             # The disk is full: keep the record in memory, and let the completion end normally.
@@ -135,7 +135,7 @@ class FileJournal:
 
     async def run(self, shipper: JournalShipper) -> None:
         """Ship until cancelled. Outages of Redis delay records but lose none."""
-        self._closed += await asyncio.to_thread(list, abandoned_segments(self._folder))
+        self._closed += await asyncio.to_thread(list, find_abandoned_segments(self._folder))
         pause_s = SHIP_EVERY_S
         while True:
             await asyncio.sleep(pause_s)
@@ -207,11 +207,11 @@ class FileJournal:
     def _rotate_segment(self) -> None:
         if not self._current.num_bytes:
             return
-        full, self._current = self._current, self._new_segment()
+        full, self._current = self._current, self._create_segment()
         full.close()
         self._closed.append(full.path)
 
-    def _new_segment(self) -> JournalSegment:
+    def _create_segment(self) -> JournalSegment:
         self._num_segments += 1
         return JournalSegment(self._folder / f"{self._name}.{self._num_segments:06}.log")
 
@@ -256,7 +256,7 @@ def read_frames(data: bytes) -> Iterator[bytes]:
         position += length
 
 
-def abandoned_segments(folder: Path) -> Iterator[Path]:
+def find_abandoned_segments(folder: Path) -> Iterator[Path]:
     """Yield segments that no running writer has locked, oldest first."""
     for path in sorted(folder.glob("*.log")):
         try:

@@ -91,7 +91,7 @@ class SpanRecorder:
             context=_make_span_context(completion_context.trace_id),
             parent=completion_context,
             resource=self._resource,
-            attributes={} if timing.is_whole else {"caret.ended_here": True},
+            attributes={} if timing.is_whole else {"caret.is_interrupted": True},
             status=_OK,
             start_time=wall.to_unix_ns(timing.began_s),
             end_time=wall.to_unix_ns(timing.ended_s),

@@ -105,6 +105,6 @@ def _record_of(
         editor=trace.arrival.editor,
         num_chars=trace.num_sent_chars,
         num_lines=trace.num_sent_lines,
-        is_parsed=trace.is_syntax_checked,
+        is_syntax_checked=trace.is_syntax_checked,
         model=model,
     )

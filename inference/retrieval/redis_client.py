@@ -25,7 +25,7 @@ from caret.contracts.retrieval import (
     Sealer,
     SnippetQuery,
     SnippetResult,
-    answers_key,
+    build_results_key,
 )
 from caret.contracts.sealed_message import ADD_SCRIPT, FIELD, UnreadableMessage
 from caret.foundation.clock import Clock
@@ -65,7 +65,7 @@ class RetrievalClient:
         self._clock = clock
         self._gateway = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
-        self._pending_queries: OrderedDict[str, _PendingQuery] = OrderedDict()  # by question_id
+        self._pending_queries: OrderedDict[str, _PendingQuery] = OrderedDict()  # by query_id
         # The digest of each uploaded file, and the time from which it is sent again.
         self._last_uploads = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_UPLOADS)
 
@@ -99,7 +99,7 @@ class RetrievalClient:
         self._expire_pending()
         if not self._pending_queries:
             return
-        results = await cast(Any, self._redis.lpop(answers_key(self._gateway), 64))
+        results = await cast(Any, self._redis.lpop(build_results_key(self._gateway), 64))
         for data in results or ():
             self._on_result(data)
 
@@ -112,7 +112,7 @@ class RetrievalClient:
 
     async def _send_query(self, message: OutgoingMessage) -> None:
         query = SnippetQuery(
-            question_id=secrets.token_hex(8),
+            query_id=secrets.token_hex(8),
             gateway=self._gateway,
             scope=_clean_scope(message.scope),
             path=_clean_text(message.key.path),
@@ -122,7 +122,7 @@ class RetrievalClient:
             QUESTIONS, message.tenant_id, query, max_entries=MAX_QUESTIONS_QUEUED
         )
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
-        self._pending_queries[query.question_id] = _PendingQuery(
+        self._pending_queries[query.query_id] = _PendingQuery(
             message.tenant_id, message.key, until_s
         )
         self._bound_pending(message.tenant_id)
@@ -172,7 +172,7 @@ class RetrievalClient:
         except UnreadableMessage as error:
             log.warning("retrieval.unreadable", reason=str(error))
             return
-        query = self._pending_queries.pop(result.question_id, None)
+        query = self._pending_queries.pop(result.query_id, None)
         if query is None or query.tenant_id != tenant_id:
             return  # the result is too late, or for another tenant
         snippets = tuple(
@@ -187,10 +187,10 @@ class RetrievalClient:
         now_s = self._clock.monotonic_s()
         scopes = set()
         while self._pending_queries:
-            question_id, query = next(iter(self._pending_queries.items()))
+            query_id, query = next(iter(self._pending_queries.items()))
             if query.until_s > now_s:
                 break
-            del self._pending_queries[question_id]
+            del self._pending_queries[query_id]
             self._outbox.schedule_retry(query.key)
             scopes.add(query.key.scope)
         for scope in scopes:

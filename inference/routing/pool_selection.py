@@ -60,14 +60,14 @@ class PoolSelector:
         if model not in DEFAULT_MODEL_NAMES and tier in snapshot.models:
             pool = self._select_named(snapshot, tier, language, model)
             if is_edit and pool.edit_format is None:
-                raise _mode_unavailable_error()
+                raise _build_mode_unavailable_error()
             return pool.name
         if is_edit:
             return self._select_for_edit(snapshot, tier, language)
         for pool in self._find_candidates(snapshot, tier, language):
             if _is_allowed(snapshot, pool.model):
                 return pool.name
-        raise self._no_pool_error(snapshot, tier)
+        raise self._build_no_pool_error(snapshot, tier)
 
     def find_modes(self, principal: Principal) -> frozenset[Mode]:
         """Return the modes that the principal can request.
@@ -87,7 +87,7 @@ class PoolSelector:
         for pool in self._find_edit_pools(snapshot, tier, language):
             if pool.edit_format and _is_allowed(snapshot, pool.model):
                 return pool.name
-        raise _mode_unavailable_error()
+        raise _build_mode_unavailable_error()
 
     def _find_edit_pools(
         self, snapshot: TenantSnapshot, tier: Tier, language: str
@@ -119,7 +119,7 @@ class PoolSelector:
     ) -> Pool:
         pool = self._find_pool_of_model(snapshot, tier, language, model)
         if pool is None:
-            raise self._unknown_model_error(snapshot, tier, model)
+            raise self._build_unknown_model_error(snapshot, tier, model)
         if not _is_allowed(snapshot, model):
             raise ForbiddenRequest(
                 "model_not_allowed",
@@ -191,7 +191,7 @@ class PoolSelector:
             return None
         return pool if self._may_use_pool(name, snapshot.tenant_id) else None
 
-    def _unknown_model_error(
+    def _build_unknown_model_error(
         self, snapshot: TenantSnapshot, tier: Tier, model: str
     ) -> CompletionError:
         named = f"The model{_show_name(model)}"
@@ -207,7 +207,7 @@ class PoolSelector:
             f"{named} does not exist. GET /v1/models lists the models that this key can use.",
         )
 
-    def _no_pool_error(self, snapshot: TenantSnapshot, tier: Tier) -> CompletionError:
+    def _build_no_pool_error(self, snapshot: TenantSnapshot, tier: Tier) -> CompletionError:
         for pool in self._find_candidates(snapshot, tier, ANY_LANGUAGE):
             return ForbiddenRequest(
                 "model_not_allowed", f"The policy does not allow the model{_show_name(pool.model)}."
@@ -217,7 +217,7 @@ class PoolSelector:
         )
 
 
-def _mode_unavailable_error() -> ForbiddenRequest:
+def _build_mode_unavailable_error() -> ForbiddenRequest:
     return ForbiddenRequest("mode_unavailable", "No model of this tenant can propose edits.")
 
 

@@ -45,14 +45,14 @@ log = structlog.get_logger(__name__)
 
 def _add_guards(application: Application) -> Application:
     # Imported here: it needs Django to be set up.
-    from console.web.static_files import StaticFiles, all_static_files
+    from console.web.static_files import StaticFiles, list_static_files
 
     with_concurrency_limit = ConcurrencyLimitMiddleware(application, LIMITS)
     with_body_limit = BodyLimitMiddleware(
         with_concurrency_limit, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     )
     return HealthCheckMiddleware(
-        StaticFiles(CredentialNotes(with_body_limit), all_static_files), _is_ready
+        StaticFiles(CredentialNotes(with_body_limit), list_static_files), _is_ready
     )
 
 

@@ -14,7 +14,7 @@ from inference.gateway.protocol.frames import MAX_FRAME_CHARS
 _CLOSING_S: Final = 1  # after the drain timeout
 
 
-def main(application: str = "caret.composition.gateway_app:gateway_application") -> int:
+def main(application: str = "caret.composition.gateway_app:build_gateway_application") -> int:
     """Run until SIGTERM or SIGINT.
 
     `application` is a module and a factory; a benchmark passes one that measures the event loop.

@@ -31,7 +31,7 @@ from tenants.identity.members.tenant_status import set_status
 from tenants.models import DeletionCertificate, Erasure, ExportJob, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_read
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 
 logger = structlog.get_logger(__name__)
 
@@ -182,7 +182,7 @@ def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
 
     With a legal hold, the tenant is closed, and its erasure waits. Raises Conflict.
     """
-    actor = system_actor(tenant_id)
+    actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):
         mark_snapshot_stale(tenant_id=tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=tenant_id)

@@ -50,7 +50,7 @@ class DemoKeys:
             editor=random.choice(_EDITORS) if person else "",
             languages=_LANGUAGES[team],
             pace=_REQUESTS_PER_WORKDAY * self._choose_pace_factor(person, random.uniform(0.4, 1.6)),
-            keenness=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
+            acceptance_share=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
         )
 
     def _choose_pace_factor(self, person: DemoUser | None, usual_factor: float) -> float:

@@ -17,7 +17,7 @@ from tenants.billing.budgets.operations import (
     change_budget,
     create_budget,
 )
-from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.budgets.queries import read_page_of_budgets
 from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import GRACE, issue_credit_note, issue_due_invoices
@@ -124,7 +124,7 @@ def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datet
 
     def narrow(now: datetime) -> None:
         actor = company.member_with_role(Role.BILLING)
-        budgets = page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
+        budgets = read_page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
         for budget in budgets:
             if budget.scope is BudgetScope.TENANT:
                 terms = BudgetTerms(limit_micros, is_hard=False)
@@ -170,7 +170,7 @@ def _correct_invoice(timeline: DemoTimeline, now: datetime) -> None:
     """Issue a credit note for the first invoice, if any: for a seat, or half of the amount due."""
     with tenant_scope(timeline.tenant_id):
         state = BillingState.objects.get(tenant_id=timeline.tenant_id)
-    if not state.last_number:
+    if not state.last_invoice_number:
         return
     document = find_invoice(actor=timeline.platform, number=1).document
     net_cents = min(_SEAT_CENTS, (document.subtotal_cents - document.credit_cents) // 2)
@@ -188,4 +188,4 @@ def _mark_alerts_delivered(timeline: DemoTimeline) -> None:
     """Mark budget alerts as delivered: nobody receives alerts of generated spending."""
     with tenant_scope(timeline.tenant_id):
         pending = AlertDelivery.objects.filter(tenant_id=timeline.tenant_id, delivered_at=None)
-        pending.update(delivered_at=timeline.now, next_at=None, attempts=1)
+        pending.update(delivered_at=timeline.now, next_attempt_at=None, num_attempts=1)

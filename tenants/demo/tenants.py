@@ -25,7 +25,7 @@ from tenants.base.money import MICROS, Currency
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
-from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.budgets.queries import read_page_of_budgets
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import (
@@ -42,7 +42,7 @@ from tenants.identity.invitations.operations import InvitationBearer, accept_inv
 from tenants.identity.members.operations import add_member, create_user
 from tenants.identity.passwords.operations import set_password
 from tenants.identity.tenant_lifecycle import NewTenant, onboard_tenant
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
 
 OPERATOR: Final = "operator"
@@ -120,7 +120,7 @@ def _ensure_tenant(
     admin_email, developer_email = f"admin@{slug}.example", f"developer@{slug}.example"
     _ensure_plan(now)
     tenant_id = find_tenant(slug=slug) or _create_demo_tenant(slug, name, owner_email, now)
-    actor = system_actor(tenant_id)
+    actor = build_system_actor(tenant_id)
     _ensure_budget(actor, now)
     owner_password = _ensure_member(
         actor, owner_email, Role.OWNER, last_values and last_values.get("owner_password"), now
@@ -176,7 +176,7 @@ def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOpe
 def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -> TenantId:
     """Create the tenant as an operator does, and accept the invitation as its owner."""
     new = NewTenant(slug=slug, name=name, owner_email=owner_email, plan=PLAN)
-    tenant = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    tenant = onboard_tenant(new=new, actor_for=build_system_actor, now=now)
     owner_id = find_user(email=owner_email) or _create_user(
         owner_email, Role.OWNER, secrets.token_urlsafe(12), now
     )
@@ -196,7 +196,7 @@ def _ensure_plan(now: datetime) -> None:
 
 def _ensure_budget(actor: Actor, now: datetime) -> None:
     """Give the tenant a soft budget, so that the billing pages show something."""
-    if not page_of_budgets(actor=actor, limit=1, cursor=None, now=now).rows:
+    if not read_page_of_budgets(actor=actor, limit=1, cursor=None, now=now).rows:
         terms = BudgetTerms(BUDGET_MICROS, is_hard=False)
         create_budget(actor=actor, holder=BudgetTarget(BudgetScope.TENANT), terms=terms, now=now)
 

@@ -26,7 +26,7 @@ from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.metric_definitions import acceptance
 from tenants.usage.reports.queries import read_min_group_size
 
-_COUNTERS: Final = ("requests", "shown", "accepted", "partly_accepted")
+_COUNTERS: Final = ("requests", "shown", "accepted", "partially_accepted")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from tenants.base.validation.text import is_storable
 from tenants.identity.members.operations import check_slug, parse_tenant_name
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant, onboard_tenant
 from tenants.models import Tenant
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 
 logger = structlog.get_logger(__name__)
 
@@ -140,7 +140,7 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
                 plan=settings.SIGN_UP_PLAN or None,
                 trial_ends_on=utc_day(now) + settings.SIGN_UP_TRIAL_DAYS * ONE_DAY,
             ),
-            actor_for=system_actor,
+            actor_for=build_system_actor,
             now=now,
         )
     except DomainError:

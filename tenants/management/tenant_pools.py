@@ -35,7 +35,7 @@ def _assign_pool(actor: Actor, _slug: str, options: dict[str, Any], now: datetim
     assigned = assign_pool(
         actor=actor,
         assignment=NewAssignment(options["pool"], options["language"], options["dedicated"]),
-        known=read_known_pools(),
+        known_pools=read_known_pools(),
         reason=options["reason"],
         now=now,
     )

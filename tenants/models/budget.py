@@ -98,8 +98,8 @@ class AlertDelivery(models.Model):
     alert_id = models.UUIDField()  # the migration binds (tenant_id, alert_id)
     channel = models.CharField(max_length=8)  # mail or webhook
     address = models.CharField(max_length=500)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    next_at = models.DateTimeField(null=True)  # None: delivered, or no further attempt
+    num_attempts = models.PositiveSmallIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(null=True)  # None: delivered, or no further attempt
     delivered_at = models.DateTimeField(null=True)
     last_error = models.CharField(max_length=200)  # "": none
 
@@ -115,9 +115,9 @@ class AlertDelivery(models.Model):
         indexes: ClassVar = [
             # Reader: the delivery task.
             models.Index(
-                fields=["tenant", "next_at"],
+                fields=["tenant", "next_attempt_at"],
                 name="alert_delivery_due",
-                condition=models.Q(next_at__isnull=False),
+                condition=models.Q(next_attempt_at__isnull=False),
             ),
         ]
 

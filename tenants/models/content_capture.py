@@ -86,7 +86,7 @@ class ConsentReceipt(models.Model):
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     kind = models.TextField()  # tenants.privacy.consent.consent_texts.ConsentKind
-    is_given = models.BooleanField()
+    is_granted = models.BooleanField()
     wording = models.TextField()  # version of the text
     wording_sha256 = models.TextField()  # of the text
     # The user who gave the answer. None: an operator. A tenant's no also ends each user's consent.
@@ -110,4 +110,4 @@ class ConsentReceipt(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{'yes' if self.is_given else 'no'} to {self.kind}"
+        return f"{'yes' if self.is_granted else 'no'} to {self.kind}"

@@ -87,7 +87,7 @@ class DataKey(models.Model):
     scope = models.TextField()
     wrapped = models.BinaryField(null=True)  # None: destroyed
     fingerprint = models.BinaryField()
-    witness = models.BinaryField()  # sealed with the key, to prove later that it is lost
+    canary = models.BinaryField()  # sealed with the key, to prove later that it is lost
     created_at = models.DateTimeField()
     destroyed_at = models.DateTimeField(null=True)
 

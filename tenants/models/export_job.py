@@ -31,7 +31,7 @@ class ExportJob(models.Model):
     state = models.TextField()  # tenants.compliance.exports.jobs.state_machine.JobState
     error = models.TextField()  # our own text; "": none
     created_at = models.DateTimeField()
-    began_at = models.DateTimeField(null=True)  # None: nothing was read yet
+    started_at = models.DateTimeField(null=True)  # None: nothing was read yet
     finished_at = models.DateTimeField(null=True)
     # The worker that wrote this exact time holds the claim until then; None: not claimed.
     claimed_until = models.DateTimeField(null=True)
@@ -46,7 +46,9 @@ class ExportJob(models.Model):
     num_bytes = models.BigIntegerField(default=0)
     proof = models.TextField()  # the signed proof; ""
     expires_at = models.DateTimeField(null=True)
-    swept_at = models.DateTimeField(null=True)  # None: the store may still have its objects
+    objects_deleted_at = models.DateTimeField(
+        null=True
+    )  # None: the store may still have its objects
 
     class Meta:
         db_table = "tenants_export_job"
@@ -59,7 +61,7 @@ class ExportJob(models.Model):
             # Readers: the worker and the clean-up, for jobs that still have objects.
             models.Index(
                 fields=["tenant", "state"],
-                condition=models.Q(swept_at=None),
+                condition=models.Q(objects_deleted_at=None),
                 name="export_build_unswept",
             ),
         ]

@@ -82,7 +82,7 @@ class PurgeRun(models.Model):
     closing = models.BigIntegerField(null=True)
     # How many of the remaining records are older than created_at. None also for runs from before
     # this column existed.
-    settled = models.BigIntegerField(null=True)
+    num_older_remaining = models.BigIntegerField(null=True)
     held = models.BigIntegerField(null=True)  # old enough to delete, but on legal hold
     finished_at = models.DateTimeField(null=True)
 

@@ -11,7 +11,7 @@ from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 
 # Columns by the number of seconds after which an accepted suggestion was checked again.
-CHECKED_AFTER: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
+CHECKED_AFTER: Final = {span_s: f"checked_{span_s}" for span_s in SPANS_S}
 RETAINED_AFTER: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 # One column for each field of tenants.usage.reports.counters.UsageCounters, in its order.
 ROLLUP_COLUMNS: Final = (
@@ -33,7 +33,7 @@ ROLLUP_COLUMNS: Final = (
     "shown",
     "seen",
     "accepted",
-    "partly_accepted",
+    "partially_accepted",
     "rejected",
     "shown_chars",
     "seen_chars",
@@ -110,7 +110,7 @@ class _LatencyCounts(models.Model):
     display_counts = ArrayField(models.BigIntegerField(), null=True)
     # For all `sent` requests, the sum of the requests that were already at the replica: a measure
     # of engine load.
-    at_replica = models.BigIntegerField()
+    in_flight_at_replica = models.BigIntegerField()
     sent = models.BigIntegerField()
 
     class Meta:

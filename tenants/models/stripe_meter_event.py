@@ -35,11 +35,11 @@ class StripeEvent(models.Model):
     quantity = models.BigIntegerField()
     # The time reported to Stripe: noon of the day. Stripe accepts the last 35 days.
     occurred_at = models.DateTimeField()
-    attempts = models.PositiveSmallIntegerField(default=0)
+    num_attempts = models.PositiveSmallIntegerField(default=0)
     # Time of the first attempt whose outcome is unknown; None: the outcomes of all attempts are
     # known.
-    doubtful_since = models.DateTimeField(null=True)
-    next_at = models.DateTimeField(null=True)  # None: arrived, or no further attempt
+    unconfirmed_since = models.DateTimeField(null=True)
+    next_attempt_at = models.DateTimeField(null=True)  # None: arrived, or no further attempt
     sent_at = models.DateTimeField(null=True)
     last_error = models.CharField(max_length=200)  # "": none
 
@@ -51,9 +51,9 @@ class StripeEvent(models.Model):
         indexes: ClassVar = [
             # Reader: the sending task.
             models.Index(
-                fields=["tenant", "next_at"],
+                fields=["tenant", "next_attempt_at"],
                 name="stripe_event_due",
-                condition=models.Q(next_at__isnull=False),
+                condition=models.Q(next_attempt_at__isnull=False),
             ),
             # Reader: the reconciliation of a month.
             models.Index(fields=["tenant", "occurred_at"], name="stripe_event_month"),

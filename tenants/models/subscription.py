@@ -40,7 +40,9 @@ class BillingState(models.Model):
     rated_batch = models.BigIntegerField(default=0)
     seats_booked_on = models.DateField(null=True)  # the last posted day; None: no day yet
     invoiced_month = models.DateField(null=True)  # the last invoiced month; None: no month yet
-    last_number = models.PositiveIntegerField(default=0)  # of the last invoice or credit note
+    last_invoice_number = models.PositiveIntegerField(
+        default=0
+    )  # of the last invoice or credit note
 
     class Meta:
         db_table = "tenants_billing_state"

@@ -67,7 +67,7 @@ class UsageRecord(models.Model):
     model = models.TextField(null=True)  # noqa: DJ001
     num_chars = models.IntegerField(null=True)
     num_lines = models.IntegerField(null=True)
-    is_parsed = models.BooleanField(null=True)
+    is_syntax_checked = models.BooleanField(null=True)
 
     class Meta:
         db_table = "tenants_usage_record"
@@ -130,10 +130,10 @@ class Outcome(models.Model):
 class TypingReport(models.Model):
     """A `caret.contracts.usage.TypingRecord`."""
 
-    pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "typed_id")
+    pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "report_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     occurred_at = models.DateTimeField()
-    typed_id = models.UUIDField()
+    report_id = models.UUIDField()
     user_id = models.UUIDField(null=True)  # None: a service key
     language = models.TextField()
     editor = models.TextField()
@@ -148,7 +148,7 @@ class TypingReport(models.Model):
         ]
 
     def __str__(self) -> str:
-        return str(self.typed_id)
+        return str(self.report_id)
 
 
 # Partitioned by occurred_at; `manage.py create_partitions` creates the monthly partitions.

@@ -67,7 +67,7 @@ class Operator(models.Model):
     # Secret of the one-time codes: tenants.fleet.operators.totp.
     sealed_factor = models.BinaryField()
     # The time step of the last accepted code, because each code is valid once.
-    last_step = models.BigIntegerField(default=0)
+    last_totp_step = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
     disabled_at = models.DateTimeField(null=True)  # None: enabled
 

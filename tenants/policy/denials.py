@@ -33,7 +33,7 @@ class DenialReport:
     reason: str  # one of REFUSALS or WITHHELD
     mode: str
     user_id: UserId | None  # None: service keys
-    num: int
+    num_denials: int
     last_at: datetime
 
 
@@ -61,7 +61,7 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
             records.filter(is_rejected | is_withheld)
             .annotate(reason=reason)
             .values("reason", "mode", "user_id")
-            .annotate(num=Count("request_id"), last_at=Max("occurred_at"))
+            .annotate(num_denials=Count("request_id"), last_at=Max("occurred_at"))
             .order_by()
         )
     reports = [
@@ -69,11 +69,12 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
             reason=row["reason"],
             mode=row["mode"],
             user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
-            num=row["num"],
+            num_denials=row["num_denials"],
             last_at=row["last_at"],
         )
         for row in rows
     ]
     return sorted(
-        reports, key=lambda report: (-report.num, report.reason, report.mode, str(report.user_id))
+        reports,
+        key=lambda report: (-report.num_denials, report.reason, report.mode, str(report.user_id)),
     )

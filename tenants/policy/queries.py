@@ -83,7 +83,7 @@ def load_active_policy(*, tenant_id: TenantId) -> TenantPolicy:
     return parse_policy(document)
 
 
-def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[PolicyInForce]:
+def read_page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[PolicyInForce]:
     """Return a page of versions with author and reason, newest first.
 
     Raises Forbidden, InvalidValue.

@@ -102,13 +102,13 @@ def record_consent_by_policy(change: PolicyChange) -> None:
     actor, now = change.actor, change.now
     before, after = change.old.content_capture, change.new.content_capture
     drafts = draft_receipts_of_policy(before, after)
-    if any(draft.is_given for draft in drafts) and after is not None:
+    if any(draft.is_granted for draft in drafts) and after is not None:
         require_current(
             "content_capture.consent_text",
             accepted_version=after.consent_text,
             current=TENANT_CONSENT_TEXT,
         )
-    if not all(draft.is_given for draft in drafts):
+    if not all(draft.is_granted for draft in drafts):
         allowance = get_tenant_consent(after)
         for user_id, statements in find_latest_statements(tenant_id=actor.tenant_id).items():
             drafts += draft_receipts_of_choice(
@@ -123,7 +123,9 @@ def record_consent_by_policy(change: PolicyChange) -> None:
 def _erase_content_of_ended_consents(
     actor: Actor, drafts: list[ReceiptDraft], now: datetime
 ) -> None:
-    ended_consents = [draft for draft in drafts if draft.user_id is not None and not draft.is_given]
+    ended_consents = [
+        draft for draft in drafts if draft.user_id is not None and not draft.is_granted
+    ]
     exclude_from_training(
         tenant_id=actor.tenant_id,
         user_ids=[draft.user_id for draft in ended_consents if draft.user_id],
@@ -150,7 +152,7 @@ def _check_choice(choice: ConsentChoice) -> None:
             "training", "Training uses only captured content. Consent to content capture, too."
         )
     for kind, current in USER_WORDINGS.items():
-        if choice.consent.is_given(kind) and current not in choice.consent_texts:
+        if choice.consent.is_granted(kind) and current not in choice.consent_texts:
             require_current("consent_texts", accepted_version="", current=current)
 
 

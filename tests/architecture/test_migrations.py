@@ -15,17 +15,20 @@ from django.db.migrations.operations.base import Operation
 from django.db.models import NOT_PROVIDED, CheckConstraint, Field, UniqueConstraint
 
 from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
+from caret.foundation.postgres.rename_columns import RenameColumns
 
 # Migrations up to this number are older than the first installation.
 LAST_UNCHECKED = 2
 # Migrations that are safe although the check reports them, with the reason.
 EXCEPTIONS: dict[str, str] = {
     "0003_usage_finish_reason": "No installation of an earlier release is upgraded while it runs.",
+    "0011_plain_column_names": "No installation of an earlier release is upgraded while it runs.",
     "0009_model_prices": "Postgres makes a varchar longer without reading the table.",
 }
 
 _RENAMES = (
     migrations.RenameField,
+    RenameColumns,
     migrations.RenameModel,
     migrations.AlterModelTable,
     migrations.AlterField,
@@ -70,6 +73,7 @@ def _check_constraint() -> CheckConstraint:
         ([migrations.AddField("t", "name", _text_field())], "default"),
         ([migrations.AlterField("t", "name", _text_field())], "AlterField"),
         ([migrations.RenameField("t", "name", "other")], "RenameField"),
+        ([RenameColumns({"t": {"name": "other"}})], "RenameColumns"),
         ([migrations.AddConstraint("t", _check_constraint())], "AddConstraint"),
         (
             [

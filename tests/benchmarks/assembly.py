@@ -113,7 +113,7 @@ def _writer(tokens: Tokenizer) -> PromptWriter:
         model="demo",
         max_context_tokens=4_608,
         clock=SystemClock(),
-        style=PromptOptions(has_token_healing=False),
+        options=PromptOptions(has_token_healing=False),
     )
 
 

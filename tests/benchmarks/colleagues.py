@@ -243,7 +243,7 @@ async def _measure_times(
 
 def _make_pinned(code: CodeText) -> list[Frame]:
     texts = (code.sample(mode="fim", num_tokens=250, max_tokens=1).prefix for _ in range(3))
-    return [{"path": f"{n}.py", "text": text, "pinned": True} for n, text in enumerate(texts)]
+    return [{"path": f"{n}.py", "text": text, "is_pinned": True} for n, text in enumerate(texts)]
 
 
 async def _request_ms(stream: Any, pinned: Sequence[Frame], path: str) -> float:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import django
 import psycopg
 
-from caret.local.caret_services import beat_service, manage, run_to_end, worker_service
+from caret.local.caret_services import build_beat_service, build_worker_service, manage, run_to_end
 from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.processes.process_tag import tag_environment
@@ -60,8 +60,8 @@ class ControlPlane:
     @contextmanager
     def worker(self) -> Iterator["Workers"]:
         paths, environment = self.home.paths, self.home.environment
-        worker = worker_service(paths=paths, environment=environment)
-        beat = beat_service(paths=paths, environment=environment)
+        worker = build_worker_service(paths=paths, environment=environment)
+        beat = build_beat_service(paths=paths, environment=environment)
         with started(worker), started(beat):
             yield Workers(worker, beat)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from caret.composition.gateway_app import gateway_application
+from caret.composition.gateway_app import build_gateway_application
 from caret.gateway_server import main
 from inference.consumers.base import Receive, Scope, SendMessage
 
@@ -32,7 +32,7 @@ class Stalls(msgspec.Struct):
 
 class ProbedApplication:
     def __init__(self) -> None:
-        self._application = gateway_application()
+        self._application = build_gateway_application()
         self._stalls = Stalls()
         self._due_s = self._busy_s = 0.0
 

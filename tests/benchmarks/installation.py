@@ -29,10 +29,14 @@ from caret.contracts.snapshot import (
 )
 from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.ids import KeyId, TenantId, UserId
-from caret.local.caret_services import web_service
+from caret.local.caret_services import build_web_service
 from caret.local.databases.credentials import write_credentials
 from caret.local.databases.valkey import EmbeddedValkey
-from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_service
+from caret.local.engines.engine import (
+    MAX_CONTEXT_TOKENS,
+    build_engine_service,
+    engine_from_environment,
+)
 from caret.local.engines.pools_file import ReplicaEntry, render_pools, write_pools
 from caret.local.paths import EmbeddedPaths
 from caret.local.processes.process_tag import new_tag, tag_environment
@@ -116,7 +120,7 @@ def create_home() -> Iterator[Home]:
 @contextmanager
 def own_engine(home: Home) -> Iterator[str]:
     settings = engine_from_environment(free_port())
-    part = engine_service(settings, paths=home.paths, environment=home.environment)
+    part = build_engine_service(settings, paths=home.paths, environment=home.environment)
     with started(part):
         yield settings.url
 
@@ -181,7 +185,7 @@ def gateway_part(
             "CARET_METRICS_PORT": str(metrics_port),
         }
     )
-    return web_service("Gateway", port=port, paths=home.paths, environment=environment)
+    return build_web_service("Gateway", port=port, paths=home.paths, environment=environment)
 
 
 def _render_pools(replicas: Sequence[ReplicaEntry], additions_from: Sequence[str]) -> str:

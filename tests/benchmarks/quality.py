@@ -182,7 +182,7 @@ def _writer(pool: Pool) -> PromptWriter:
         model=pool.model,
         max_context_tokens=pool.max_context_tokens,
         clock=SystemClock(),
-        style=pool.prompt_options,
+        options=pool.prompt_options,
     )
 
 

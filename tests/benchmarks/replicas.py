@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from caret.local.engines.engine import engine_from_environment, engine_service
+from caret.local.engines.engine import build_engine_service, engine_from_environment
 from caret.local.engines.pools_file import ReplicaEntry
 from caret.local.processes.service import Service, await_ready
 from tests.benchmarks.installation import create_home
@@ -55,7 +55,7 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
         settings,
         extra_arguments=(*settings.extra_arguments, *publishing, *arguments),
     )
-    part = engine_service(settings, paths=home.paths, environment=home.environment)
+    part = build_engine_service(settings, paths=home.paths, environment=home.environment)
     part.launch()
     stack.callback(lambda: part.child.stop())  # looked up late: a restart replaces the child
     return OwnReplica(

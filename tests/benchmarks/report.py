@@ -122,9 +122,9 @@ def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]
 
 def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up yet
     from caret.foundation.ids import TenantId
-    from tenants.security.authorization.actor import system_actor
+    from tenants.security.authorization.actor import build_system_actor
 
-    return system_actor(TenantId(tenant))
+    return build_system_actor(TenantId(tenant))
 
 
 def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -> None:

@@ -53,7 +53,7 @@ class CodeText:
             model=pool.model,
             max_context_tokens=pool.max_context_tokens,
             clock=SystemClock(),
-            style=pool.prompt_options,
+            options=pool.prompt_options,
         )
         snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
         self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)

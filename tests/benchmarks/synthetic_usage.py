@@ -24,7 +24,7 @@ _RECORDS_SQL: Final = f"""
 INSERT INTO tenants_usage_record (tenant_id, occurred_at, request_id, user_id, key_id, protocol,
     mode, language, tier, pool, replica, finish_reason, error_code, prompt_tokens, cached_tokens,
     generated_tokens, assemble_ms, first_token_ms, engine_ms, total_ms, trigger, variant,
-    filter_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_parsed)
+    filter_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_syntax_checked)
 SELECT %(tenant)s, at, {_ID_SQL}, ('00000000-0000-4000-8000-' || lpad(to_hex(who), 12, '0'))::uuid,
     ('00000000-0000-4000-9000-' || lpad(to_hex(who), 12, '0'))::uuid, 'stream', 'inline',
     (array['python', 'typescript', 'go', 'java', 'rust'])[1 + (who + number / 7 %% 2) %% 5],

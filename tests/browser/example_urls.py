@@ -17,7 +17,7 @@ from tenants.compliance.exports.jobs.queries import list_builds
 from tenants.compliance.exports.rows import Period
 from tenants.fleet.evaluations import store_evaluation
 from tenants.identity.domains.operations import claim_domain
-from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.invitations.queries import read_page_of_invitations
 from tenants.identity.own_keys.device_requests import create_device_request, generate_user_code
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.scim.tokens import create_scim_token
@@ -133,7 +133,7 @@ def team(scene: Scene) -> str:
 def invitation_row(scene: Scene) -> str:
     email = f"{secrets.token_hex(4)}@guest.example"
     send_invitation(scene.company, email, mailbox=Mailbox())
-    page = page_of_invitations(
+    page = read_page_of_invitations(
         actor=scene.company.platform, limit=1, cursor=None, now=timezone.now()
     )
     return f"/members/invitations/{page.rows[0].id}"

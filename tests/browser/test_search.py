@@ -14,7 +14,7 @@ def test_one_press_of_escape_closes_the_search(tabs: Tabs) -> None:
 
     page.keyboard.press("Control+k")
     page.locator("#palette-q").press_sequentially("policy")
-    expect(page.locator("#palette-found a").first).to_be_visible()
+    expect(page.locator("#palette-results a").first).to_be_visible()
     page.keyboard.press("Escape")
 
     expect(page.locator("#palette")).to_be_hidden()

@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tests.browser.tabs import Look, Tabs
 from tests.fixtures.companies import PASSWORD, Company, Person, make_company
 
@@ -27,7 +27,7 @@ def olga(initech: Company) -> Person:
 def hooli(olga: Person) -> Company:
     """Make a company in which olga is an auditor."""
     tenant = make_company("hooli", {Role.OWNER: "gavin"})
-    actor = system_actor(tenant.tenant_id)
+    actor = build_system_actor(tenant.tenant_id)
     add_member(actor=actor, user_id=olga.user_id, role=Role.AUDITOR, now=timezone.now())
     return tenant
 

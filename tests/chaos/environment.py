@@ -21,7 +21,13 @@ from typing import Final, Protocol
 
 import django
 
-from caret.local.caret_services import beat_service, manage, run_to_end, web_service, worker_service
+from caret.local.caret_services import (
+    build_beat_service,
+    build_web_service,
+    build_worker_service,
+    manage,
+    run_to_end,
+)
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment
 from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.paths import REPOSITORY, EmbeddedPaths
@@ -264,7 +270,7 @@ def _gateway(chaos_world: World, name: str) -> Service:
         "CARET_JOURNAL_DIR": str(folder.journal),
         "CARET_POOLS_FILE": str(chaos_world.home.paths.pools),
     }
-    return web_service(
+    return build_web_service(
         "Gateway",
         port=GATEWAY_PORT,
         host=host.address,
@@ -275,8 +281,10 @@ def _gateway(chaos_world: World, name: str) -> Service:
 
 def _start_workers(chaos_world: World) -> None:
     paths, environment = chaos_world.home.paths, chaos_world.environment_on("workers")
-    chaos_world.start("worker", "workers", worker_service(paths=paths, environment=environment))
-    chaos_world.start("beat", "workers", beat_service(paths=paths, environment=environment))
+    chaos_world.start(
+        "worker", "workers", build_worker_service(paths=paths, environment=environment)
+    )
+    chaos_world.start("beat", "workers", build_beat_service(paths=paths, environment=environment))
 
 
 def _stop_all(chaos_world: World) -> None:

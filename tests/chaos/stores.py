@@ -19,7 +19,7 @@ from caret.local.databases.credentials import (
     DATABASE,
     OWNER_ROLE,
     SUPERUSER,
-    password_of,
+    read_password,
     write_credentials,
 )
 from caret.local.databases.postgres import EmbeddedPostgres
@@ -101,7 +101,7 @@ def copy_to_standby(primary: Host, disks: Disks) -> None:
     shutil.rmtree(data, ignore_errors=True)
     address = (
         f"host={primary.address} port={POSTGRES_PORT} user={SUPERUSER}"
-        f" password={password_of(disks.postgres, SUPERUSER)}"
+        f" password={read_password(disks.postgres, SUPERUSER)}"
     )
     command = (
         *(str(programs_of(disks.postgres) / "pg_basebackup"), "--pgdata", str(data)),
@@ -122,18 +122,18 @@ def superuser(paths: EmbeddedPaths) -> psycopg.Connection:
         port=POSTGRES_PORT,
         dbname="postgres",
         user=SUPERUSER,
-        password=password_of(paths, SUPERUSER),
+        password=read_password(paths, SUPERUSER),
         autocommit=True,
     )
 
 
 def database_url(role: str, paths: EmbeddedPaths, *hosts: Host) -> str:
     places = ",".join(f"{host.address}:{POSTGRES_PORT}" for host in hosts)
-    return f"postgresql://{role}:{password_of(paths, role)}@{places}/{DATABASE}?{_OPTIONS}"
+    return f"postgresql://{role}:{read_password(paths, role)}@{places}/{DATABASE}?{_OPTIONS}"
 
 
 def redis_url(paths: EmbeddedPaths, host: Host) -> str:
-    return f"redis://:{password_of(paths, 'valkey')}@{host.address}:{VALKEY_PORT}/0"
+    return f"redis://:{read_password(paths, 'valkey')}@{host.address}:{VALKEY_PORT}/0"
 
 
 def application_urls(disks: Disks, *, stores: Host, standby: Host) -> dict[str, str]:

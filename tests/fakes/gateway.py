@@ -50,7 +50,7 @@ class FakeGateway:
             model="demo",
             max_context_tokens=8_192,
             clock=FakeClock(),
-            style=PromptOptions(has_token_healing=False),  # as in the demonstration pool
+            options=PromptOptions(has_token_healing=False),  # as in the demonstration pool
         )
         writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(

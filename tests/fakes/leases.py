@@ -26,7 +26,7 @@ from tests.fakes.clock import FakeClock
 class Lease:
     number: int = 0
     since: int = 0
-    settled: int = 0
+    spent_since: int = 0
     held: int = 0
     ends_s: float = 0.0
 
@@ -87,7 +87,7 @@ class FakeLeaseStore:
         lease = pool.leases.get(gateway) or Lease()
         if request.number <= lease.number:
             return LeaseGrant(lease.held)
-        spent = request.settled - (lease.settled if lease.since == request.since else 0)
+        spent = request.spent_since - (lease.spent_since if lease.since == request.since else 0)
         kept_units, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
         used_units = _count_used(pool, request.spec, now_s) - kept_units
         if request.spec.interval_s is None:
@@ -96,11 +96,11 @@ class FakeLeaseStore:
                 used_units + beyond - already_raised,
                 pool.raised - already_raised,
             )
-        if gateway not in pool.leases or _free(used_units, request.spec) < request.want:
+        if gateway not in pool.leases or _free(used_units, request.spec) < request.wanted_units:
             used_units -= pool.take_back_ended_leases(now_s, but=gateway)
         grant, used_units = _share(used_units, kept_units, request)
         pool.leases[gateway] = Lease(
-            request.number, request.since, request.settled, grant.granted_units, now_s + LEASE_S
+            request.number, request.since, request.spent_since, grant.granted_units, now_s + LEASE_S
         )
         if request.spec.interval_s is None:
             pool.used = round(used_units)
@@ -126,17 +126,19 @@ def _free(used_units: float, rule: BucketSpec) -> int:
 def _share(used_units: float, kept_units: int, request: LeaseRequest) -> tuple[LeaseGrant, float]:
     rule, units, wait_s = request.spec, _free(used_units, request.spec), 0.0
     used_units = _clipped(used_units, rule)
-    if units >= request.need:
-        granted_units = request.need + min(request.want - request.need, (units - request.need) // 4)
-    elif units >= request.least:
+    if units >= request.needed_units:
+        granted_units = request.needed_units + min(
+            request.wanted_units - request.needed_units, (units - request.needed_units) // 4
+        )
+    elif units >= request.min_units:
         granted_units = units
     else:
         granted_units = min(kept_units, units)
-        wait_s = (used_units + request.least - rule.capacity) * (rule.interval_s or 0.0) or 1.0
+        wait_s = (used_units + request.min_units - rule.capacity) * (rule.interval_s or 0.0) or 1.0
     used_units += granted_units
     is_budget = rule.interval_s is None
-    overdrawn = max(0, round(used_units) - rule.capacity) if is_budget else 0
-    return LeaseGrant(granted_units, wait_s, overdrawn), used_units
+    overdrawn_units = max(0, round(used_units) - rule.capacity) if is_budget else 0
+    return LeaseGrant(granted_units, wait_s, overdrawn_units), used_units
 
 
 def make_quotas(

@@ -15,13 +15,13 @@ from tests.fakes.tenants import make_principal
 MAX_CONTEXT = 8_192
 
 
-def make_prompt_writer(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWriter:
+def make_prompt_writer(max_context_tokens: int = MAX_CONTEXT, **options: Any) -> PromptWriter:
     return PromptWriter(
         TOKENS,
         model="demo",
         max_context_tokens=max_context_tokens,
         clock=FakeClock(),
-        style=PromptOptions(**{"has_token_healing": False, **style}),
+        options=PromptOptions(**{"has_token_healing": False, **options}),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from caret.contracts.policy import Tier
-from caret.local.engines.engine import EngineSettings, LocalModel, engine_service
+from caret.local.engines.engine import EngineSettings, LocalModel, build_engine_service
 from caret.local.engines.engine_plan import is_built_for_gpu
 from caret.local.engines.pools_file import render_pools
 from caret.local.engines.profiles import Hardware, find_profile
@@ -86,7 +86,7 @@ def running_engine(
     settings = make_settings(variant, scale)
     write_model(scale.shapes[variant.tier], Path(settings.model.path))
     with create_home() as home:
-        service = engine_service(settings, paths=home.paths, environment=home.environment)
+        service = build_engine_service(settings, paths=home.paths, environment=home.environment)
         with started(replace(service, ready_timeout_s=max_start_s)):
             yield RunningEngine(settings, scale)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 import pytest
 
-from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def few_tenants(services: Services) -> None:
         host=str(services.paths.sockets),
         dbname=DATABASE,
         user=SUPERUSER,  # only this role may truncate the tables
-        password=password_of(services.paths, SUPERUSER),
+        password=read_password(services.paths, SUPERUSER),
         autocommit=True,
     ) as superuser:
         row = superuser.execute("SELECT count(*) FROM tenants_tenant").fetchone()

@@ -52,7 +52,7 @@ def csv_response(
     )
 
 
-def csv_error(*form_list: forms.Form) -> HttpResponse:
+def format_csv_error(*form_list: forms.Form) -> HttpResponse:
     """Return status 400 with the errors of the query parameters, one parameter a line."""
     errors = [(name, messages) for form in form_list for name, messages in form.errors.items()]
     lines = [f"{name}: {' '.join(map(str, messages))}\n" for name, messages in errors]

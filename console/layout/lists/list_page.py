@@ -30,8 +30,8 @@ from console.layout.htmx import render_page
 from console.layout.lists.csv_response import (
     CsvRows,
     collect_rows,
-    csv_error,
     csv_response,
+    format_csv_error,
     notes_of,
 )
 from console.layout.lists.pagination import page_links, wants_csv
@@ -125,7 +125,7 @@ class ListPage(Generic[_Row]):
         assert self.csv is not None
         form = self._bound_form(request)
         if form is not None and form.errors:
-            return csv_error(form)
+            return format_csv_error(form)
         query = self._read_query(request, viewer, form)
         limit = self.csv.query_rows or MAX_PAGE
         rows = collect_rows(lambda cursor: self.query(replace(query, limit=limit, cursor=cursor)))

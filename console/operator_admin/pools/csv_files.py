@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 
 from console.layout.lists.csv_response import csv_response
-from console.operator_admin.overview import installation_context
+from console.operator_admin.overview import build_installation_context
 from console.operator_admin.pools.presenters import ChangeLogEntry, rejection_reason
 from tenants.compliance.exports.rows import Value
 from tenants.fleet.pools.pool_status import RejectedReplica, ReplicaStatus
@@ -96,7 +96,7 @@ def _csv_notes(installation: InstallationStatus) -> list[str]:
             num,
         )
         notes.append(text % {"n": num})
-    return [*notes, _describe_window(installation_context(installation)["window_minutes"])]
+    return [*notes, _describe_window(build_installation_context(installation)["window_minutes"])]
 
 
 def _describe_window(minutes: int | None) -> str:

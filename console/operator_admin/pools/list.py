@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from console.layout.lists.pagination import wants_csv
-from console.operator_admin.overview import installation_context, read_drains_if_reachable
+from console.operator_admin.overview import build_installation_context, read_drains_if_reachable
 from console.operator_admin.pools.csv_files import pools_csv
 from console.operator_admin.pools.presenters import changes_of
 from console.operator_admin.site import operator_required, render_operator_page
@@ -62,7 +62,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
             for name, change in (drains.drained if drains else {}).items()
             if name not in reported_names
         ],
-        **installation_context(installation),
+        **build_installation_context(installation),
     }
     return render_operator_page(request, "pools/list.html", context)
 

@@ -13,15 +13,15 @@ from tenants.fleet.pools.fleet_state import MAX_SHOWN
 from tenants.fleet.pools.pool_status import RejectedReplica
 
 _REJECTION_REASONS: Final = {
-    "place": _(
+    "host_not_allowed": _(
         "The pool configuration does not allow replicas at %(actual)s, only in %(expected)s."
     ),
-    "address": _("The host name does not resolve."),
-    "silent": _("The replica does not respond."),
-    "unsaid": _("The replica does not report its model."),
+    "name_not_found": _("The host name does not resolve."),
+    "unreachable": _("The replica does not respond."),
+    "no_identity": _("The replica does not report its model."),
     "model": _("The replica serves %(actual)s instead of %(expected)s."),
     "version": _("The replica serves %(actual)s, but the other replicas serve %(expected)s."),
-    "context": _(
+    "context_length": _(
         "The replica's context length is %(actual)s tokens, but the pool requires %(expected)s."
     ),
     "tokenizer": _("The replica's tokenizer differs from the tokenizer of %(expected)s."),

@@ -20,7 +20,7 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class TenantChangeForm:
-    question: Promise  # with the tenant's name
+    confirmation: Promise  # with the tenant's name
     done: Promise
     apply: Callable[[QueryDict, Actor, datetime], None]  # raises DomainError
 
@@ -83,11 +83,13 @@ def _change_region(form: QueryDict, actor: Actor, now: datetime) -> None:
 
 
 def _change_limits(form: QueryDict, actor: Actor, now: datetime) -> None:
-    ceiling = PlatformLimits(
+    platform_limits = PlatformLimits(
         _read_count("max_concurrent_completions", form),
         _read_count("max_requests_per_minute", form),
     )
-    operations.change_limits(actor=actor, ceiling=ceiling, reason=_read_reason(form), now=now)
+    operations.change_limits(
+        actor=actor, platform_limits=platform_limits, reason=_read_reason(form), now=now
+    )
 
 
 def _read_reason(form: QueryDict) -> str:

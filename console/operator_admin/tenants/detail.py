@@ -144,7 +144,7 @@ def _code_form_if_required(
         "title": row.name,
         "tenant": row,
         "field": field,
-        "question": CHANGE_FORMS[field].question % {"tenant": row.name},
+        "confirmation": CHANGE_FORMS[field].confirmation % {"tenant": row.name},
         "shown_values": [
             (FIELD_NAMES[name], text) for name, text in form_values if name in FIELD_NAMES
         ],

@@ -18,7 +18,7 @@ from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.operator_admin.tenants.changes import read_optional_date, read_pools
-from console.operator_admin.tenants.presenters import pool_choices
+from console.operator_admin.tenants.presenters import build_pool_choices
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue
@@ -125,7 +125,7 @@ def _show_form(request: HttpRequest, errors: dict[str, str], *, status: int = 20
         "title": gettext("New tenant"),
         "entered": {name: request.POST.get(name, "") for name in _TEXT_FIELDS},
         "plans": [(plan.slug, plan.name, plan.slug == plan_slug) for plan in list_plans()],
-        "pool_choices": pool_choices(read_pools(request.POST)),
+        "pool_choices": build_pool_choices(read_pools(request.POST)),
         "default_region": settings.REGION,
         "needs_code": not session.is_confirmed(request),
         "message": errors.get(""),

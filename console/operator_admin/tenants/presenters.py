@@ -27,7 +27,7 @@ class PoolChoice:
     pools: list[tuple[str, bool]]  # name, and whether it is chosen
 
 
-def pool_choices(names_in_use: Iterable[str]) -> list[PoolChoice]:
+def build_pool_choices(names_in_use: Iterable[str]) -> list[PoolChoice]:
     """Return the pools of each tier that can be assigned; empty if no gateway responds."""
     names = frozenset(names_in_use)
     assignable_pools = [

@@ -47,7 +47,7 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.sso.operations import UNKNOWN_CERTIFICATE
 from tenants.identity.sso.queries import SamlProvider, find_provider
 
-_PENDING_REQUEST: Final = "saml-question"  # session key of the pending request
+_PENDING_REQUEST: Final = "saml-request"  # session key of the pending request
 _MAX_WAIT_S: Final = 600  # enough to type a password and find a phone
 _TICKET_S: Final = 60
 # An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.

@@ -18,10 +18,10 @@ from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.presenters import (
     SpendRow,
+    build_spent_chart,
     price_rows,
     spent_by_day,
     spent_by_month,
-    spent_chart,
     used_rows,
 )
 from console.views.billing.tabs import tabs
@@ -87,7 +87,7 @@ def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) ->
     sum_spending = spent_by_month if _SPANS[span_name].is_by_month else spent_by_day
     spend_rows: list[SpendRow] = sum_spending(days_of_span, first, spending.today)
     return {
-        "chart": spent_chart(
+        "chart": build_spent_chart(
             spend_rows, spending.currency, is_by_month=_SPANS[span_name].is_by_month
         ),
         "spent_micros": sum(row.micros for row in spend_rows),

@@ -37,7 +37,7 @@ from tenants.billing.invoices.queries import (
     InvoiceNotReproducible,
     InvoiceView,
     find_invoice,
-    page_of_invoices,
+    read_page_of_invoices,
 )
 from tenants.billing.pricing import parse_line
 
@@ -56,7 +56,7 @@ _View = Callable[[HttpRequest, CurrentMember, int], HttpResponse]
 
 _INVOICES: Final = ListPage(
     template="console/billing/invoices.html",
-    query=lambda list_query: page_of_invoices(
+    query=lambda list_query: read_page_of_invoices(
         actor=list_query.actor, limit=list_query.limit, cursor=list_query.cursor
     ),
     page_rows=50,

@@ -28,7 +28,7 @@ from tenants.billing.ledger.queries import (
     LedgerFilter,
     TransactionView,
     list_day_totals,
-    page_of_ledger,
+    read_page_of_ledger,
 )
 
 # The page shows the day beside it. Documents have their number as title, corrections their reason.
@@ -112,7 +112,7 @@ class LedgerFilterForm(DateRangeForm):
 
 
 def _find_transactions(query: ListQuery) -> Page[TransactionRow]:
-    page = page_of_ledger(
+    page = read_page_of_ledger(
         actor=query.actor,
         limit=query.limit,
         cursor=query.cursor,

@@ -140,7 +140,7 @@ def _to_spend_row(begins_on: date, sums: _Sums) -> SpendRow:
     )
 
 
-def spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
+def build_spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
     name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
     series = [
         Series(gettext("Seats"), [row.seats_micros / MICROS for row in rows]),

@@ -21,10 +21,10 @@ from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import create_budget
-from tenants.billing.budgets.queries import BudgetView, page_of_budgets
+from tenants.billing.budgets.queries import BudgetView, read_page_of_budgets
 from tenants.billing.budgets.status_queries import BudgetEffect
 from tenants.billing.spending.queries import read_currency
-from tenants.identity.teams.queries import page_of_teams
+from tenants.identity.teams.queries import read_page_of_teams
 
 _NEW_PAGE: Final = "console/budgets/create.html"
 _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
@@ -33,7 +33,9 @@ _BudgetRow = tuple[BudgetBar, BudgetView]
 
 
 def _find_budgets(query: ListQuery) -> Page[_BudgetRow]:
-    page = page_of_budgets(actor=query.actor, limit=query.limit, cursor=query.cursor, now=query.now)
+    page = read_page_of_budgets(
+        actor=query.actor, limit=query.limit, cursor=query.cursor, now=query.now
+    )
     return map_page(page, lambda budget: (present_budget(budget, budget.currency), budget))
 
 
@@ -70,7 +72,7 @@ def budgets(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     currency = read_currency(actor=member.actor)
     # The newest teams; for others, the API can create budgets.
-    teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
+    teams = read_page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
     if request.method == "GET":
         form = NewForm(initial=_INITIAL, teams=teams)
         return render_page(request, member, _NEW_PAGE, {"form": form, "currency": currency})

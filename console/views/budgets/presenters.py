@@ -119,9 +119,9 @@ def _to_threshold(percent: int, alert: AlertView | None) -> Threshold:
 def _to_sent_alert(delivery: DeliveryView) -> SentAlert:
     if delivery.delivered_at is not None:
         kind, state = "good", _("Delivered")
-    elif delivery.next_at is None:
+    elif delivery.next_attempt_at is None:
         kind, state = "bad", _("Failed")
-    elif delivery.attempts:
+    elif delivery.num_attempts:
         kind, state = "warn", _("Retrying")
     else:
         kind, state = "busy", _("Sending")

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.htmx import render_page
-from console.layout.lists.csv_response import csv_error, csv_response
+from console.layout.lists.csv_response import csv_response, format_csv_error
 from console.layout.lists.pagination import wants_csv
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
@@ -75,7 +75,7 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     usage_filters = read_usage_filters(request, now=timezone.now())
     is_file = wants_csv(request)
     if is_file and usage_filters.is_invalid:
-        return csv_error(usage_filters.form)
+        return format_csv_error(usage_filters.form)
     usage_figures = read_figures(
         actor=member.actor,
         kind=ReportKind.USAGE,

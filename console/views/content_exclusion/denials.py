@@ -39,18 +39,18 @@ REASONS: Final = {
 class DenialSort(StrEnum):
     REASON = "reason"
     MODE = "mode"
-    WHO = "who"
-    NUM = "num"
+    USER = "user"
+    NUM_DENIALS = "num_denials"
     LAST = "last"
 
 
 _ORDERS: Final = SortOrders(
-    default=TableSorting(DenialSort.NUM, is_descending=True),
+    default=TableSorting(DenialSort.NUM_DENIALS, is_descending=True),
     titles={
         DenialSort.REASON: _("Reason"),
         DenialSort.MODE: _("Mode"),
-        DenialSort.WHO: _("User"),
-        DenialSort.NUM: _("Count"),
+        DenialSort.USER: _("User"),
+        DenialSort.NUM_DENIALS: _("Count"),
         DenialSort.LAST: _("Last seen"),
     },
 )
@@ -72,8 +72,8 @@ class SpanForm(forms.Form):
 class DenialRow:
     reason: str
     mode: str
-    who: str
-    num: int
+    user: str
+    num_denials: int
     last_at: datetime
 
 
@@ -92,12 +92,12 @@ def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialR
         DenialRow(
             reason=str(REASONS[report.reason]),
             mode=str(MODES.get(report.mode, report.mode)),
-            who=gettext("Service keys")
+            user=gettext("Service keys")
             if report.user_id is None
             else gettext("You")
             if report.user_id == own
             else emails.get(report.user_id, report.user_id),
-            num=report.num,
+            num_denials=report.num_denials,
             last_at=report.last_at,
         )
         for report in reports
@@ -108,8 +108,8 @@ def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list
     keys: dict[DenialSort, Callable[[DenialRow], Any]] = {
         DenialSort.REASON: lambda row: row.reason,
         DenialSort.MODE: lambda row: row.mode,
-        DenialSort.WHO: lambda row: row.who,
-        DenialSort.NUM: lambda row: row.num,
+        DenialSort.USER: lambda row: row.user,
+        DenialSort.NUM_DENIALS: lambda row: row.num_denials,
         DenialSort.LAST: lambda row: row.last_at,
     }
     return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
@@ -120,7 +120,9 @@ def _find_denials(query: ListQuery) -> Page[DenialRow]:
     reports = count_denials(actor=query.actor, num_days=days, now=query.now)
     rows = _sort_rows(_to_rows(query.member, reports), query.sorting)
     page = slice_page(rows, limit=query.limit, cursor=query.cursor)
-    return DenialPage(page.rows, page.next_cursor, num_requests=sum(row.num for row in rows))
+    return DenialPage(
+        page.rows, page.next_cursor, num_requests=sum(row.num_denials for row in rows)
+    )
 
 
 def _context(query: ListQuery, page: DenialPage) -> dict[str, Any]:
@@ -149,8 +151,8 @@ _DENIALS: Final = ListPage(
         {
             "reason": lambda row: row.reason,
             "mode": lambda row: row.mode,
-            "user": lambda row: row.who,
-            "count": lambda row: row.num,
+            "user": lambda row: row.user,
+            "count": lambda row: row.num_denials,
             "last_seen_at": lambda row: row.last_at,
         },
         notes=lambda query, _: [] if _shows_all_users(query) else [gettext("only your own")],

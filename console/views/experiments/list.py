@@ -57,7 +57,7 @@ class VariantRow:
     name: str
     url: str
     is_control: bool
-    has_few_users: bool
+    has_few_suggestions: bool
     is_hidden: bool
     users: str
     requests: str
@@ -122,7 +122,7 @@ def _present_variant(
         name=variant.name,
         url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(variant=full_name)}",
         is_control=variant.is_control,
-        has_few_users=variant.has_few_users,
+        has_few_suggestions=variant.has_few_suggestions,
         is_hidden=row.counts is None,
         users="" if row.users is None else format_count(row.users),
         requests="" if row.counts is None else format_count(row.counts.requests),
@@ -135,7 +135,7 @@ def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
     write = format_share if metric.is_share else _ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
     estimate: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
-    kind, verdict = _verdict(metric, estimate, is_few=variant.has_few_users)
+    kind, verdict = _verdict(metric, estimate, is_few=variant.has_few_suggestions)
     return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else write(value.value),

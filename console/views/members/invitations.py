@@ -35,7 +35,7 @@ from tenants.identity.invitations.queries import (
     InvitationState,
     InvitationView,
     find_invitation,
-    page_of_invitations,
+    read_page_of_invitations,
 )
 from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
@@ -111,7 +111,7 @@ class InvitationRow:
 
 
 def _find_invitations(query: ListQuery) -> Page[InvitationRow]:
-    page = page_of_invitations(
+    page = read_page_of_invitations(
         actor=query.actor, limit=query.limit, cursor=query.cursor, now=query.now
     )
     return map_page(page, lambda invitation: _present_invitation(query.actor, invitation))

@@ -55,7 +55,7 @@ class ConsentQuestion:
     kind: ConsentKind
     title: str
     wording: ConsentText
-    is_given: bool
+    is_granted: bool
     is_allowed: bool  # by the tenant
     is_content_capture_missing: bool  # training requires consent to content capture first
 
@@ -86,7 +86,7 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Give consent to the wordings that the page showed."""
     consent_kind = _read_kind(kind)
-    present_consent = get_own_consent(actor=member.actor).given
+    present_consent = get_own_consent(actor=member.actor).consent
     is_training = consent_kind is ConsentKind.TRAINING
     new_consent = UserConsent(
         content_capture=present_consent.content_capture or not is_training,
@@ -112,12 +112,12 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Withdraw after one question: withdrawing must be as easy as agreeing."""
     consent_kind = _read_kind(kind)
-    present_consent = get_own_consent(actor=member.actor).given
+    present_consent = get_own_consent(actor=member.actor).consent
     if request.method == "GET":
         context = {
             "kind": consent_kind,
             "title": TITLES[consent_kind],
-            "is_given": present_consent.is_given(consent_kind),
+            "is_granted": present_consent.is_granted(consent_kind),
         }
         return render_page(request, member, "console/my_data/withdraw.html", context)
     keeps_content_capture = present_consent.content_capture and consent_kind is ConsentKind.TRAINING
@@ -144,10 +144,10 @@ def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:
             kind=kind,
             title=str(TITLES[kind]),
             wording=get_consent_text(version),
-            is_given=consent.given.is_given(kind),
-            is_allowed=consent.allowance.is_given(kind),
+            is_granted=consent.consent.is_granted(kind),
+            is_allowed=consent.allowance.is_granted(kind),
             is_content_capture_missing=kind is ConsentKind.TRAINING
-            and not consent.given.content_capture,
+            and not consent.consent.content_capture,
         )
         for kind, version in USER_WORDINGS.items()
     ]

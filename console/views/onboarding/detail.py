@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from console.layout.htmx import render_page
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.onboarding.steps import onboarding_steps
+from console.views.onboarding.steps import build_onboarding_steps
 
 # Stored in the browser like preferences. It does not identify the user.
 DISMISSED_COOKIE: Final = "caret-start"
@@ -23,7 +23,7 @@ _YEAR_S: Final = 365 * 24 * 3600
 @require_GET
 @member_required
 def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    steps = onboarding_steps(member.actor)
+    steps = build_onboarding_steps(member.actor)
     if not steps:
         raise PermissionDenied
     context = {

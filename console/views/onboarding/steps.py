@@ -21,12 +21,12 @@ class SetupStep:
     is_done: bool
 
 
-def onboarding_steps(actor: Actor) -> list[SetupStep]:
+def build_onboarding_steps(actor: Actor) -> list[SetupStep]:
     """Return the steps in their order. Makes at most five queries."""
-    return [*_completion_steps(actor), *_tenant_steps(actor)]
+    return [*_build_completion_steps(actor), *_build_tenant_steps(actor)]
 
 
-def _completion_steps(actor: Actor) -> list[SetupStep]:
+def _build_completion_steps(actor: Actor) -> list[SetupStep]:
     if not actor.has_permission(Permission.USE_PLAYGROUND):
         return []
     facts = read_key_onboarding_status(actor=actor)
@@ -63,7 +63,7 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
     ]
 
 
-def _tenant_steps(actor: Actor) -> list[SetupStep]:
+def _build_tenant_steps(actor: Actor) -> list[SetupStep]:
     steps = []
     if actor.has_permission(Permission.WRITE_MEMBERS):
         page = search_members(actor=actor, member_filter=MemberFilter(), limit=1, cursor=None)

@@ -19,11 +19,11 @@ from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.last_minute import format_last_minute
 from console.usage_filters.number_format import format_count, format_share
 from console.views.overview.presenters import (
-    accepted_chart,
+    build_accepted_chart,
+    build_requests_chart,
+    build_speed_lines,
     list_figures,
     overview_tabs,
-    requests_chart,
-    speed_lines,
 )
 from tenants.usage.reports.metric_definitions import acceptance
 from tenants.usage.reports.overview import Overview, read_overview
@@ -92,9 +92,9 @@ def _page_context(
     days = usage_overview.by[GroupBy.DAY]
     return {
         "figures": list_figures(usage_filters, usage_overview),
-        "speeds": speed_lines(usage_filters, usage_overview),
-        "requests_chart": requests_chart(usage_filters, days),
-        "accepted_chart": accepted_chart(usage_filters, days, usage_overview.quality),
+        "speeds": build_speed_lines(usage_filters, usage_overview),
+        "requests_chart": build_requests_chart(usage_filters, days),
+        "accepted_chart": build_accepted_chart(usage_filters, days, usage_overview.quality),
         "tops": list_top_lists(usage_filters, usage_overview),
     }
 

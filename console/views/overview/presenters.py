@@ -88,27 +88,27 @@ def overview_tabs(request: HttpRequest, actor: Actor) -> list[Tab]:
 def list_figures(usage_filters: UsageFilters, usage_overview: Overview) -> list[OverviewFigure]:
     assert usage_overview.total.counts is not None
     overview_figures = [
-        _first_token_figure(usage_filters, usage_overview.speeds),
-        _cancelled_figure(usage_filters, usage_overview),
+        _build_first_token_figure(usage_filters, usage_overview.speeds),
+        _build_cancelled_figure(usage_filters, usage_overview),
     ]
-    overview_figures.append(_cached_figure(usage_filters, usage_overview))
+    overview_figures.append(_build_cached_figure(usage_filters, usage_overview))
     if usage_overview.quality is not None:
-        overview_figures.append(_accepted_figure(usage_filters, usage_overview))
+        overview_figures.append(_build_accepted_figure(usage_filters, usage_overview))
     return [*overview_figures, _load_figure(usage_filters, usage_overview.speeds)]
 
 
-def speed_lines(usage_filters: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
+def build_speed_lines(usage_filters: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
     if usage_overview.speeds is None:
         return []
     now, before = usage_overview.speeds.now, usage_overview.speeds.before
     return [
-        _speed_line(usage_filters, now[mode], before.get(mode))
+        _build_speed_line(usage_filters, now[mode], before.get(mode))
         for mode in MODE_LABELS
         if mode in now
     ]
 
 
-def _speed_line(
+def _build_speed_line(
     usage_filters: UsageFilters, speed: LatencyRow, before: LatencyRow | None
 ) -> SpeedLine:
     return SpeedLine(
@@ -131,7 +131,7 @@ def _format_optional_ms(value_ms: float | None) -> str:
     return "" if value_ms is None else format_milliseconds(value_ms)
 
 
-def _first_token_figure(
+def _build_first_token_figure(
     usage_filters: UsageFilters, speeds: LatencyReport | None
 ) -> OverviewFigure:
     inline = None if speeds is None else speeds.now.get(Mode.INLINE)
@@ -158,7 +158,9 @@ def _describe_target(speed: LatencyRow) -> str:
     return gettext("target: under %(time)s") % {"time": format_milliseconds(speed.target_ms)}
 
 
-def _cancelled_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+def _build_cancelled_figure(
+    usage_filters: UsageFilters, usage_overview: Overview
+) -> OverviewFigure:
     return _share_figure(
         gettext("Cancellation rate"),
         _compare(
@@ -169,11 +171,11 @@ def _cancelled_figure(usage_filters: UsageFilters, usage_overview: Overview) -> 
         ),
         definition=gettext("Share of requests that the client cancelled or superseded."),
         source=CounterOrigin.SERVER,
-        url=_request_list_url(usage_filters, ended="taken_back"),
+        url=_request_list_url(usage_filters, ended="cancelled"),
     )
 
 
-def _cached_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+def _build_cached_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Prefix-cache hits"),
         _compare(
@@ -192,13 +194,15 @@ def _cached_figure(usage_filters: UsageFilters, usage_overview: Overview) -> Ove
     )
 
 
-def _accepted_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+def _build_accepted_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     assert usage_overview.quality is not None
     assert usage_overview.quality_before is not None
-    return acceptance_figure(usage_filters, usage_overview.quality, usage_overview.quality_before)
+    return build_acceptance_figure(
+        usage_filters, usage_overview.quality, usage_overview.quality_before
+    )
 
 
-def acceptance_figure(
+def build_acceptance_figure(
     usage_filters: UsageFilters, now: ReportRow, before: ReportRow
 ) -> OverviewFigure:
     return _share_figure(
@@ -228,7 +232,7 @@ def _load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> O
             "across all tenants, per gateway."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
-        url=_request_list_url(usage_filters, order="busy"),
+        url=_request_list_url(usage_filters, order="replica_load"),
     )
 
 
@@ -273,7 +277,7 @@ def _request_list_url(usage_filters: UsageFilters, **more: str) -> str:
     return f"{reverse('console:usage-requests')}?{usage_filters.with_filter(**more)}"
 
 
-def requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> Chart:
+def build_requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> Chart:
     """Return the chart with suggestions at the bottom and requests without suggestion above."""
     series = [
         Series(
@@ -289,7 +293,7 @@ def requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> Chart:
     return build_bar_chart(title, list_times(usage_filters), series, COUNTS)
 
 
-def accepted_chart(
+def build_accepted_chart(
     usage_filters: UsageFilters, rows: list[ReportRow], quality: ReportRow | None
 ) -> Chart | None:
     """Return the chart; None if the user may not see quality."""

@@ -16,19 +16,19 @@ from django.views.decorators.http import require_http_methods
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.money_format import format_amount
-from console.usage_filters.filter_form import UsageFilters, usage_of_30_days
+from console.usage_filters.filter_form import UsageFilters, filter_last_30_days
 from console.usage_filters.number_format import describe_change, format_count
 from console.usage_filters.time_buckets import num_hidden
 from console.views.onboarding.detail import is_dismissed
-from console.views.onboarding.steps import SetupStep, onboarding_steps
+from console.views.onboarding.steps import SetupStep, build_onboarding_steps
 from console.views.overview.performance import render_performance
 from console.views.overview.presenters import (
     SOURCES,
     OverviewFigure,
-    acceptance_figure,
-    accepted_chart,
+    build_acceptance_figure,
+    build_accepted_chart,
+    build_requests_chart,
     overview_tabs,
-    requests_chart,
 )
 from tenants.base.permissions import Permission
 from tenants.billing.spending.month_cost import MonthCost
@@ -69,7 +69,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not actor.has_permission(Permission.READ_USAGE):
         return render_performance(request, member)
     now = timezone.now()
-    usage_filters = usage_of_30_days(now)
+    usage_filters = filter_last_30_days(now)
     summary = read_usage_summary(actor=actor, query=usage_filters.report_query)
     sees_cost = actor.has_permission(Permission.READ_BILLING)
     cost = read_month_cost(actor=actor, now=now) if sees_cost else None
@@ -91,14 +91,14 @@ def _build_charts(usage_filters: UsageFilters, summary: UsageSummary) -> dict[st
     return {
         "has_hidden_days": num_hidden(summary.days) > 0,
         "min_users": summary.min_users,
-        "requests_chart": requests_chart(usage_filters, summary.days),
-        "accepted_chart": accepted_chart(usage_filters, summary.days, summary.quality),
+        "requests_chart": build_requests_chart(usage_filters, summary.days),
+        "accepted_chart": build_accepted_chart(usage_filters, summary.days, summary.quality),
     }
 
 
 def _setup_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     """Return the steps that are left; none if the user has dismissed them."""
-    steps: list[SetupStep] = [] if is_dismissed(request) else onboarding_steps(actor)
+    steps: list[SetupStep] = [] if is_dismissed(request) else build_onboarding_steps(actor)
     open_steps = [step for step in steps if not step.is_done]
     return {"steps": open_steps, "num_done": len(steps) - len(open_steps), "num_steps": len(steps)}
 
@@ -106,15 +106,20 @@ def _setup_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
 def _list_figures(
     actor: Actor, usage_filters: UsageFilters, summary: UsageSummary, cost: MonthCost | None
 ) -> list[OverviewFigure]:
-    figures = [_seats_figure(actor, summary.seats), _requests_figure(usage_filters, summary)]
+    figures = [
+        _build_seats_figure(actor, summary.seats),
+        _build_requests_figure(usage_filters, summary),
+    ]
     if summary.quality is not None and summary.quality_before is not None:
-        figures.append(acceptance_figure(usage_filters, summary.quality, summary.quality_before))
+        figures.append(
+            build_acceptance_figure(usage_filters, summary.quality, summary.quality_before)
+        )
     if cost is not None:
-        figures.append(_cost_figure(cost))
+        figures.append(_build_cost_figure(cost))
     return figures
 
 
-def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
+def _build_seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
     idle = seats.num_seats - seats.num_active
     return OverviewFigure(
         label=gettext("Active seats"),
@@ -132,7 +137,7 @@ def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
     )
 
 
-def _requests_figure(usage_filters: UsageFilters, summary: UsageSummary) -> OverviewFigure:
+def _build_requests_figure(usage_filters: UsageFilters, summary: UsageSummary) -> OverviewFigure:
     now, before = (
         None if row.counts is None else row.counts.requests
         for row in (summary.total, summary.before)
@@ -147,7 +152,7 @@ def _requests_figure(usage_filters: UsageFilters, summary: UsageSummary) -> Over
     )
 
 
-def _cost_figure(cost: MonthCost) -> OverviewFigure:
+def _build_cost_figure(cost: MonthCost) -> OverviewFigure:
     forecast = cost.forecast_micros
     return OverviewFigure(
         label=gettext("Cost this month"),

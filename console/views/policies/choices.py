@@ -58,7 +58,7 @@ def read_choices(actor: Actor) -> PolicyChoices:
     return PolicyChoices(get_offers(actor=actor, on=utc_day(timezone.now())), read_capabilities())
 
 
-def model_choices(
+def build_model_choices(
     choices: PolicyChoices, current: Iterable[str], tier: Tier | None = None
 ) -> list[tuple[str, str]]:
     """Return names and labels: the offers of a tier (None: of all), then other `current` names."""
@@ -77,7 +77,7 @@ def model_choices(
     ]
 
 
-def region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
+def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
     """Return the regions that have a gateway, then other `current` regions."""
     regions = choices.capabilities.regions
     gone_label = gettext("%(name)s (no gateway)") if regions else "%(name)s"

@@ -99,7 +99,7 @@ def offer_names(
     form: forms.Form, name: str, choices: list[tuple[str, str]], *, why_not: Any = ""
 ) -> None:
     """Set the choices of `name`. With `why_not`, disable both of its fields and say why."""
-    names, radio = form.fields[name], form.fields[f"{name}_which"]
+    names, radio = form.fields[name], form.fields[f"{name}_restriction"]
     assert isinstance(names, forms.MultipleChoiceField)
     names.choices = choices
     if why_not:
@@ -116,11 +116,11 @@ def disable_field(field: forms.Field, reason: Any) -> None:
 
 def names_of(cleaned: Mapping[str, Any], name: str) -> list[str] | None:
     """Return the chosen names; None for all."""
-    return sorted(cleaned[name]) if cleaned[f"{name}_which"] == ONLY else None
+    return sorted(cleaned[name]) if cleaned[f"{name}_restriction"] == ONLY else None
 
 
 def initial_names(name: str, names: frozenset[str] | None) -> dict[str, Any]:
-    return {f"{name}_which": ALL if names is None else ONLY, name: sorted(names or ())}
+    return {f"{name}_restriction": ALL if names is None else ONLY, name: sorted(names or ())}
 
 
 def initial_rate(name: str, rate: RateLimit | None) -> dict[str, int | None]:

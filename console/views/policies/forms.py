@@ -32,8 +32,8 @@ from console.views.policies.form_fields import (
 )
 from console.views.policies.model_fields import (
     add_default_model_fields,
-    default_model_rows,
-    default_models_of,
+    build_default_models,
+    group_default_models,
     initial_default_models,
     offer_policy_choices,
 )
@@ -65,9 +65,9 @@ class PolicyForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = all_or_some_field(_("Models"), _("All models"), _("Only these"))
+    models_restriction = all_or_some_field(_("Models"), _("All models"), _("Only these"))
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = all_or_some_field(_("Regions"), _("All regions"), _("Only these"))
+    regions_restriction = all_or_some_field(_("Regions"), _("All regions"), _("Only these"))
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     has_experiments = checkbox_field(
         _("Take part in experiments"),
@@ -181,17 +181,17 @@ class FieldGroup:
 
 
 def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
-    for title, lead, rows in (_GROUPS[0], _default_models_group(form), *_GROUPS[1:]):
+    for title, lead, rows in (_GROUPS[0], _build_default_models_group(form), *_GROUPS[1:]):
         if rows:
             yield FieldGroup(str(title), str(lead), [[form[name] for name in row] for row in rows])
 
 
-def _default_models_group(form: PolicyForm) -> "_Group":
+def _build_default_models_group(form: PolicyForm) -> "_Group":
     lead = _(
         "The models for requests that name none. To add a language, fill in an empty row. To "
         "remove one, clear its row."
     )
-    rows = tuple(tuple(row) for row in default_model_rows(form))
+    rows = tuple(tuple(row) for row in group_default_models(form))
     return _("Default models"), lead, rows
 
 
@@ -228,7 +228,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
         "retrieval": lines_of(cleaned["retrieval"]),
         "isolation": cleaned["isolation"],
         "models": names_of(cleaned, "models"),
-        "default_models": default_models_of(cleaned, base=base),
+        "default_models": build_default_models(cleaned, base=base),
         "regions": names_of(cleaned, "regions"),
         "limits": _read_limits(cleaned),
         "content_capture": _content_capture(cleaned),
@@ -283,9 +283,9 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         "",
         (
             ("features",),
-            ("models_which",),
+            ("models_restriction",),
             ("models",),
-            ("regions_which",),
+            ("regions_restriction",),
             ("regions",),
             ("has_experiments",),
         ),

@@ -15,8 +15,8 @@ from console.views.policies.choices import (
     NO_MODELS,
     ONE_REGION,
     PolicyChoices,
-    model_choices,
-    region_choices,
+    build_model_choices,
+    build_region_choices,
 )
 from console.views.policies.form_fields import AS_TYPED, offer_names
 from tenants.base.errors import InvalidValue
@@ -30,9 +30,9 @@ def offer_policy_choices(
     form: forms.Form, current: TenantPolicy | PolicyOverride, choices: PolicyChoices
 ) -> None:
     """Set the models and regions to choose from, or say why there are none."""
-    models = model_choices(choices, current.models or ())
+    models = build_model_choices(choices, current.models or ())
     offer_names(form, "models", models, why_not="" if models else NO_MODELS)
-    regions = region_choices(choices, current.regions or ())
+    regions = build_region_choices(choices, current.regions or ())
     is_one = len(choices.capabilities.regions) <= 1 and current.regions is None
     offer_names(form, "regions", regions, why_not=ONE_REGION if is_one else "")
 
@@ -43,7 +43,7 @@ def add_default_model_fields(
     """Add the fields of each tier that has models to choose from."""
     for tier in Tier:
         current = policy.default_models.get(tier, {})
-        options = model_choices(choices, current.values(), tier)
+        options = build_model_choices(choices, current.values(), tier)
         if not options:
             continue
         form.fields[_tier_field_name(tier)] = _model_field(_tier_field_title(tier), options)
@@ -58,7 +58,7 @@ def add_default_model_fields(
             form.fields[model] = _model_field(_("Model for this language"), options)
 
 
-def default_model_rows(form: forms.Form) -> list[list[str]]:
+def group_default_models(form: forms.Form) -> list[list[str]]:
     """Return the names of the fields, row by row."""
     rows: list[list[str]] = []
     for tier in Tier:
@@ -82,7 +82,7 @@ def initial_default_models(policy: TenantPolicy) -> dict[str, str]:
     return values
 
 
-def default_models_of(
+def build_default_models(
     cleaned: Mapping[str, Any], *, base: TenantPolicy
 ) -> dict[str, dict[str, str]]:
     """Return the chosen models. Tiers without fields keep theirs. Raises InvalidValue."""

@@ -12,12 +12,14 @@ from console.views.policies.diff import changes_between, values_of
 from console.views.policies.form_fields import parse_whole_number
 from console.views.policies.tabs import tabs
 from tenants.base.permissions import Permission
-from tenants.policy.queries import find_version, get_policy, page_of_versions
+from tenants.policy.queries import find_version, get_policy, read_page_of_versions
 
 _HISTORY: Final = ListPage(
     template="console/policies/versions.html",
     fragment="console/policies/_versions.html",
-    query=lambda query: page_of_versions(actor=query.actor, limit=query.limit, cursor=query.cursor),
+    query=lambda query: read_page_of_versions(
+        actor=query.actor, limit=query.limit, cursor=query.cursor
+    ),
     context=lambda query, _: {
         "tabs": tabs(query.request, query.member),
         "is_first": query.cursor is None,

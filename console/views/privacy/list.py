@@ -16,7 +16,7 @@ from console.views.privacy.presenters import REASONS, RECEIPTS_FILE
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
-from tenants.identity.members.queries import page_of_members
+from tenants.identity.members.queries import read_page_of_members
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
@@ -72,7 +72,7 @@ def _build_context(query: ListQuery, _page: Page[Any]) -> dict[str, Any]:
 
 
 def _find_members(query: ListQuery) -> Page[_MemberRow]:
-    page = page_of_members(actor=query.actor, limit=query.limit, cursor=query.cursor)
+    page = read_page_of_members(actor=query.actor, limit=query.limit, cursor=query.cursor)
     consents = find_effective_consents(
         actor=query.actor, user_ids=[row.user_id for row in page.rows]
     )

@@ -20,7 +20,7 @@ RECEIPTS_FILE: Final[CsvFile[ConsentReceiptView]] = CsvFile(
     {
         "user": lambda receipt: receipt.user_email or receipt.user_id,
         "kind": lambda receipt: receipt.kind,
-        "decision": lambda receipt: receipt.is_given,
+        "decision": lambda receipt: receipt.is_granted,
         "consent_text": lambda receipt: receipt.wording,
         "consent_text_sha256": lambda receipt: receipt.wording_sha256,
         "changed_by": lambda receipt: receipt.actor_email,

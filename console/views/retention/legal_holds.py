@@ -64,7 +64,7 @@ _HoldRow = tuple[HoldView, str]  # a hold and the person whose data it covers
 
 def _find_holds(query: ListQuery) -> Page[_HoldRow]:
     page = list_holds(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    emails = _emails_by_user(query.member, page.rows)
+    emails = _find_emails_by_user(query.member, page.rows)
     return map_page(page, lambda hold: (hold, _describe_subject(hold, emails)))
 
 
@@ -146,7 +146,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
     context: dict[str, Any] = {
         "form": form,
         "hold": hold,
-        "subject": _describe_subject(hold, _emails_by_user(member, [hold])),
+        "subject": _describe_subject(hold, _find_emails_by_user(member, [hold])),
     }
     status = 400 if form.errors else 200
     return render_page(
@@ -191,7 +191,7 @@ def _begin_of(day: date | None) -> datetime | None:
     return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
 
 
-def _emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
+def _find_emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
     if not member.actor.has_permission(Permission.READ_MEMBERS):
         return {}
     user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}

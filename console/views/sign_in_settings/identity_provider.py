@@ -20,7 +20,7 @@ from console.limits.outbound_limit import OUTWARD
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.sessions.session_exemption import exempt_session
 from console.texts.error_messages import translate_error
-from console.views.sign_in_settings.presenters import service_provider_info
+from console.views.sign_in_settings.presenters import build_service_provider_info
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.sso.metadata_fetch import fetch_metadata
@@ -131,7 +131,7 @@ def _handle_form(
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
-        "service_provider": service_provider_info(member),
+        "service_provider": build_service_provider_info(member),
         "is_saml": isinstance(form, SamlForm),
         "has_provider": get_rules(actor=member.actor).provider is not None,
     }

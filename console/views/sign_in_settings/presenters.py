@@ -50,7 +50,7 @@ class ServiceProviderInfo:
     sign_in_url: str
 
 
-def service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
+def build_service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
     base, tenant_id = settings.CONSOLE_URL.rstrip("/"), member.actor.tenant_id
     return ServiceProviderInfo(
         redirect_url=base + reverse("openid_connect_callback", args=[tenant_id]),
@@ -74,7 +74,7 @@ def render_access_page(
         "num_revoked": sum(token.revoked_at is not None for token in tokens),
         "groups": list_group_roles(actor=actor),
         "roles": [(role.value, name) for role, name in ROLE_LABELS.items() if role != Role.OWNER],
-        "service_provider": service_provider_info(member),
+        "service_provider": build_service_provider_info(member),
         "can_change": actor.has_permission(Permission.WRITE_SIGN_IN_SETTINGS),
         "domain_form": DomainForm(),
         "token_form": TokenForm(),

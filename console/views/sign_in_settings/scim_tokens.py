@@ -19,8 +19,8 @@ from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import (
     TOKEN_FORM,
     TokenForm,
+    build_service_provider_info,
     render_access_page,
-    service_provider_info,
 )
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
@@ -55,7 +55,7 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "text": new_token.text,
         "token": new_token.token,
-        "service_provider": service_provider_info(member),
+        "service_provider": build_service_provider_info(member),
     }
     return render_page(request, member, "console/sign_in_settings/scim_token_created.html", context)
 

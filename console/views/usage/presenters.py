@@ -40,7 +40,7 @@ class ReportTableRow:
     url: str  # the requests behind the row; "": none to list
     users: str
     cells: list[tuple[str | Promise, str]]  # column title and value
-    why_hidden: str  # "": not suppressed
+    suppression_text: str  # "": not suppressed
 
 
 def _cached_share(counts: UsageCounters) -> float | None:
@@ -48,7 +48,7 @@ def _cached_share(counts: UsageCounters) -> float | None:
 
 
 def _accepted_tokens(counts: UsageCounters) -> float:
-    return counts.accepted + counts.partly_accepted
+    return counts.accepted + counts.partially_accepted
 
 
 _S, _C = CounterOrigin.SERVER, CounterOrigin.CLIENT

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.htmx import render_page
-from console.layout.lists.csv_response import csv_error, csv_response
+from console.layout.lists.csv_response import csv_response, format_csv_error
 from console.layout.lists.pagination import wants_csv
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
@@ -89,7 +89,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     is_wrong = not group.is_valid() or usage_filters.is_invalid
     is_file = wants_csv(request)
     if is_file and is_wrong:
-        return csv_error(usage_filters.form, group)
+        return format_csv_error(usage_filters.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
     usage_report = read_report(
         actor=member.actor, kind=kind, query=group_query(usage_filters, group_by)
@@ -168,7 +168,7 @@ def _to_table_row(
         url=_requests_url(usage_filters, group_by, row),
         users="" if row.users is None else format_count(row.users),
         cells=cells(row, COLUMNS[kind]),
-        why_hidden="" if row.suppression is None else str(_HIDDEN[row.suppression]),
+        suppression_text="" if row.suppression is None else str(_HIDDEN[row.suppression]),
     )
 
 

@@ -232,7 +232,7 @@ def has_block(prefix: str, indent: int) -> bool:
 
     It must have exactly this indentation and must not end a block.
     """
-    opening = _next_outside(reversed(prefix.split("\n")), indent)
+    opening = _find_next_outside(reversed(prefix.split("\n")), indent)
     return opening is not None and measure_indent(opening) == indent and not is_end(opening)
 
 
@@ -243,7 +243,7 @@ def is_end_missing(prefix: str, suffix: str, indent: int) -> bool:
     """
     if not has_block(prefix, indent):
         return False
-    below = _next_outside(iter(suffix.split("\n")), indent)
+    below = _find_next_outside(iter(suffix.split("\n")), indent)
     return below is None or measure_indent(below) != indent or not is_end(below)
 
 
@@ -265,10 +265,10 @@ def measure_statement_indent(prefix: str) -> int:
 
 def find_outside(suffix: str, indent: int) -> str:
     """Return the first line below the cursor's that is not indented more; "" if there is none."""
-    return _next_outside(iter(suffix.split("\n")), indent) or ""
+    return _find_next_outside(iter(suffix.split("\n")), indent) or ""
 
 
-def _next_outside(lines: Iterable[str], indent: int) -> str | None:
+def _find_next_outside(lines: Iterable[str], indent: int) -> str | None:
     """Return the first line that is not blank and not indented more."""
     return next((line for line in lines if line.strip() and measure_indent(line) <= indent), None)
 

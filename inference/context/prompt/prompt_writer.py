@@ -81,12 +81,12 @@ class PromptWriter:
         model: str,
         max_context_tokens: int,
         clock: Clock,
-        style: PromptOptions = DEFAULT_PROMPT_OPTIONS,
+        options: PromptOptions = DEFAULT_PROMPT_OPTIONS,
         chat_template: ChatTemplate | None = None,
     ) -> None:
         """`chat_template` is the model's, if it has one.
 
-        BadSetting means a tokenizer without known markers, or an unknown name in `style`. Raises
+        BadSetting means a tokenizer without known markers, or an unknown name in `options`. Raises
         BadSetting.
         """
         self.tokenizer = tokenizer
@@ -100,20 +100,22 @@ class PromptWriter:
         )
         self.scores = TtlCache[float](clock, max_weight=_MAX_SCORES)
         self.family = (
-            get_family(style.family)
-            if style.family
+            get_family(options.family)
+            if options.family
             else detect_family(tokenizer.get_token_id, model=model)
         )
         self.markers = resolve_markers(self.family, tokenizer)
         self.headers = FileHeaders(self.family, tokenizer)
         self.stop_token_ids = stop_token_ids(self.family, tokenizer)
         self.chat_template = chat_template
-        self.edit_format = None if style.edit_format is None else get_edit_format(style.edit_format)
+        self.edit_format = (
+            None if options.edit_format is None else get_edit_format(options.edit_format)
+        )
         self.max_context_tokens = max_context_tokens
         self.chars_per_token = len(_SAMPLE) / len(tokenizer.encode(_SAMPLE))
-        self._budget_tokens = style.budget_tokens
-        self._layout = get_layout(style.layout or DEFAULT_LAYOUT)
-        self._heals_words = style.has_token_healing
+        self._budget_tokens = options.budget_tokens
+        self._layout = get_layout(options.layout or DEFAULT_LAYOUT)
+        self._heals_words = options.has_token_healing
 
     def evict_expired(self) -> None:
         """Evict expired entries of all caches. Call this periodically."""

@@ -25,7 +25,11 @@ from inference.demo_model.dataset.packages import (
     open_wheel,
     read_list,
 )
-from inference.demo_model.dataset.python_files import HeldOutFilter, wheel_files, without_copies
+from inference.demo_model.dataset.python_files import (
+    HeldOutFilter,
+    iterate_wheel_files,
+    without_copies,
+)
 from inference.demo_model.token_corpus import Group
 
 LIBRARY_NAME = "cpython"
@@ -38,7 +42,7 @@ def collect_training_files(
     """Yield every training file once, with its group and its repository."""
     library = read_corpus(standard_library())
     held_out = HeldOutFilter(library.held_out)
-    files = [*library.training, *package_files(packages, wheels)]
+    files = [*library.training, *iterate_package_files(packages, wheels)]
     num_library = len(library.training)
     is_library = {id(file) for file in files[:num_library]}
     for file in without_copies(files):
@@ -52,7 +56,7 @@ def collect_training_files(
             yield group, repository, dataclasses.replace(file, path=path)
 
 
-def package_files(packages: Sequence[Package], wheels: Path) -> Iterator[SourceFile]:
+def iterate_package_files(packages: Sequence[Package], wheels: Path) -> Iterator[SourceFile]:
     """Yield the files of all packages.
 
     Raises LicenceError and PackageError for a package that does not pass the checks.
@@ -60,7 +64,7 @@ def package_files(packages: Sequence[Package], wheels: Path) -> Iterator[SourceF
     for package in packages:
         with open_wheel(package, wheels) as wheel:
             licence_of(wheel)
-            yield from wheel_files(wheel, package.name)
+            yield from iterate_wheel_files(wheel, package.name)
 
 
 def main() -> None:

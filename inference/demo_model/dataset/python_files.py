@@ -36,7 +36,7 @@ MAX_SHARED_SHINGLES = 8
 MAX_SHARED_SHARE = 0.1
 
 
-def wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[SourceFile]:
+def iterate_wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[SourceFile]:
     """Yield the source files of a wheel, under paths that begin with the package's name."""
     for name in sorted(wheel.namelist()):
         path = PurePosixPath(name)

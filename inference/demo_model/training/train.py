@@ -80,7 +80,7 @@ class TrainingRun:
         self.folder: Path = options.run
         self._mirror: Path | None = options.mirror
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.trained = _new_model(options.seed, self.device)
+        self.trained = _create_model(options.seed, self.device)
         content = checkpoint.load_newest(self.folder)
         if content is not None:
             checkpoint.restore(self.trained, content)
@@ -205,7 +205,7 @@ def lock_folder(folder: Path) -> TextIO:
     return file
 
 
-def _new_model(seed: int, device: torch.device) -> TrainedCheckpoint:
+def _create_model(seed: int, device: torch.device) -> TrainedCheckpoint:
     torch.manual_seed(seed)
     model = Qwen3(ModelDimensions()).to(device)
     return TrainedCheckpoint(model, make_optimisers(model), TrainingProgress(seed=seed))

@@ -46,7 +46,9 @@ class ValidationSet:
             "psm_nats": Mixture(shares, order=TrainingOrder.PSM),
             "echo_nats": Mixture(shares, echo_share=1.0),
         }
-        self._rows = {"validation_loss": plain_rows(files, tokenizer, ROW_TOKENS)[:NUM_PLAIN_ROWS]}
+        self._rows = {
+            "validation_loss": build_plain_rows(files, tokenizer, ROW_TOKENS)[:NUM_PLAIN_ROWS]
+        }
         for name, mixture in mixtures.items():
             source = DocumentSource(corpus, tokenizer, random.Random(1))
             source.mixture = mixture
@@ -56,9 +58,9 @@ class ValidationSet:
     @torch.no_grad()
     def measure(self, model: Qwen3) -> dict[str, float]:
         """Return each loss, in nats per token, by its name in the training log."""
-        return {name: self._mean_nats(model, rows) for name, rows in self._rows.items()}
+        return {name: self._compute_mean_nats(model, rows) for name, rows in self._rows.items()}
 
-    def _mean_nats(self, model: Qwen3, rows: Sequence[TrainingRow]) -> float:
+    def _compute_mean_nats(self, model: Qwen3, rows: Sequence[TrainingRow]) -> float:
         nats, weight = 0.0, 0.0
         for start in range(0, len(rows), ROWS_AT_ONCE):
             batch = as_tensors(rows[start : start + ROWS_AT_ONCE])
@@ -69,7 +71,7 @@ class ValidationSet:
         return nats / weight
 
 
-def plain_rows(
+def build_plain_rows(
     files: Sequence[SourceFile], tokenizer: Tokenizer, num_tokens: int
 ) -> list[TrainingRow]:
     """Return full rows of each file from its beginning, without the remainder of the file."""

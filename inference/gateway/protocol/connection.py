@@ -341,7 +341,7 @@ class Connection:
         for language, chars in self._typing_limiter.accept(frame.chars).items():
             self._backend.append_record(
                 TypingRecord(
-                    typed_id=new_request_id(),
+                    report_id=new_request_id(),
                     tenant_id=self._caller.principal.snapshot.tenant_id,
                     user_id=self._caller.principal.credential.user_id,
                     occurred_at_ms=self._backend.clock.now_ms(),

@@ -52,6 +52,6 @@ def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
     """Convert one file more than the limit allows, so that `receive` rejects too many files."""
     converted = frames[: MAX_FILES + 1]
     return tuple(
-        ContextFile(file.path, file.text, file.edited_at, is_pinned=file.pinned)
+        ContextFile(file.path, file.text, file.edited_at, is_pinned=file.is_pinned)
         for file in converted
     )

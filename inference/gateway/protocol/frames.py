@@ -26,7 +26,7 @@ class FileFrame(msgspec.Struct, frozen=True):
     path: str
     text: str
     edited_at: float = 0.0  # Unix seconds; 0: unknown
-    pinned: bool = False  # the repository chose it as context for all users
+    is_pinned: bool = False  # the repository chose it as context for all users
 
 
 class RepositoryFrame(msgspec.Struct, frozen=True):
@@ -183,7 +183,9 @@ class PolicyFrame(msgspec.Struct, frozen=True, tag="policy"):
     """The current policy. Clients use it to avoid requests that would be rejected."""
 
     repository: str
-    excluded: list[str]  # globs of paths that are excluded in this repository or in all of them
+    excluded_globs: list[
+        str
+    ]  # globs of paths that are excluded in this repository or in all of them
     modes: list[str]  # that the key may request
 
 
@@ -321,6 +323,6 @@ def build_policy_frame(
     globs = (glob for name in names for glob in exclusion[name])
     return PolicyFrame(
         repository=repository,
-        excluded=list(dict.fromkeys(globs)),
+        excluded_globs=list(dict.fromkeys(globs)),
         modes=[mode for mode in Mode if mode in modes],
     )

@@ -38,22 +38,25 @@ class BucketSpec:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """A gateway's request to the store about one bucket. In units; least <= need <= want."""
+    """A gateway's request to the store about one bucket.
+
+    min_units <= needed_units <= wanted_units.
+    """
 
     spec: BucketSpec
     number: int  # grows with each request of a gateway: the store ignores older requests
     since: int  # number of the last request that was answered
-    settled: int  # spent since that request; negative: that request reported too much
-    least: int  # smallest useful lease; if not available, the lease does not grow
-    need: int  # granted if the bucket has as many units
-    want: int  # granted if the bucket has plenty of units
+    spent_since: int  # units spent since that request; negative: it reported too much
+    min_units: int  # smallest useful lease; if not available, the lease does not grow
+    needed_units: int  # granted if the bucket has as many units
+    wanted_units: int  # granted if the bucket has plenty of units
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseGrant:
-    granted_units: int  # units, at most `want`
-    wait_s: float = 0.0  # above 0: seconds until `least` is available
-    overdrawn: int = 0  # units of a budget that gateways spent beyond its capacity
+    granted_units: int  # units, at most `wanted_units`
+    wait_s: float = 0.0  # above 0: seconds until `min_units` is available
+    overdrawn_units: int = 0  # units of a budget that gateways spent beyond its capacity
 
 
 @dataclass(slots=True, eq=False)
@@ -64,10 +67,10 @@ class LeasedBucket:
     since: int  # see LeaseRequest; before the first answer, a number that no request has
     granted_units: int = 0  # units, in the last answer
     reserved: int = 0  # of a budget: units reserved by requests that have not ended
-    settled: int = 0  # spent since the request of the last answer
+    spent_since: int = 0  # units spent since the request of the last answer
     # The units of each request that waits for the renewal.
     waiting_units: list[int] = field(default_factory=list)
-    overdrawn: int = 0  # in the last answer
+    overdrawn_units: int = 0  # in the last answer
     is_answered: bool = True  # False: the store may hold more or less than `granted_units`
     requested_s: float = float("-inf")  # time of the last request
     valid_until_s: float = float("-inf")
@@ -81,13 +84,13 @@ class LeasedBucket:
     @property
     def is_returned(self) -> bool:
         """True if the store has confirmed that only requests in progress hold units."""
-        return self.is_answered and self.granted_units <= self.reserved and not self.settled
+        return self.is_answered and self.granted_units <= self.reserved and not self.spent_since
 
     def remaining_units(self, now_s: float) -> int:
         """Return the leased units that are free; negative if more was spent than leased."""
         if now_s < self.valid_until_s:
-            return self.granted_units - self.reserved - self.settled
-        return -self.reserved - max(0, self.settled)
+            return self.granted_units - self.reserved - self.spent_since
+        return -self.reserved - max(0, self.spent_since)
 
     def is_due(self, now_s: float, units: int = 0) -> bool:
         """Return whether to call the store, for a request that needs `units`."""
@@ -110,7 +113,7 @@ class LeasedBucket:
         self.used_s = now_s
         if self.spec.interval_s is not None:
             self.fallback.spend(units, interval_s=self.spec.interval_s, now_s=now_s)
-            self.settled += units if is_leased else 0
+            self.spent_since += units if is_leased else 0
         else:
             self.reserved += units
 
@@ -118,15 +121,15 @@ class LeasedBucket:
         """Replace the units of `spend` by the units that were used, which may be more."""
         if self.spec.interval_s is not None:
             self.fallback.spend(used_units - units, interval_s=self.spec.interval_s, now_s=now_s)
-            self.settled += used_units - units if is_leased else 0
+            self.spent_since += used_units - units if is_leased else 0
         else:
             self.reserved -= units
-            self.settled += used_units
+            self.spent_since += used_units
 
     def fallback_wait_s(self, units: int, now_s: float) -> float:
         """Return the wait in seconds by this gateway's own count of the bucket."""
         if self.spec.interval_s is None:
-            debt = self.overdrawn + units - self.remaining_units(now_s)
+            debt = self.overdrawn_units + units - self.remaining_units(now_s)
             return 0.0 if debt <= self.spec.max_debt else _RETRY_S
         return self.fallback.wait_s(
             min(units, self.spec.capacity),
@@ -153,33 +156,36 @@ class LeasedBucket:
 
     def make_request(self, number: int, now_s: float, *, is_return: bool = False) -> LeaseRequest:
         """State the lease from now on. Surplus units are not spent any more."""
-        needed_units = self.reserved + sum(self.waiting_units)
-        want = needed_units if is_return else needed_units + self.size
-        self.granted_units = min(self.granted_units, want + self.settled)
-        need = max(needed_units, self.granted_units - self.settled)
-        min_units = self.reserved + min(self.waiting_units) if self.waiting_units else need
+        requested_units = self.reserved + sum(self.waiting_units)
+        wanted_units = requested_units if is_return else requested_units + self.size
+        self.granted_units = min(self.granted_units, wanted_units + self.spent_since)
+        needed_units = max(requested_units, self.granted_units - self.spent_since)
+        min_units = self.reserved + min(self.waiting_units) if self.waiting_units else needed_units
         self.requested_s, self.is_answered = now_s, False
         return LeaseRequest(
             spec=self.spec,
             number=number,
             since=self.since,
-            settled=self.settled,
-            least=min_units,
-            need=need,
-            want=want,
+            spent_since=self.spent_since,
+            min_units=min_units,
+            needed_units=needed_units,
+            wanted_units=wanted_units,
         )
 
     def on_answered(self, request: LeaseRequest, grant: LeaseGrant, now_s: float) -> None:
         self.since, self.granted_units, self.is_answered = request.number, grant.granted_units, True
-        self.settled -= request.settled
-        self.overdrawn = grant.overdrawn
+        self.spent_since -= request.spent_since
+        self.overdrawn_units = grant.overdrawn_units
         if request.spec is not self.spec:
             return  # the answer is for the previous specification: another request follows
         self.valid_until_s = self.requested_s + _VALID_S
         self.renew_at_s = self.requested_s + _RENEW_S
         self.denied_until_s = now_s + grant.wait_s
-        self.denied_units = max(1, request.least - self.reserved)
-        if request.want - request.need > self.size // 2 and grant.granted_units == request.want:
+        self.denied_units = max(1, request.min_units - self.reserved)
+        if (
+            request.wanted_units - request.needed_units > self.size // 2
+            and grant.granted_units == request.wanted_units
+        ):
             self._resize()
 
     def _resize(self) -> None:

@@ -150,7 +150,8 @@ class Leases:
         key = bucket.spec.key
         current_bucket = self._buckets.get(key) or self._leaving.setdefault(key, bucket)
         if current_bucket is not bucket:  # the bucket was forgotten and created again
-            current_bucket.settled, bucket.settled = current_bucket.settled + bucket.settled, 0
+            current_bucket.spent_since += bucket.spent_since
+            bucket.spent_since = 0
 
     async def run(self) -> None:
         """Return unused units until cancelled."""
@@ -330,7 +331,12 @@ def _split_into_parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_I
 
 def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
     """Return whether the bucket can be removed: no units, count or refusal of it matters."""
-    if bucket.renewal is not None or not bucket.is_returned or bucket.reserved or bucket.overdrawn:
+    if (
+        bucket.renewal is not None
+        or not bucket.is_returned
+        or bucket.reserved
+        or bucket.overdrawn_units
+    ):
         return False
     is_unused = now_s - bucket.used_s > IDLE_S and bucket.denied_until_s <= now_s
     return is_unused and bucket.fallback.full_at_s <= now_s

@@ -20,10 +20,11 @@ _MAX_CONNECTIONS: Final = 32
 # that the ledger has added (see caret.contracts.pricing). One field for the lease of each gateway.
 # ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered.
 # Then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
-# and the request: number, since, settled, least, need, want. Returns for each bucket: units held,
-# microseconds until the least is available, units overdrawn. Only Redis's clock counts, since the
-# clocks of gateways differ. If that clock is set back, a bucket is empty at worst. Numbers are
-# formatted, because Lua would write only 14 digits.
+# and the request: number, since, spent_since, min_units, needed_units, wanted_units (see
+# LeaseRequest). Returns for each bucket: units held, microseconds until min_units are available,
+# units overdrawn. Only Redis's clock counts, because the clocks of gateways differ. If that clock
+# is set back, a bucket is empty at worst. Numbers are formatted, because Lua would write only 14
+# digits.
 RENEW_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -31,7 +32,7 @@ local gateway = 'gateway:' .. ARGV[1]
 local lease_us, remember_us = tonumber(ARGV[2]), tonumber(ARGV[3])
 local answers = {}
 
-local NUMBER, SINCE, SETTLED, HELD, ENDS = 1, 2, 3, 4, 5
+local NUMBER, SINCE, SPENT_SINCE, HELD, ENDS = 1, 2, 3, 4, 5
 
 local function read(text)
   local lease = {}
@@ -69,13 +70,13 @@ for i, key in ipairs(KEYS) do
   local at = 9 * (i - 1) + 3
   local capacity, interval = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local keep, number, since = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  local settled, least = tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7])
-  local need, want = tonumber(ARGV[at + 8]), tonumber(ARGV[at + 9])
+  local spent_since, min_units = tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7])
+  local needed_units, wanted_units = tonumber(ARGV[at + 8]), tonumber(ARGV[at + 9])
   local is_rate = interval > 0
   local field = is_rate and 'full_at' or 'used'
   local fields = redis.call('HMGET', key, field, 'raised', gateway)
   local lease = fields[3] and read(fields[3]) or {0, 0, 0, 0, 0}
-  local wait, overdrawn = 0, 0
+  local wait, overdrawn_units = 0, 0
 
   if number > lease[NUMBER] then
     local used = tonumber(fields[1] or '0')
@@ -83,9 +84,9 @@ for i, key in ipairs(KEYS) do
       used = (used - now) / interval
     end
     -- Skip spending that an unanswered request already reported.
-    local spent = settled
+    local spent = spent_since
     if lease[SINCE] == since then
-      spent = spent - lease[SETTLED]
+      spent = spent - lease[SPENT_SINCE]
     end
     local kept = math.max(0, lease[HELD] - spent)
     local beyond = math.max(0, spent - lease[HELD])
@@ -105,32 +106,33 @@ for i, key in ipairs(KEYS) do
       end
       return math.max(0, math.floor(capacity - used + 1e-6))
     end
-    if not fields[3] or free() < want then
+    if not fields[3] or free() < wanted_units then
       used = used - take_back_ended_leases(key)
     end
     local units, held = free(), 0
-    if units >= need then
-      held = need + math.min(want - need, math.floor((units - need) / 4))
-    elseif units >= least then
+    if units >= needed_units then
+      local spare = math.floor((units - needed_units) / 4)
+      held = needed_units + math.min(wanted_units - needed_units, spare)
+    elseif units >= min_units then
       held = units
     else
       held = math.min(kept, units)
-      wait = is_rate and (used + least - capacity) * interval or 1000000
+      wait = is_rate and (used + min_units - capacity) * interval or 1000000
     end
     used = used + held
 
-    lease = {number, since, settled, held, now + lease_us}
+    lease = {number, since, spent_since, held, now + lease_us}
     local count, keep_ms = used, keep * 1000
     if is_rate then
       count = now + used * interval
       keep_ms = math.ceil(math.max(used * interval, lease_us) / 1000)
     else
-      overdrawn = math.max(0, used - capacity)
+      overdrawn_units = math.max(0, used - capacity)
     end
     redis.call('HSET', key, field, string.format('%.0f', count), gateway, written(lease))
     redis.call('PEXPIRE', key, keep_ms)
   end
-  answers[i] = {lease[HELD], math.ceil(wait), overdrawn}
+  answers[i] = {lease[HELD], math.ceil(wait), overdrawn_units}
 end
 return answers
 """
@@ -162,8 +164,8 @@ class RedisLeaseStore:
         except RedisError as error:
             raise OSError(f"limits: {type(error).__name__}") from error
         return [
-            LeaseGrant(granted_units, wait_us / 1e6, overdrawn)
-            for granted_units, wait_us, overdrawn in results
+            LeaseGrant(granted_units, wait_us / 1e6, overdrawn_units)
+            for granted_units, wait_us, overdrawn_units in results
         ]
 
     async def _run_script(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
@@ -182,8 +184,8 @@ def _script_arguments(request: LeaseRequest) -> tuple[int | str, ...]:
         spec.keep_s,
         request.number,
         request.since,
-        request.settled,
-        request.least,
-        request.need,
-        request.want,
+        request.spent_since,
+        request.min_units,
+        request.needed_units,
+        request.wanted_units,
     )

@@ -92,7 +92,7 @@ class SupersessionRegistry:
     """The requests in flight on this gateway, by subject."""
 
     def __init__(self, root_secret: bytes, publisher: ClaimPublisher) -> None:
-        self._key = derive_key(root_secret, "newest/1")
+        self._key = derive_key(root_secret, "supersession/1")
         self._publisher = publisher
         self._running: defaultdict[bytes, list[_RunningRequest]] = defaultdict(list)
 

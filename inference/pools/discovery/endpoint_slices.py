@@ -52,7 +52,7 @@ class KubernetesStatus(msgspec.Struct, frozen=True):
     code: int = 0
 
 
-def ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
+def find_ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     """Return one address of each ready pod."""
     addresses: dict[str, str] = {}  # by pod
     all_slices = tuple(slices)

@@ -33,7 +33,7 @@ from inference.gateway.experiments import Experiment, ExperimentSet, make_experi
 from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.health.replica_states import ReplicaStates
-from inference.pools.pool_config import Replica, ReplicaEntry, replica_of
+from inference.pools.pool_config import Replica, ReplicaEntry, build_replica
 from inference.redis_subscription import RedisSubscription
 
 MAX_ADDITIONS: Final = 1_000
@@ -174,4 +174,4 @@ def _to_replica(addition: ReplicaChange) -> Replica:
         if addition.speculation is None
         else SpeculationMethod(addition.speculation),
     )
-    return replica_of(entry, pool=addition.pool)
+    return build_replica(entry, pool=addition.pool)

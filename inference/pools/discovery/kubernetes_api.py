@@ -60,7 +60,7 @@ class ServiceAccount:
             return True
         return ssl.create_default_context(cafile=self.folder / "ca.crt")
 
-    def slices_request(self, name: str) -> tuple[str, dict[str, str]]:
+    def build_slices_request(self, name: str) -> tuple[str, dict[str, str]]:
         """Return the URL and the query that select the slices of a service.
 
         `name` is service[.namespace[.svc...]]. The default is the account's namespace.
@@ -112,7 +112,7 @@ class KubernetesApi:
         self, name: str, query: dict[str, str]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
-            url, selector = self._account.slices_request(name)
+            url, selector = self._account.build_slices_request(name)
             async with self._session.get(
                 url,
                 params=selector | query,

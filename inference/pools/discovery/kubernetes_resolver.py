@@ -16,7 +16,7 @@ from inference.pools.discovery.endpoint_slices import (
     EndpointSlice,
     EndpointSliceList,
     WatchEvent,
-    ready_addresses,
+    find_ready_addresses,
 )
 from inference.pools.discovery.kubernetes_api import ApiUnavailable, ResourceVersionExpired
 from inference.pools.discovery.pool_members import ResolutionFailed
@@ -49,7 +49,7 @@ class _Service:
 
     @property
     def addresses(self) -> frozenset[str]:
-        return ready_addresses((self.slices or {}).values())
+        return find_ready_addresses((self.slices or {}).values())
 
     def set_slices(self, listing: EndpointSliceList) -> None:
         self.slices = {
@@ -69,7 +69,7 @@ class _Service:
 
 
 class KubernetesResolver:
-    """A Resolver of the given services. `ServiceAccount.slices_request` parses their names."""
+    """A Resolver of the given services; `ServiceAccount.build_slices_request` parses names."""
 
     def __init__(
         self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S

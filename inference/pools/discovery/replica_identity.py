@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 class MismatchReason(StrEnum):
     # An operator added the replica at an address that the configuration does not allow.
-    HOST_NOT_ALLOWED = "place"
-    NAME_NOT_FOUND = "address"  # the replica's name has no address
-    UNREACHABLE = "silent"  # the replica was discovered or added, but does not respond
-    NO_IDENTITY = "unsaid"  # an operator added the replica, but it does not state its model
+    HOST_NOT_ALLOWED = "host_not_allowed"
+    NAME_NOT_FOUND = "name_not_found"  # the replica's name has no address
+    UNREACHABLE = "unreachable"  # the replica was discovered or added, but does not respond
+    NO_IDENTITY = "no_identity"  # an operator added the replica, but it does not state its model
     MODEL = "model"  # the replica does not serve the pool's model
     VERSION = "version"  # the other replicas serve other weights under the model's name
-    CONTEXT_LENGTH = "context"  # the replica accepts fewer tokens than max_context_tokens
+    CONTEXT_LENGTH = "context_length"  # the replica accepts fewer tokens than max_context_tokens
     TOKENIZER = "tokenizer"
     BLOCK_SIZE = "block_size"
 
@@ -75,10 +75,10 @@ def derive_pool_identity(
     def find_majority(
         read_statement: Callable[[ReplicaIdentity], T | None], previous: T | None
     ) -> T | None:
-        return _most_common(
+        return _choose_most_common(
             identities,
             read_statement,
-            _most_common(newcomers, read_statement, previous)
+            _choose_most_common(newcomers, read_statement, previous)
             if _is_none_known(identities, read_statement)
             else previous,
         )
@@ -118,7 +118,7 @@ def check_identity(
     return None
 
 
-def _most_common(
+def _choose_most_common(
     identities: Iterable[ReplicaIdentity],
     read_statement: Callable[[ReplicaIdentity], T | None],
     previous: T | None,

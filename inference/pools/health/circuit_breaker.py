@@ -17,8 +17,9 @@ class CircuitState(StrEnum):
 class CircuitEvent(StrEnum):
     SUCCESS = "success"  # the replica generated tokens
     FAILURE = "failure"  # the replica failed, but not too often in a row
-    THRESHOLD_FAILURE = "last_failure"  # it failed too often in a row, or its health check failed
-    COOLDOWN_OVER = "rest_over"
+    # The replica failed too often in a row, or its health check failed.
+    THRESHOLD_FAILURE = "threshold_failure"
+    COOLDOWN_OVER = "cooldown_over"
 
 
 TRANSITIONS: Final[dict[CircuitState, dict[CircuitEvent, CircuitState]]] = {

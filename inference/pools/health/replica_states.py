@@ -29,9 +29,9 @@ log = structlog.get_logger(__name__)
 class HealthStatus(StrEnum):
     """The result of a health check."""
 
-    HEALTHY = "well"
-    UNHEALTHY = "ill"  # the replica reports this, or there is no server at its address
-    TIMED_OUT = "silent"  # no response in time: the replica is dead or busy
+    HEALTHY = "healthy"
+    UNHEALTHY = "unhealthy"  # the replica reports this, or there is no server at its address
+    TIMED_OUT = "timed_out"  # no response in time: the replica is dead or busy
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from caret.client.websocket_client import CompletionStream, Frame, GatewayRefused, open_stream
-from caret.foundation.home_dir import home_folder
+from caret.foundation.home_dir import find_home_folder
 
 _BY_SUFFIX: Final = {
     ".py": "python",
@@ -133,16 +133,16 @@ def _find_target(tenant: str) -> GatewayTarget:
     url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
     if url and key:
         return GatewayTarget(url, key)
-    up = _up_file()
+    up = _find_up_file()
     keys = {tenant["slug"]: tenant["api_key"] for tenant in up["tenants"]}
     if not key and tenant not in keys:
         raise MissingInput(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
     return GatewayTarget(url or up["gateway_url"], key or keys[tenant])
 
 
-def _up_file() -> dict[str, Any]:
+def _find_up_file() -> dict[str, Any]:
     try:
-        installation: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
+        installation: dict[str, Any] = json.loads((find_home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # missing or incomplete
         raise MissingInput(
             "Caret is not running. Start it with `make up`, or set CARET_GATEWAY_URL and "

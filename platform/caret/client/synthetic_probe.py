@@ -92,7 +92,7 @@ async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
     """
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:
-            return await _type_file(stream, number)
+            return await _simulate_typing(stream, number)
     except GatewayRefused as error:
         return ProbeResult("refused", error.code, None)
     except TimeoutError:
@@ -101,7 +101,7 @@ async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
         return ProbeResult("unreachable", "", None)
 
 
-async def _type_file(stream: CompletionStream, number: int) -> ProbeResult:
+async def _simulate_typing(stream: CompletionStream, number: int) -> ProbeResult:
     path = f"probe/{number}.py"
     for index, line in enumerate(_LINE_STATES):
         if index:

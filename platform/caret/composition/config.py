@@ -13,7 +13,7 @@ from caret.foundation.environment import (
     env_server,
     env_text,
 )
-from caret.foundation.home_dir import home_folder
+from caret.foundation.home_dir import find_home_folder
 from inference.config import DataPlaneConfig
 
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -26,7 +26,7 @@ def read_data_plane_config() -> DataPlaneConfig:
 
     Raises BadSetting.
     """
-    home = home_folder()
+    home = find_home_folder()
     return DataPlaneConfig(
         root_secret=parse_root_secret(
             env_secret("CARET_ROOT_SECRET", default_file=home / "secrets" / "root")
@@ -45,7 +45,7 @@ def read_data_plane_config() -> DataPlaneConfig:
         experiments_file=_optional_path("CARET_EXPERIMENTS_FILE"),
         public_code_file=_optional_path("CARET_PUBLIC_CODE_INDEX"),
         public_code_folder=Path(
-            env_text("CARET_PUBLIC_CODE_FOLDER", str(home_folder() / "public-code"))
+            env_text("CARET_PUBLIC_CODE_FOLDER", str(find_home_folder() / "public-code"))
         ),
         has_retrieval=env_bool("CARET_RETRIEVAL", False),
         max_concurrent_completions=env_int(

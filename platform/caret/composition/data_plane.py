@@ -190,7 +190,7 @@ def _list_background_tasks(
         "snapshots",
         SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
     )
-    yield "newest", SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run
+    yield "claims", SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run
     yield "warm-ups", partial(plane.warmup_queue.run, partial(warm_up, plane))
     yield (
         "speculation",
@@ -266,7 +266,7 @@ def _build_plane(
                 model=pool.model,
                 max_context_tokens=pool.max_context_tokens,
                 clock=clock,
-                style=pool.prompt_options,
+                options=pool.prompt_options,
                 chat_template=load_chat_template(pool.tokenizer, clock),
             )
             for name, pool in pools.by_name.items()

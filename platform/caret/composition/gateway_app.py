@@ -5,7 +5,7 @@ from caret.composition.data_plane import open_data_plane
 from inference.consumers.application import GatewayApplication
 
 
-def gateway_application() -> GatewayApplication:
+def build_gateway_application() -> GatewayApplication:
     config = read_data_plane_config()
     return GatewayApplication(
         lambda: open_data_plane(config),

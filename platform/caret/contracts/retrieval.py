@@ -21,7 +21,7 @@ QUESTIONS: Final = "caret:retrieval:queries"
 MAX_AGE_S: Final = 60
 MAX_FILES_QUEUED: Final = 512  # of MAX_FILE_CHARS each; the oldest are dropped first
 MAX_QUESTIONS_QUEUED: Final = 1_024
-MAX_FOUND_QUEUED: Final = 256  # for one gateway
+MAX_RESULTS_QUEUED: Final = 256  # for one gateway
 
 MAX_FILE_CHARS: Final = 50_000  # longer files are seldom written by hand
 MAX_QUESTION_CHARS: Final = 1_500
@@ -42,8 +42,8 @@ class FileUpload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="f
     text: str
 
 
-class SnippetQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="question"):
-    question_id: str
+class SnippetQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="query"):
+    query_id: str
     gateway: str  # 32 hex digits that name the list for the results
     scope: RetrievalScope
     path: str  # of the current file, which is left out of the results
@@ -56,8 +56,8 @@ class SnippetMatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score: float  # similarity, 0 to 1
 
 
-class SnippetResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="found"):
-    question_id: str
+class SnippetResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="result"):
+    query_id: str
     snippets: tuple[SnippetMatch, ...]  # in descending order of score, MAX_SNIPPETS at most
 
 
@@ -69,6 +69,6 @@ class Sealer(MessageSealer):
         super().__init__(root_secret, purpose="retrieval")
 
 
-def answers_key(gateway: str) -> str:
+def build_results_key(gateway: str) -> str:
     """Return the Redis key of the list from which the gateway dequeues results."""
     return f"caret:retrieval:results:{gateway}"

@@ -85,7 +85,7 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     model: str = ""  # as its pool names it; "": the request was not routed
     num_chars: int = 0  # sent to the client
     num_lines: int = 0  # of those characters, partial lines included
-    is_parsed: bool = False  # a parser checked it, so `filter_reason` can be syntax
+    is_syntax_checked: bool = False  # a parser checked it, so `filter_reason` can be syntax
 
 
 class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):
@@ -134,7 +134,7 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typing"):
     """Characters typed by hand in one language since the client's last report."""
 
-    typed_id: RequestId  # its own ID, so that ingestion counts it once
+    report_id: RequestId  # its own ID, so that ingestion counts it once
     tenant_id: TenantId
     user_id: UserId | None
     occurred_at_ms: int

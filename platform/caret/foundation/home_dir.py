@@ -7,6 +7,6 @@ from typing import Final
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 
 
-def home_folder() -> Path:
+def find_home_folder() -> Path:
     """Return CARET_HOME, or `.caret` in the repository if it is unset or empty."""
     return Path(os.environ.get("CARET_HOME") or REPOSITORY / ".caret").absolute()

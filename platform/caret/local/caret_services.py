@@ -24,7 +24,7 @@ def manage(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, str(REPOSITORY / "manage.py"), *arguments)
 
 
-def web_service(
+def build_web_service(
     name: str,
     *,
     port: int,
@@ -51,7 +51,7 @@ def web_service(
     )
 
 
-def worker_service(
+def build_worker_service(
     *, paths: EmbeddedPaths, environment: Mapping[str, str], concurrency: int = 1
 ) -> CommandService:
     spec = ChildSpec(
@@ -79,7 +79,7 @@ def worker_service(
     )
 
 
-def beat_service(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> CommandService:
+def build_beat_service(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> CommandService:
     pid_file = paths.home / "beat.pid"
 
     def make_spec() -> ChildSpec:

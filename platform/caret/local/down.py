@@ -8,7 +8,7 @@ from pathlib import Path
 
 from caret.local.errors import ExitCode, StartupError
 from caret.local.paths import EmbeddedPaths, home_from_environment
-from caret.local.processes.pid_lock import supervisor_pid
+from caret.local.processes.pid_lock import read_supervisor_pid
 from caret.local.processes.process_tag import home_digest, terminate_tagged
 
 # Longer than all services together take to stop. Postgres takes longest: up to 20 s.
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
             "`down` takes no arguments; set CARET_HOME to choose another installation."
         )
     paths = home_from_environment()
-    pid = supervisor_pid(paths)
+    pid = read_supervisor_pid(paths)
     if pid is None:
         _print_line(_terminate_leftovers(paths))
     else:
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
 def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
     began_s = time.monotonic()
     os.kill(pid, signal.SIGTERM)
-    while supervisor_pid(paths) is not None or _is_running(pid):
+    while read_supervisor_pid(paths) is not None or _is_running(pid):
         if time.monotonic() - began_s > _TIMEOUT_S:
             raise StartupError(
                 f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s. Wait, or"

@@ -14,7 +14,7 @@ from caret.local.errors import ServiceFailed
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import require_free
 from caret.local.processes.process_tag import home_digest, new_tag, terminate_tagged
-from caret.local.processes.reload import changed_files, programs_of
+from caret.local.processes.reload import programs_of, watch_changed_files
 from caret.local.processes.service import Service
 from caret.local.processes.supervisor import Supervisor
 from caret.local.processes.watchdog import Watchdog
@@ -93,7 +93,7 @@ class Installation:
 
         Raises ServiceFailed if a service keeps failing.
         """
-        changes = changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
+        changes = watch_changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
 
         def check() -> bool:
             self._watchdog.ensure_running()

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caret.foundation.home_dir import REPOSITORY as REPOSITORY
-from caret.foundation.home_dir import home_folder
+from caret.foundation.home_dir import find_home_folder
 from caret.local.errors import StartupError
 
 
 def home_from_environment() -> "EmbeddedPaths":
-    return EmbeddedPaths(home_folder())
+    return EmbeddedPaths(find_home_folder())
 
 
 @dataclass(frozen=True, slots=True)

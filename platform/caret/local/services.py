@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from caret.local.caret_services import beat_service, web_service, worker_service
+from caret.local.caret_services import build_beat_service, build_web_service, build_worker_service
 from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
-from caret.local.engines.embedding_engine import embeddings_service
-from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_service, first_token_targets
+from caret.local.engines.embedding_engine import build_embeddings_service
+from caret.local.engines.engine import MAX_CONTEXT_TOKENS, build_engine_service, first_token_targets
 from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.ports import LOOPBACK, Port
 from caret.local.processes.preloaded import PreloadedService
@@ -60,14 +60,14 @@ def make_services(settings: UpSettings, *, tag: str) -> Services:
         embeddings=_make_embedding_engine(settings, environment=environment),
         gateway=_make_web_service("Gateway", settings.ports.gateway, settings, environment),
         console=_make_console(settings, environment),
-        worker=worker_service(
+        worker=build_worker_service(
             paths=paths,
             environment=environment,
             # An embedding or a webhook may take seconds, an export or an erasure minutes. While one
             # of each runs, a third process is free for usage records.
             concurrency=3,
         ),
-        beat=beat_service(paths=paths, environment=environment),
+        beat=build_beat_service(paths=paths, environment=environment),
     )
 
 
@@ -117,7 +117,7 @@ def _make_engines(settings: UpSettings, *, environment: Mapping[str, str]) -> tu
         ),
     )
     return tuple(
-        engine_service(engine, paths=settings.paths, environment=environment)
+        build_engine_service(engine, paths=settings.paths, environment=environment)
         for engine in settings.engines
     )
 
@@ -127,7 +127,9 @@ def _make_embedding_engine(
 ) -> Service | None:
     if settings.embeddings is None:
         return None
-    return embeddings_service(settings.embeddings, paths=settings.paths, environment=environment)
+    return build_embeddings_service(
+        settings.embeddings, paths=settings.paths, environment=environment
+    )
 
 
 def _make_console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
@@ -138,7 +140,7 @@ def _make_console(settings: UpSettings, environment: Mapping[str, str]) -> Servi
 def _make_web_service(
     name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]
 ) -> CommandService:
-    return web_service(
+    return build_web_service(
         name,
         port=port.number,
         host=port.reachable_host,

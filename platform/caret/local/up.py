@@ -18,7 +18,7 @@ from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, list_step_titles
 from caret.local.paths import REPOSITORY, EmbeddedPaths, make_folders
 from caret.local.processes.log_rotation import rotate_at_start
-from caret.local.processes.pid_lock import HomeLock, supervisor_pid
+from caret.local.processes.pid_lock import HomeLock, read_supervisor_pid
 from caret.local.processes.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.progress import PlainProgress, StepList, choose_progress
 from caret.local.state_file import RunningInstallation, read_up_file
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     """
     options = _parse_options(arguments)
     settings = settings_from_environment()
-    if supervisor_pid(settings.paths) is not None:
+    if read_supervisor_pid(settings.paths) is not None:
         return _report_running(settings.paths)
     make_folders(settings.paths)
     require_room(settings.paths.home)

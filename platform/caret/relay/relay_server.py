@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from caret.contracts.usage import USAGE_STREAM
 from caret.foundation.concurrency.wait_for import keep_cancellations
 from caret.foundation.environment import env_int, env_secret, env_text
-from caret.foundation.home_dir import home_folder
+from caret.foundation.home_dir import find_home_folder
 from caret.foundation.log_config import configure_logging
 from caret.relay.snapshot_replication import SnapshotReplicator
 
@@ -61,7 +61,7 @@ def main() -> int:
 
     Raises BadSetting.
     """
-    local_url = env_secret("REDIS_URL", default_file=home_folder() / "secrets" / "redis-url")
+    local_url = env_secret("REDIS_URL", default_file=find_home_folder() / "secrets" / "redis-url")
     home_url = env_secret("CARET_HOME_REGION_REDIS_URL")
     region = env_text("CARET_REGION", "local")
     max_disconnect_s = env_int("CARET_RELAY_MAX_DISCONNECT_S", 7_200, low=10, high=604_800)

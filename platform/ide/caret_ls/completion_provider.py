@@ -263,7 +263,7 @@ class CompletionProvider:
         return SkipRules(
             is_paused=self._state.board.is_paused,
             disabled_languages=frozenset(self.settings.disabled_languages),
-            excluded=(*policy.excluded, *self.settings.excluded_globs),
+            excluded=(*policy.excluded_globs, *self.settings.excluded_globs),
             complete_in_comments=self.settings.complete_in_comments,
             complete_in_strings=self.settings.complete_in_strings,
             modes=policy.modes,

@@ -21,7 +21,7 @@ class FrameFile:
 
     def to_fields(self) -> Frame:
         fields: Frame = {"path": self.path, "text": self.text, "edited_at": self.edited_at}
-        return fields | {"pinned": True} if self.is_pinned else fields
+        return fields | {"is_pinned": True} if self.is_pinned else fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,10 @@ class GitHead:
     commit: str
 
 
-def repository_of(file: Path) -> Repository | None:
+def find_repository(file: Path) -> Repository | None:
     """Return the repository of a file; None if it is in none."""
     for folder in list(file.parents)[:_MAX_FOLDERS]:
-        git = _git_folder(folder)
+        git = _find_git_folder(folder)
         if git is not None:
             return Repository(folder, _repository_name(git) or folder.name)
     return None
@@ -46,17 +46,17 @@ def repository_of(file: Path) -> Repository | None:
 
 def read_head(repository: Repository) -> GitHead | None:
     """Return the current HEAD; None if it cannot be read, perhaps only at the moment."""
-    git = _git_folder(repository.root)
+    git = _find_git_folder(repository.root)
     head = _read_text(git / "HEAD").strip() if git is not None else ""
     if git is None or not head:
         return None
     if not head.startswith("ref: "):
         return GitHead("", head)
     branch = head.removeprefix("ref: ")
-    return GitHead(branch.removeprefix("refs/heads/"), _commit_of(git, branch))
+    return GitHead(branch.removeprefix("refs/heads/"), _read_commit(git, branch))
 
 
-def _git_folder(folder: Path) -> Path | None:
+def _find_git_folder(folder: Path) -> Path | None:
     """Return the git directory. In a linked work tree, `.git` is a file with its path."""
     dot_git = folder / ".git"
     try:
@@ -70,14 +70,14 @@ def _git_folder(folder: Path) -> Path | None:
     return folder / link.removeprefix("gitdir: ")
 
 
-def _common_folder(git: Path) -> Path:
+def _find_common_folder(git: Path) -> Path:
     """Return the directory with the branches and settings of all work trees."""
     link = _read_text(git / "commondir").strip()
     return git / link if link else git
 
 
 def _repository_name(git: Path) -> str:
-    origin = _ORIGIN.search(_read_text(_common_folder(git) / "config"))
+    origin = _ORIGIN.search(_read_text(_find_common_folder(git) / "config"))
     url = _URL.search(origin[1]) if origin else None
     return name_of(url[1]) if url else ""
 
@@ -88,8 +88,8 @@ def name_of(url: str) -> str:
     return "/".join([part for part in parts if part][-2:])
 
 
-def _commit_of(git: Path, branch: str) -> str:
-    common = _common_folder(git)
+def _read_commit(git: Path, branch: str) -> str:
+    common = _find_common_folder(git)
     loose = _read_text(common / branch).strip()
     if loose:
         return loose

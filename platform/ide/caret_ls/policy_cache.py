@@ -18,7 +18,7 @@ _PRESUMED_MODES: Final = frozenset(CompletionMode) - {CompletionMode.EDIT}
 
 @dataclass(frozen=True, slots=True)
 class EditorPolicy:
-    excluded: tuple[str, ...] = ()  # globs of paths
+    excluded_globs: tuple[str, ...] = ()  # globs of paths
     modes: frozenset[str] = _PRESUMED_MODES  # that the policy and the key allow
 
 
@@ -42,7 +42,7 @@ class PolicyCache:
         return self._policies.get(repository, _ALL_ALLOWED)
 
     def update(self, frame: Frame) -> None:
-        globs, modes = frame.get("excluded", []), frame.get("modes", _PRESUMED_MODES)
+        globs, modes = frame.get("excluded_globs", []), frame.get("modes", _PRESUMED_MODES)
         policy = EditorPolicy(tuple(map(str, globs)), frozenset(map(str, modes)))
         self._policies[str(frame.get("repository", ""))] = policy
 

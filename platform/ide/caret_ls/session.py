@@ -319,7 +319,7 @@ class Session:
 
     def _excluded_globs(self, file: OpenFile) -> tuple[str, ...]:
         policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
-        return (*policy.excluded, *self.settings.excluded_globs)
+        return (*policy.excluded_globs, *self.settings.excluded_globs)
 
     def _build_context(self, current_file: OpenFile) -> RequestContext:
         self._recency.on_view(current_file.uri)

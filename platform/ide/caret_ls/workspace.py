@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from caret_ls.completion_context import CompletionContext
 from caret_ls.file_kind import FileKind, detect_file_kind
-from caret_ls.git_repository import Repository, repository_of
+from caret_ls.git_repository import Repository, find_repository
 from caret_ls.imports import framework_of, imports_of
 from caret_ls.text_document import Position, TextDocument, TextEdit
 
@@ -101,7 +101,7 @@ class OpenFile:
 
 class OpenFiles:
     def __init__(
-        self, find_repository: Callable[[Path], Repository | None] = repository_of
+        self, find_repository: Callable[[Path], Repository | None] = find_repository
     ) -> None:
         self._find_repository = find_repository
         self._open: dict[str, OpenFile] = {}

@@ -75,11 +75,11 @@ def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
     )
 
 
-def compute_alert_backoff(attempts: int) -> timedelta | None:
+def compute_alert_backoff(num_attempts: int) -> timedelta | None:
     """Return the wait until the next attempt, or None after the last one. Pure."""
-    if attempts >= _MAX_ATTEMPTS:
+    if num_attempts >= _MAX_ATTEMPTS:
         return None
-    doublings = min(attempts - 1, 12)
+    doublings = min(num_attempts - 1, 12)
     return min(_FIRST_WAIT * (1 << doublings), _MAX_WAIT)
 
 
@@ -87,14 +87,14 @@ def _claim_deliveries(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]
     with tenant_scope(tenant_id):
         due = list(
             AlertDelivery.objects.select_for_update(skip_locked=True)
-            .filter(tenant_id=tenant_id, next_at__lte=now)
-            .order_by("next_at")[:MAX_AT_ONCE]
+            .filter(tenant_id=tenant_id, next_attempt_at__lte=now)
+            .order_by("next_attempt_at")[:MAX_AT_ONCE]
         )
         for delivery in due:
-            delivery.attempts += 1
-            wait = compute_alert_backoff(delivery.attempts)
-            delivery.next_at = None if wait is None else now + wait
-            delivery.save(update_fields=["attempts", "next_at"])
+            delivery.num_attempts += 1
+            wait = compute_alert_backoff(delivery.num_attempts)
+            delivery.next_attempt_at = None if wait is None else now + wait
+            delivery.save(update_fields=["num_attempts", "next_attempt_at"])
     return due
 
 
@@ -110,7 +110,7 @@ def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -
         log.warning("budget.alert_not_delivered", tenant_id=tenant_id, channel=delivery.channel)
         _update_delivery(delivery, last_error=_describe_error(error))
         return False
-    _update_delivery(delivery, delivered_at=now, next_at=None, last_error="")
+    _update_delivery(delivery, delivered_at=now, next_attempt_at=None, last_error="")
     return True
 
 
@@ -199,6 +199,6 @@ def anonymize_recipients(deliveries: QuerySet[AlertDelivery]) -> int:
     ids = list(deliveries.values_list("id", flat=True))
     for row_id in ids:
         deliveries.model._default_manager.filter(id=row_id).update(
-            address=make_anonymous_email(), next_at=None
+            address=make_anonymous_email(), next_attempt_at=None
         )
     return len(ids)

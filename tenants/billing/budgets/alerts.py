@@ -85,7 +85,7 @@ def _queue_deliveries(alert: BudgetAlert, budget: Budget, now: datetime) -> None
             alert_id=alert.id,
             channel=channel,
             address=address,
-            next_at=now,
+            next_attempt_at=now,
         )
         for channel, address in addresses
     )

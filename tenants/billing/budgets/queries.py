@@ -31,9 +31,9 @@ from tenants.security.authorization.actor import Actor
 class DeliveryView:
     channel: str
     address: str
-    attempts: int
+    num_attempts: int
     delivered_at: datetime | None  # None: not yet, or never
-    next_at: datetime | None  # None: no further attempt
+    next_attempt_at: datetime | None  # None: no further attempt
     last_error: str
 
 
@@ -66,7 +66,7 @@ class BudgetView:
     alerts: tuple[AlertView, ...]  # of this month, lowest threshold first
 
 
-def page_of_budgets(
+def read_page_of_budgets(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[BudgetView]:
     """Return a page of budgets, newest first. Up to ten queries.
@@ -198,9 +198,9 @@ def _to_delivery_view(row: AlertDelivery) -> DeliveryView:
     return DeliveryView(
         channel=row.channel,
         address=row.address,
-        attempts=row.attempts,
+        num_attempts=row.num_attempts,
         delivered_at=row.delivered_at,
-        next_at=row.next_at,
+        next_attempt_at=row.next_attempt_at,
         last_error=row.last_error,
     )
 

@@ -60,7 +60,7 @@ from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.operations import rate_tenant
 from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
@@ -192,12 +192,12 @@ def _build_header(
     A failure of the transaction also undoes the increase of the number, so there are no gaps.
     """
     tenant_id = TenantId(str(state.tenant_id))
-    state.last_number += 1
+    state.last_invoice_number += 1
     customer, tax = read_billing_profile(tenant_id)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     issued_on = utc_day(now)
     return InvoiceHeader(
-        number=f"{slug.upper()}-{state.last_number:06}",
+        number=f"{slug.upper()}-{state.last_invoice_number:06}",
         kind=kind,
         corrects="",
         month=month.isoformat(),
@@ -245,7 +245,7 @@ def _post_invoice(
     now: datetime,
 ) -> None:
     draft_transaction = TransactionDraft(
-        source=TransactionSource(kind, str(state.last_number)),
+        source=TransactionSource(kind, str(state.last_invoice_number)),
         day=utc_day(now)
         if kind is SourceKind.CREDIT_NOTE
         else start_of_next_month(draft.month) - ONE_DAY,
@@ -260,10 +260,10 @@ def _insert_invoice(
     state: BillingState, draft: _InvoiceDraft, usage_lines: Any, now: datetime
 ) -> Invoice:
     document = build_document(draft.head, usage_lines, draft.sums)
-    state.save(update_fields=["last_number", "invoiced_month"])
+    state.save(update_fields=["last_invoice_number", "invoiced_month"])
     row = Invoice.objects.create(
         tenant_id=state.tenant_id,
-        number=state.last_number,
+        number=state.last_invoice_number,
         id=uuid7(),
         name=draft.head.number,
         kind=draft.head.kind,
@@ -275,7 +275,7 @@ def _insert_invoice(
         created_at=now,
     )
     record_change(
-        actor=system_actor(TenantId(str(state.tenant_id))),
+        actor=build_system_actor(TenantId(str(state.tenant_id))),
         action=f"billing.{draft.head.kind.value}_issued",
         target=f"invoice:{draft.head.number}",
         change=(None, {"total_micros": row.total_micros, "currency": state.currency}),

@@ -94,7 +94,7 @@ def find_billing_profile(*, actor: Actor) -> ProfileView:
     return ProfileView(customer, tax, read_issuer())
 
 
-def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[InvoiceRow]:
+def read_page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[InvoiceRow]:
     """Return a page of invoices and credit notes, newest first. One query.
 
     Raises Forbidden, InvalidValue.

@@ -61,32 +61,40 @@ def lock_billing(tenant_id: TenantId) -> BillingState:
 def post_transaction(state: BillingState, draft: TransactionDraft, *, now: datetime) -> UUID | None:
     """Post a transaction and return its ID, or None if its source was posted before.
 
-    The caller must hold the lock. Four queries.
+    The caller must hold the lock.
     """
-    transaction_id = uuid7()
-    existing = LedgerTransaction.objects.filter(
-        tenant_id=state.tenant_id,
-        source_kind=draft.source.kind,
-        source_id=draft.source.id,
+    return post_transactions(state, [draft], now=now).get(draft.source)
+
+
+def post_transactions(
+    state: BillingState, drafts: Sequence[TransactionDraft], *, now: datetime
+) -> dict[TransactionSource, UUID]:
+    """Post transactions of one kind, except those whose source was posted before.
+
+    Return the IDs of the new ones. The caller must hold the lock. Four queries.
+    """
+    posted_ids = _read_posted_ids(state, [draft.source for draft in drafts])
+    new_drafts = [draft for draft in drafts if draft.source.id not in posted_ids]
+    new_ids = {draft.source: uuid7() for draft in new_drafts}
+    LedgerTransaction.objects.bulk_create(
+        LedgerTransaction(
+            tenant_id=state.tenant_id,
+            id=new_ids[draft.source],
+            source_kind=draft.source.kind,
+            source_id=draft.source.id,
+            currency=state.currency,
+            day=draft.day,
+            month=draft.month,
+            memo=draft.memo,
+            created_at=now,
+        )
+        for draft in new_drafts
     )
-    if existing.exists():
-        return None
-    LedgerTransaction.objects.create(
-        tenant_id=state.tenant_id,
-        id=transaction_id,
-        source_kind=draft.source.kind,
-        source_id=draft.source.id,
-        currency=state.currency,
-        day=draft.day,
-        month=draft.month,
-        memo=draft.memo,
-        created_at=now,
-    )
-    _open_accounts(state, draft)
+    _open_accounts(state, new_drafts)
     LedgerEntry.objects.bulk_create(
         LedgerEntry(
             tenant_id=state.tenant_id,
-            transaction_id=transaction_id,
+            transaction_id=new_ids[draft.source],
             position=position,
             account=posting.account,
             currency=state.currency,
@@ -97,17 +105,29 @@ def post_transaction(state: BillingState, draft: TransactionDraft, *, now: datet
             running=posting.running,
             price_micros=posting.price_micros,
         )
+        for draft in new_drafts
         for position, posting in enumerate(draft.postings, start=1)
     )
-    return transaction_id
+    return new_ids
 
 
-def _open_accounts(state: BillingState, draft: TransactionDraft) -> None:
-    codes = sorted({posting.account.value for posting in draft.postings})
+def _read_posted_ids(state: BillingState, sources: Sequence[TransactionSource]) -> set[str]:
+    """Return the IDs of these sources, all of one kind, that have a transaction."""
+    kinds = {source.kind for source in sources}
+    transactions = LedgerTransaction.objects.filter(
+        tenant_id=state.tenant_id,
+        source_kind__in=kinds,
+        source_id__in=[source.id for source in sources],
+    )
+    return set(transactions.values_list("source_id", flat=True))
+
+
+def _open_accounts(state: BillingState, drafts: Sequence[TransactionDraft]) -> None:
+    codes = {posting.account.value for draft in drafts for posting in draft.postings}
     LedgerAccount.objects.bulk_create(
         [
             LedgerAccount(tenant_id=state.tenant_id, code=code, currency=state.currency)
-            for code in codes
+            for code in sorted(codes)
         ],
         ignore_conflicts=True,
     )

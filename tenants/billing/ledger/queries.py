@@ -83,7 +83,7 @@ class DayTotal:
     debit_micros: int  # equal to the sum of the credits
 
 
-def page_of_ledger(
+def read_page_of_ledger(
     *, actor: Actor, limit: int, cursor: str | None, ledger_filter: LedgerFilter
 ) -> Page[TransactionView]:
     """Return a page of transactions, newest first. Two queries. Raises Forbidden, InvalidValue."""

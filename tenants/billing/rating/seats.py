@@ -17,7 +17,7 @@ from tenants.billing.ledger.operations import (
     TransactionDraft,
     TransactionSource,
     lock_billing,
-    post_transaction,
+    post_transactions,
 )
 from tenants.billing.ledger.queries import find_open_month
 from tenants.billing.plans.price_book import PlanPrice
@@ -28,6 +28,7 @@ from tenants.models import BillingState, Membership, Subscription
 
 LINE: Final = "seats"
 MAX_DAYS: Final = 62  # in one transaction
+_Period = tuple[datetime, datetime | None]  # begin and end of a membership
 
 
 def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
@@ -41,10 +42,17 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
         if not days:
             return 0
         prices = read_price_book(tenant_id)
-        for day in days:
-            price = prices.price_on(day)
-            if price is not None:
-                _book_day(state, day, price, now)
+        periods = _read_membership_periods(state, days[0], days[-1])
+        open_month = find_open_month(state)
+        drafts = [
+            _draft_seats(
+                day, num_seats, price, choose_booking_month(day, open_month=open_month, now=now)
+            )
+            for day in days
+            if (price := prices.price_on(day)) is not None
+            and (num_seats := _count_seats(periods, day))
+        ]
+        post_transactions(state, drafts, now=now)
         state.seats_booked_on = days[-1]
         state.save(update_fields=["seats_booked_on"])
     return len(days)
@@ -70,20 +78,35 @@ def _list_due_days(state: BillingState, now: datetime) -> list[date]:
     return [first + timedelta(days=number) for number in range(num_days)]
 
 
-def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -> None:
-    # A membership of a user provisioned as inactive ends when it begins. It is not a seat.
-    num_seats = Membership.objects.filter(
-        Q(ended_at__isnull=True) | Q(ended_at__gte=start_of_day(day), ended_at__gt=F("created_at")),
+def _read_membership_periods(state: BillingState, first: date, last: date) -> list[_Period]:
+    """Return the period of each membership that includes a part of these days.
+
+    A membership of a user provisioned as inactive ends when it begins. It is not a seat.
+    """
+    memberships = Membership.objects.filter(
+        Q(ended_at__isnull=True)
+        | Q(ended_at__gte=start_of_day(first), ended_at__gt=F("created_at")),
         tenant_id=state.tenant_id,
-        created_at__lt=start_of_day(day + ONE_DAY),
-    ).count()
+        created_at__lt=start_of_day(last + ONE_DAY),
+    )
+    return list(memberships.values_list("created_at", "ended_at"))
+
+
+def _count_seats(periods: list[_Period], day: date) -> int:
+    """Count the users who were members at any time of the day."""
+    start, end = start_of_day(day), start_of_day(day + ONE_DAY)
+    return sum(
+        created_at < end and (ended_at is None or ended_at >= start)
+        for created_at, ended_at in periods
+    )
+
+
+def _draft_seats(day: date, num_seats: int, price: PlanPrice, month: date) -> TransactionDraft:
     micros = price_seats(num_seats, day=day, month_micros=price.seat_month_micros)
-    if not num_seats:
-        return
-    draft = TransactionDraft(
+    return TransactionDraft(
         source=TransactionSource(SourceKind.SEATS, day.isoformat()),
         day=day,
-        month=choose_booking_month(day, open_month=find_open_month(state), now=now),
+        month=month,
         memo=f"Seats of {day.isoformat()}",
         postings=[
             Posting(LedgerAccountCode.UNBILLED, micros),
@@ -97,4 +120,3 @@ def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -
             ),
         ],
     )
-    post_transaction(state, draft, now=now)

@@ -55,7 +55,7 @@ def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: date
                 event_name=build_event_name(entry.line),
                 quantity=entry.quantity,
                 occurred_at=choose_event_time(entry.day, now),
-                next_at=now,
+                next_attempt_at=now,
             )
             for entry in entries
         ),

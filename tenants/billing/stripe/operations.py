@@ -43,7 +43,7 @@ def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
         except NotFound:
             continue  # without a plan there is nothing to report
         except StripeFailed as error:
-            log.warning("stripe.customer_not_made", tenant_id=tenant_id, reason=str(error))
+            log.warning("stripe.customer_not_created", tenant_id=tenant_id, reason=str(error))
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             log.error("stripe.not_reported", tenant_id=tenant_id, error=type(error).__name__)
@@ -85,15 +85,15 @@ def send_due_events(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> in
     return sum(_send_event(stripe, customer, claim, now) for claim in due)
 
 
-def compute_stripe_backoff(attempts: int) -> timedelta:
+def compute_stripe_backoff(num_attempts: int) -> timedelta:
     """Return the wait until the next attempt. Pure."""
-    return min(timedelta(seconds=30) * (1 << min(attempts, 10)), _MAX_WAIT)
+    return min(timedelta(seconds=30) * (1 << min(num_attempts, 10)), _MAX_WAIT)
 
 
 @dataclass(frozen=True, slots=True)
 class _MeterEventClaim:
     event: StripeEvent
-    doubtful_since: datetime | None  # before this attempt
+    unconfirmed_since: datetime | None  # before this attempt
 
 
 def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
@@ -104,16 +104,16 @@ def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     """
     due = list(
         StripeEvent.objects.select_for_update(skip_locked=True)
-        .filter(tenant_id=tenant_id, next_at__lte=now)
-        .order_by("next_at", "identifier")[:MAX_AT_ONCE]
+        .filter(tenant_id=tenant_id, next_attempt_at__lte=now)
+        .order_by("next_attempt_at", "identifier")[:MAX_AT_ONCE]
     )
-    claims = [_MeterEventClaim(event, event.doubtful_since) for event in due]
+    claims = [_MeterEventClaim(event, event.unconfirmed_since) for event in due]
     for event in due:
-        event.attempts += 1
-        event.next_at = now + compute_stripe_backoff(event.attempts)
+        event.num_attempts += 1
+        event.next_attempt_at = now + compute_stripe_backoff(event.num_attempts)
         # A worker that is killed from here on may have sent the event.
-        event.doubtful_since = event.doubtful_since or now
-        event.save(update_fields=["attempts", "next_at", "doubtful_since"])
+        event.unconfirmed_since = event.unconfirmed_since or now
+        event.save(update_fields=["num_attempts", "next_attempt_at", "unconfirmed_since"])
     return claims
 
 
@@ -123,7 +123,9 @@ def _send_event(
     event = claim.event
     if _has_stripe_forgotten(claim, now):
         _update_event(
-            event, next_at=None, last_error="Whether it has arrived is not known: reconcile."
+            event,
+            next_attempt_at=None,
+            last_error="Whether it has arrived is not known: reconcile.",
         )
         return False
     try:
@@ -140,22 +142,22 @@ def _send_event(
         log.warning("stripe.event_not_sent", tenant_id=str(event.tenant_id), reason=str(error))
         _record_failure(claim, error)
         return False
-    _update_event(event, sent_at=now, next_at=None, doubtful_since=None, last_error="")
+    _update_event(event, sent_at=now, next_attempt_at=None, unconfirmed_since=None, last_error="")
     return True
 
 
 def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
     fields: dict[str, object] = {"last_error": str(error)[:200]}
     if not isinstance(error, StripeOutcomeUnknown):
-        fields["doubtful_since"] = claim.doubtful_since
+        fields["unconfirmed_since"] = claim.unconfirmed_since
     if isinstance(error, StripeRejected):
-        fields["next_at"] = None
+        fields["next_attempt_at"] = None
     _update_event(claim.event, **fields)
 
 
 def _has_stripe_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
     """Return whether Stripe may have forgotten the identifier of an event that may have arrived."""
-    return claim.doubtful_since is not None and now - claim.doubtful_since > _MAX_RETRY_AGE
+    return claim.unconfirmed_since is not None and now - claim.unconfirmed_since > _MAX_RETRY_AGE
 
 
 def _update_event(event: StripeEvent, **fields: object) -> None:

@@ -48,8 +48,10 @@ def reconcile_month(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list
             .annotate(
                 booked=Sum("quantity"),
                 sent=Sum("quantity", filter=Q(sent_at__isnull=False), default=0),
-                waiting=Count("identifier", filter=Q(next_at__isnull=False)),
-                stuck=Count("identifier", filter=Q(next_at__isnull=True, sent_at__isnull=True)),
+                waiting=Count("identifier", filter=Q(next_attempt_at__isnull=False)),
+                stuck=Count(
+                    "identifier", filter=Q(next_attempt_at__isnull=True, sent_at__isnull=True)
+                ),
             )
         )
         own_totals = {row["event_name"]: row for row in rows}

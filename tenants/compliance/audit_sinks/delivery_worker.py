@@ -117,7 +117,7 @@ def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
         return list(_claim_due(tenant_id, now))
     # One tenant's failure must not stop the others.
     except Exception as error:  # noqa: BLE001
-        logger.error("audit.push_not_claimed", tenant_id=tenant_id, error=type(error).__name__)
+        logger.error("audit.delivery_not_claimed", tenant_id=tenant_id, error=type(error).__name__)
         return []
 
 

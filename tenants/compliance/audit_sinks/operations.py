@@ -30,7 +30,7 @@ from tenants.compliance.audit_sinks.messages import TEST, SinkMessage
 from tenants.compliance.audit_sinks.queries import SinkView, build_sink_view, find_sink
 from tenants.compliance.audit_sinks.secret_storage import (
     SecretUnavailable,
-    new_secret,
+    create_secret,
     open_sink_secret,
     seal_sink,
     shred_sink,
@@ -76,7 +76,7 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
     actor.require(Permission.WRITE_AUDIT_SINKS)
     address = parse_address(new.address, settings.PRIVATE_TARGETS)
     name = _read_name(new.name)
-    secret = new_secret(address.kind)
+    secret = create_secret(address.kind)
     with tenant_scope(actor.tenant_id):
         if AuditSink.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_SINKS:
             raise Conflict("You already have {most} sinks, which is the limit.", most=MAX_SINKS)

@@ -31,7 +31,7 @@ class _SealedSecret(msgspec.Struct, frozen=True):
     secret: str | None
 
 
-def new_secret(kind: SinkKind) -> str | None:
+def create_secret(kind: SinkKind) -> str | None:
     if kind is not SinkKind.WEBHOOK:
         return None
     return f"whsec_{b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()}"

@@ -24,7 +24,7 @@ from tenants.privacy.content_capture import erasure as content_erasure
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.tables import HoldPeriod
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _ATTEMPTS: Final = 5
@@ -81,7 +81,9 @@ def pseudonymize_late_records(*, now: datetime) -> None:
             _pseudonymize_late_records_of_tenant(tenant_id, now)
         # One tenant's failure must not stop the others.
         except Exception as error:  # noqa: BLE001
-            logger.error("subject.not_renamed", tenant_id=tenant_id, error=type(error).__name__)
+            logger.error(
+                "subject.not_pseudonymized", tenant_id=tenant_id, error=type(error).__name__
+            )
 
 
 def _pseudonymize_late_records_of_tenant(tenant_id: TenantId, now: datetime) -> None:
@@ -196,7 +198,7 @@ def _issue_certificate(row: Erasure, now: datetime) -> None:
     number = issue_certificate(tenant_id=tenant_id, facts=build_certificate_facts(row), now=now)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     record_change(
-        actor=system_actor(tenant_id),
+        actor=build_system_actor(tenant_id),
         action="tenant.erased" if row.user_id is None else "data_subject.erased",
         target=f"tenant:{slug}" if row.user_id is None else f"user:{row.user_id}",
         change=(None, {"certificate": number}),

@@ -28,7 +28,7 @@ from tenants.compliance.data_subjects.operations import (
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Erasure, Tenant
 from tenants.privacy.retention.operations import release_hold
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _REASON: Final = "Requested after the restored backup was taken."
@@ -68,16 +68,16 @@ def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: dateti
                     user_id, _REASON, repeated_erasure_id=tombstone.erasure_id
                 )
                 request_user_erasure(
-                    actor=system_actor(tenant_id), erasure_request=erasure_request, now=now
+                    actor=build_system_actor(tenant_id), erasure_request=erasure_request, now=now
                 )
     except (Conflict, NotFound) as error:
-        logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=error.code)
+        logger.info("subject.erasure_not_repeated", tenant_id=tenant_id, reason=error.code)
         return False
     return True
 
 
 def _request_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> None:
-    actor = system_actor(tenant_id)
+    actor = build_system_actor(tenant_id)
     current = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
     for status in _TO_CLOSED[_TO_CLOSED.index(current) + 1 :]:
         set_status(actor=actor, status=status, reason=_REASON, now=now)

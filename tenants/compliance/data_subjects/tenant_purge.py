@@ -48,7 +48,7 @@ from tenants.policy.operations import insert_version
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.content_capture.erasure import request_erasure_of_all_content
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.usage.ingestion.redis_stream import delete_rejected_records
 
 BATCH: Final = 1_000  # rows in one transaction
@@ -82,7 +82,7 @@ def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
         mark_snapshot_stale(
             tenant_id=tenant_id
         )  # locks the tenant; the snapshot becomes empty, too
-        count(_empty_rows(tenant_id, now))
+        count(_anonymize_rows(tenant_id, now))
         request_erasure_of_all_content(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
     PoolAssignment.objects.filter(holder_id=UUID(tenant_id)).delete()
@@ -108,7 +108,7 @@ def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
             count({model._meta.db_table: len(batch)})
 
 
-def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
+def _anonymize_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
     keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id)
     named_invitations = invitations.exclude(email__endswith=ANONYMOUS_DOMAIN)
@@ -136,7 +136,7 @@ def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
         return 0  # an earlier attempt has deleted them
     last: int = versions.aggregate(last=Max("version"))["last"]
     insert_version(
-        actor=system_actor(tenant_id),
+        actor=build_system_actor(tenant_id),
         policy=DEFAULT_POLICY,
         version=last + 1,
         reason=_SHREDDED,

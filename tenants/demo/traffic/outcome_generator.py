@@ -48,7 +48,7 @@ def generate_typing_reports(
         yield TypingReport(
             tenant_id=row.tenant_id,
             occurred_at=row.occurred_at,
-            typed_id=UUID(int=random.getrandbits(128), version=4),
+            report_id=UUID(int=random.getrandbits(128), version=4),
             user_id=developer.user_id,
             language=row.language,
             editor=developer.editor,
@@ -65,7 +65,7 @@ def _compute_acceptance_chance(
     row: UsageRecord, developer: DemoDeveloper, level: TrafficLevel
 ) -> float:
     """Return the chance of acceptance: higher for fast and short suggestions, and growing."""
-    chance = developer.keenness * (0.85 + 0.3 * level.share)
+    chance = developer.acceptance_share * (0.85 + 0.3 * level.share)
     if row.variant == VARIANTS[0]:
         chance *= 1.09
     if (row.first_token_ms or 0.0) > 250:

@@ -93,7 +93,7 @@ class DemoDeveloper:
     editor: str
     languages: tuple[str, ...]  # the first is the most frequent
     pace: float  # requests on a working day
-    keenness: float  # share of suggestions that are accepted
+    acceptance_share: float  # share of suggestions that are accepted
     is_cut_off: bool = False  # the hard budget is used up
 
 
@@ -153,7 +153,7 @@ def _make_request(
         model="",
         num_chars=0,
         num_lines=0,
-        is_parsed=False,
+        is_syntax_checked=False,
     )
 
 
@@ -201,7 +201,7 @@ def _fill_generation(
 
 
 def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
-    row.is_parsed = kind.mode is not Mode.CHAT
+    row.is_syntax_checked = kind.mode is not Mode.CHAT
     if row.finish_reason == FinishReason.FILTERED:
         row.filter_reason = random.choice(_WITHHOLDING_REASONS)
         return

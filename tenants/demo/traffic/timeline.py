@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from caret.foundation.ids import TenantId
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 
 _SATURDAY: Final = 5
 
@@ -26,7 +26,7 @@ class DemoTimeline:
 
     @property
     def platform(self) -> Actor:
-        return system_actor(self.tenant_id)
+        return build_system_actor(self.tenant_id)
 
     def moment_at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
         """Return a time on the day at this share of the period, or on the Friday before."""

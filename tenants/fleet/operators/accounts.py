@@ -75,7 +75,7 @@ def reset_operator(*, handle: str) -> Credentials:
         row = _lock_operator(handle)
         credentials = _renew_credentials(row)
         row.disabled_at = None
-        row.save(update_fields=["password", "sealed_factor", "last_step", "disabled_at"])
+        row.save(update_fields=["password", "sealed_factor", "last_totp_step", "disabled_at"])
     return credentials
 
 
@@ -138,11 +138,12 @@ def find_operator_password_version(*, handle: str) -> str:
 
 def _use_code(row: Operator, code: str, now: datetime) -> bool:
     secret = totp.unseal_secret(bytes(row.sealed_factor), row.id)
-    step = totp.match_time_step(secret, code, now=now, after=row.last_step)
+    step = totp.match_time_step(secret, code, now=now, after=row.last_totp_step)
     if step is None:
         return False
     # If two requests send the same code at once, only one of them succeeds.
-    return bool(Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step))
+    unused_rows = Operator.objects.filter(id=row.id, last_totp_step__lt=step)
+    return bool(unused_rows.update(last_totp_step=step))
 
 
 def _find_enabled(**fields: object) -> Operator | None:
@@ -160,7 +161,7 @@ def _renew_credentials(row: Operator) -> Credentials:
     password, secret = secrets.token_urlsafe(_PASSWORD_BYTES), totp.generate_secret()
     row.password = make_password(password)
     row.sealed_factor = totp.seal_secret(secret, row.id)
-    row.last_step = 0
+    row.last_totp_step = 0
     return Credentials(password, totp.build_totp_uri(secret, row.handle))
 
 

@@ -128,7 +128,9 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
     )
 
 
-def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: datetime) -> None:
+def change_limits(
+    *, actor: Actor, platform_limits: PlatformLimits, reason: str, now: datetime
+) -> None:
     """Set upper limits, which apply even if the tenant's policy allows more.
 
     Gateways apply them within a second. Raises Forbidden, InvalidValue, NotFound.
@@ -136,8 +138,8 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
     actor.require_operator()
     reason = require_tenant_reason(reason)
     limits: dict[str, int | None] = {
-        "max_concurrent_completions": ceiling.max_concurrent_completions,
-        "max_requests_per_minute": ceiling.max_requests_per_minute,
+        "max_concurrent_completions": platform_limits.max_concurrent_completions,
+        "max_requests_per_minute": platform_limits.max_requests_per_minute,
     }
     for name, value in limits.items():
         if value is not None and not 1 <= value <= MAX_CEILING:

@@ -69,7 +69,7 @@ class VersionRow:
 @dataclass(frozen=True, slots=True)
 class TenantDetails:
     tenant: TenantDirectoryRow
-    ceiling: PlatformLimits
+    platform_limits: PlatformLimits
     plans: list[tuple[date, str]]  # first day and plan, newest first
     members: dict[Role, int]  # number of members by role
     num_keys: int
@@ -127,7 +127,7 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id)
         details = TenantDetails(
             tenant=row,
-            ceiling=PlatformLimits(
+            platform_limits=PlatformLimits(
                 tenant_row.max_concurrent_completions, tenant_row.max_requests_per_minute
             ),
             plans=_list_plans(actor.tenant_id),

@@ -95,18 +95,18 @@ def assign_pool(
     *,
     actor: Actor,
     assignment: NewAssignment,
-    known: Mapping[str, KnownPool],
+    known_pools: Mapping[str, KnownPool],
     reason: str,
     now: datetime,
 ) -> AssignmentView:
     """Let a pool serve the tenant, instead of the one assigned before.
 
-    The pool serves the requests of its tier. `known` are the gateways' pools
+    The pool serves the requests of its tier. `known_pools` are the gateways' pools
     (`read_known_pools`). Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require_operator()
     reason = require_reason(reason)
-    pool = find_known_pool(known, assignment.pool)
+    pool = find_known_pool(known_pools, assignment.pool)
     _check_assignment(assignment, pool)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
@@ -159,7 +159,11 @@ def onboard_in_pools(
         for name in names:
             assignment = NewAssignment(name)
             assign_pool(
-                actor=actor, assignment=assignment, known=known_pools, reason=_AT_CREATION, now=now
+                actor=actor,
+                assignment=assignment,
+                known_pools=known_pools,
+                reason=_AT_CREATION,
+                now=now,
             )
 
     return onboard_tenant(new=new, actor_for=actor_for, complete=assign, now=now)

@@ -57,13 +57,13 @@ def list_catalog() -> list[CatalogEntry]:
 
 
 def publish_model(
-    *, operator: str, model: NewModel, known: Mapping[str, KnownPool], now: datetime
+    *, operator: str, model: NewModel, known_pools: Mapping[str, KnownPool], now: datetime
 ) -> CatalogEntry:
     """Publish a model, or change a published one.
 
     `operator` is the operator's handle, for the log. Raises InvalidValue, Conflict.
     """
-    name, tier = _find_served_model(model, known)
+    name, tier = _find_served_model(model, known_pools)
     title = model.title.strip()
     validate_text("title", title)
     if not 1 <= len(title) <= MAX_TITLE_CHARS:

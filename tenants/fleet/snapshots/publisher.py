@@ -84,7 +84,7 @@ class RepairReason(StrEnum):
     UNPUBLISHED = "unpublished"  # the change was committed but not published
     LOST = "lost"  # Redis has an older version or none: it lost data
     AHEAD = "ahead"  # Redis has a version that the database has not reached: a restored backup
-    CORRUPT = "torn"  # Redis has the version's number without its snapshot
+    CORRUPT = "corrupt"  # Redis has the version's number without its snapshot
 
 
 @dataclass(frozen=True, slots=True)

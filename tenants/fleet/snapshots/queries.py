@@ -41,8 +41,10 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     with tenant_scope(tenant_id):
         # The version is read before its contents: a commit in between gives newer contents an older
         # number, which the next publication repairs. In the other order it would stay wrong.
-        row, ceiling = _read_tenant_row(tenant_id)
-        policy = apply_platform_limits(find_policy_in_force(tenant_id=tenant_id).policy, ceiling)
+        row, platform_limits = _read_tenant_row(tenant_id)
+        policy = apply_platform_limits(
+            find_policy_in_force(tenant_id=tenant_id).policy, platform_limits
+        )
         consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy)
         keys = [
             _build_key_row(key, secret, keeps_content=str(key.owner_id) in consents)

@@ -30,7 +30,7 @@ from tenants.identity.api_keys.operations import revoke_key
 from tenants.models import ApiKey
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_members
 
 logger = structlog.get_logger(__name__)
@@ -86,7 +86,7 @@ def _revoke_key(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datet
     """End the leaked secret. Does nothing if the key is revoked or the secret has already ended."""
     is_current = _has_reported_digest(report, list_secrets(row)[0])
     reason = f"Found in public: {report.place or 'unknown location'}"
-    actor = system_actor(tenant_id)
+    actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):
         mark_snapshot_stale(tenant_id=tenant_id)
         active_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)

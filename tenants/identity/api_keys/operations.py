@@ -37,7 +37,7 @@ from tenants.models.api_key import filter_idle_keys
 from tenants.policy.queries import find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 MAX_OVERLAP: Final = timedelta(days=7)
@@ -69,7 +69,7 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
         ]
     for lookup_id in lookup_ids:
         reason = f"Unused for {days} days, the limit in the policy."
-        revoke_key(actor=system_actor(tenant_id), lookup_id=lookup_id, reason=reason, now=now)
+        revoke_key(actor=build_system_actor(tenant_id), lookup_id=lookup_id, reason=reason, now=now)
     return lookup_ids
 
 

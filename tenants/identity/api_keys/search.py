@@ -47,7 +47,7 @@ class KeyOrder(StrEnum):
     NAME = "name"
     CREATED = "created"
     EXPIRES = "expires"
-    LAST_USED = "used"
+    LAST_USED = "last_used"
 
 
 _PLACES: Final = MappingProxyType(

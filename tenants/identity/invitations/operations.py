@@ -35,7 +35,7 @@ from tenants.identity.teams.operations import add_team_member, require_changeabl
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 
 LIFETIME: Final = timedelta(days=7)
 _MAX_EMAIL_CHARS: Final = 254
@@ -185,7 +185,9 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
 def _join_team(tenant_id: TenantId, team_id: uuid.UUID, user_id: UserId, now: datetime) -> None:
     """Add the guest to the team, unless it was deleted or is managed through SCIM meanwhile."""
     with suppress(Conflict, NotFound):
-        add_team_member(actor=system_actor(tenant_id), team_id=team_id, user_id=user_id, now=now)
+        add_team_member(
+            actor=build_system_actor(tenant_id), team_id=team_id, user_id=user_id, now=now
+        )
 
 
 def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:

@@ -41,7 +41,7 @@ class InvitationView:
     mailed_at: datetime | None  # None: not sent yet, or sending failed
 
 
-def page_of_invitations(
+def read_page_of_invitations(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[InvitationView]:
     """Return a page of invitations, newest first. Two queries. Raises Forbidden, InvalidValue."""

@@ -17,7 +17,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page
 from tenants.base.permissions import Role
-from tenants.identity.members.queries import page_of_members
+from tenants.identity.members.queries import read_page_of_members
 from tenants.models import ApiKey, Domain, IdentityProvider, Team, TeamMembership, User
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
@@ -47,9 +47,11 @@ class _MemberFacts:
     provider_domains: frozenset[str]
 
 
-def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[MemberDirectoryRow]:
+def read_page_of_directory(
+    *, actor: Actor, limit: int, cursor: str | None
+) -> Page[MemberDirectoryRow]:
     """Return a page of members with details. Six queries. Raises Forbidden, InvalidValue."""
-    page = page_of_members(actor=actor, limit=limit, cursor=cursor)
+    page = read_page_of_members(actor=actor, limit=limit, cursor=cursor)
     return Page(build_directory_rows(actor.tenant_id, page.rows), page.next_cursor)
 
 

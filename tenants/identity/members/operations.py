@@ -28,7 +28,7 @@ from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.operations import insert_version
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 
 # A DNS label: an installation may use it in host names.
 _SLUG: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -50,7 +50,7 @@ def create_tenant(
     name: str,
     now: datetime,
     region: str | None = None,
-    actor_for: Callable[[TenantId], Actor] = system_actor,
+    actor_for: Callable[[TenantId], Actor] = build_system_actor,
 ) -> TenantId:
     """Create a tenant with the default policy, but without an encryption key, a plan or members.
 

@@ -39,7 +39,7 @@ class TenantView:
     created_at: datetime
 
 
-def page_of_members(
+def read_page_of_members(
     *, actor: Actor, limit: int, cursor: str | None, team_id: UUID | None = None
 ) -> Page[MemberRow]:
     """Return a page of members, newest first; with `team_id` those of one team.

@@ -31,7 +31,7 @@ from tenants.base.errors import DomainError, InvalidValue, NotFound
 from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.operations import CreatedKey, revoke_key
 from tenants.identity.own_keys.operations import create_device_key, require_own_keys
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_memberships
 
 LIFETIME: Final = timedelta(minutes=10)
@@ -207,7 +207,7 @@ def _revoke_issued_key(request_key: str, now: datetime) -> None:
     """Revoke the key of a code that was used twice: another client may have got it."""
     tenant_id, lookup_id = _read_fields(request_key, "tenant_id", "lookup_id")
     if lookup_id:
-        actor = system_actor(TenantId(tenant_id))
+        actor = build_system_actor(TenantId(tenant_id))
         reason = "The code of this sign-in was used twice."
         revoke_key(actor=actor, lookup_id=LookupId(lookup_id), reason=reason, now=now)
 

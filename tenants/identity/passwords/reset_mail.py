@@ -26,7 +26,7 @@ from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.sso.queries import find_provider_for_email
 from tenants.models import User
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_memberships
 
 logger = structlog.get_logger(__name__)
@@ -106,7 +106,7 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
     for row in find_memberships(user_id=UserId(str(user.id))):
         with tenant_scope(row.tenant_id):
             record_change(
-                actor=system_actor(row.tenant_id),
+                actor=build_system_actor(row.tenant_id),
                 action="password.reset_link_sent",
                 target=f"user:{user.id}",
                 change=(None, None),

@@ -77,7 +77,9 @@ def sync_domain_members(*, actor: Actor, name: str, now: datetime) -> None:
         except DomainError as error:
             # Two resources have the same address. The identity provider gets the error with its
             # next update.
-            logger.warning("scim.not_settled", tenant_id=actor.tenant_id, reason=error.code)
+            logger.warning(
+                "scim.member_not_synchronized", tenant_id=actor.tenant_id, reason=error.code
+            )
 
 
 def deprovision_member(*, actor: Actor, row: ScimUser, now: datetime) -> None:

@@ -30,7 +30,7 @@ class TeamView:
     created_at: datetime
 
 
-def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamView]:
+def read_page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamView]:
     """Return a page of teams, newest first. One query. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):

@@ -24,7 +24,7 @@ from tenants.billing.plans.operations import NewPrice, add_price, create_plan, s
 from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.operations import rate_tenant
 from tenants.fleet.pools.model_catalog import list_catalog
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant
 
 _UNREADABLE = (OSError, ValueError, TypeError, msgspec.MsgspecError, argparse.ArgumentTypeError)
@@ -156,7 +156,7 @@ def _issue_invoices(options: dict[str, Any]) -> str:
     return f"Issued: {', '.join(issued)}." if issued else "No invoice is due."
 
 
-def _credit_note(options: dict[str, Any]) -> str:
+def _issue_credit_note(options: dict[str, Any]) -> str:
     cents, rest = divmod(options["amount"], MICROS_PER_CENT)
     if rest:
         raise InvalidValue("amount", "Enter whole cents.")
@@ -177,7 +177,7 @@ _COMMANDS = {
     "profile": _set_profile,
     "credit": _grant_credit,
     "invoice": _issue_invoices,
-    "credit-note": _credit_note,
+    "credit-note": _issue_credit_note,
 }
 
 
@@ -185,7 +185,7 @@ def _read_actor(options: dict[str, Any]) -> Actor:
     tenant_id = find_tenant(slug=options["tenant"])
     if tenant_id is None:
         raise CommandError(f"There is no tenant {options['tenant']}.")
-    return system_actor(tenant_id)
+    return build_system_actor(tenant_id)
 
 
 def _read_money(text: str) -> int:

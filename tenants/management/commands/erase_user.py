@@ -11,7 +11,7 @@ from tenants.base.errors import DomainError
 from tenants.compliance.data_subjects.erasure_worker import run_erasure
 from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.compliance.data_subjects.queries import find_unfinished_erasure, find_user_id
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_tenant
 
 
@@ -27,7 +27,7 @@ class Command(NoSystemChecksCommand):
         tenant_id = find_tenant(slug=options["tenant"])
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
-        actor, now = system_actor(tenant_id), timezone.now()
+        actor, now = build_system_actor(tenant_id), timezone.now()
         try:
             user_id = find_user_id(options["person"])
             erasure_request = ErasureRequest(

@@ -17,7 +17,7 @@ from tenants.base.errors import DomainError
 from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.base.validation.text import parse_reason
 from tenants.security.audit.export import AuditExportPeriod, ChainRange, write_export
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant
 
 
@@ -42,7 +42,7 @@ class Command(NoSystemChecksCommand):
         period = AuditExportPeriod(options["since"], options["until"])
         try:
             reason = parse_reason(options["reason"])
-            span = _write_export(system_actor(tenant_id), period, options["out"], reason)
+            span = _write_export(build_system_actor(tenant_id), period, options["out"], reason)
         except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:

@@ -16,7 +16,7 @@ from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
 from tenants.compliance.data_subjects.queries import find_user_id
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import find_tenant
 from tenants.security.encryption.errors import EncryptionFailed
 
@@ -36,7 +36,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"There is no tenant {options['tenant']}.")
         try:
             bundle_request = BundleRequest(find_user_id(options["person"]), options["reason"])
-            manifest = _write_bundle(system_actor(tenant_id), bundle_request, options["out"])
+            manifest = _write_bundle(build_system_actor(tenant_id), bundle_request, options["out"])
         except DomainError as error:
             raise CommandError(error.message) from error
         except (OSError, redis.RedisError, EncryptionFailed) as error:

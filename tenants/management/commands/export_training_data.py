@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.privacy.content_capture.training_export import export_training_data
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_tenant
 from tenants.security.encryption.errors import EncryptionFailed
 
@@ -28,7 +28,7 @@ class Command(NoSystemChecksCommand):
         tenant_id = find_tenant(slug=options["tenant"])
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
-        lines = export_training_data(actor=system_actor(tenant_id), now=timezone.now())
+        lines = export_training_data(actor=build_system_actor(tenant_id), now=timezone.now())
         try:
             num_lines = _write_lines(lines, options["out"])
         except (OSError, EncryptionFailed) as error:

@@ -24,7 +24,7 @@ from tenants.compliance.exports.proof import ProvenFile, sign_proof, start_proof
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import PROOF_SUFFIX
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_tenant
 
 _EXPORTS = {export.name: export for export in EXPORTS}
@@ -50,7 +50,7 @@ class Command(NoSystemChecksCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['slug']}.")
         period = Period(options["start"], options["end"])
-        query = RowQuery(system_actor(tenant_id), period, timezone.now())
+        query = RowQuery(build_system_actor(tenant_id), period, timezone.now())
         try:
             digest = _write_export(
                 query, _EXPORTS[options["what"]], options["format"], options["out"]

@@ -62,7 +62,7 @@ def _run(options: dict[str, Any], now: datetime) -> str:
         )
         known_pools = read_known_pools()
         return _format_entry(
-            publish_model(operator=_OPERATOR, model=model, known=known_pools, now=now)
+            publish_model(operator=_OPERATOR, model=model, known_pools=known_pools, now=now)
         )
     if options["command"] == "withdraw":
         name, tier = options["name"], options["tier"]

@@ -39,7 +39,7 @@ from tenants.identity.tenant_lifecycle import NewTenant, OwnerInvitation, invite
 from tenants.management.tenant_arguments import Handler, add_tenant_parser
 from tenants.management.tenant_closing import CLOSING_HANDLERS, add_closing_parsers
 from tenants.management.tenant_pools import POOL_HANDLERS, add_pool_parsers
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 
 _STATUSES: Final = MappingProxyType(
     {
@@ -144,7 +144,9 @@ def _create_tenant(options: dict[str, Any], now: datetime) -> str:
         region=options["region"],
         trial_ends_on=options["trial_ends"],
     )
-    tenant = onboard_in_pools(new=new, pools=options["pools"], actor_for=system_actor, now=now)
+    tenant = onboard_in_pools(
+        new=new, pools=options["pools"], actor_for=build_system_actor, now=now
+    )
     return f"Created the tenant {tenant.slug}.\n{_describe_invitation(tenant.owner_invitation)}"
 
 
@@ -158,7 +160,7 @@ def _describe_invitation(invitation: OwnerInvitation) -> str:
 
 def _change_tenant(command: str, options: dict[str, Any], now: datetime) -> str:
     row = find_by_slug(options["slug"])
-    return _HANDLERS[command](system_actor(row.tenant_id), row.slug, options, now)
+    return _HANDLERS[command](build_system_actor(row.tenant_id), row.slug, options, now)
 
 
 def _invite_owner(actor: Actor, _slug: str, options: dict[str, Any], now: datetime) -> str:

@@ -18,7 +18,7 @@ class ConsentStatement:
     """The part of a receipt that decides consent."""
 
     kind: ConsentKind
-    is_given: bool
+    is_granted: bool
     wording: str
 
 
@@ -29,7 +29,7 @@ class UserConsent:
     content_capture: bool
     training: bool
 
-    def is_given(self, kind: ConsentKind) -> bool:
+    def is_granted(self, kind: ConsentKind) -> bool:
         return self.content_capture if kind is ConsentKind.CONTENT_CAPTURE else self.training
 
 
@@ -65,6 +65,6 @@ def is_current_yes(statement: ConsentStatement | None) -> bool:
     """Return whether the statement is a yes to the current text."""
     return (
         statement is not None
-        and statement.is_given
+        and statement.is_granted
         and statement.wording == USER_WORDINGS[statement.kind]
     )

@@ -40,7 +40,7 @@ class OwnConsent:
     """The consent of the actor."""
 
     allowance: UserConsent  # the consent that the tenant allows
-    given: UserConsent  # the actor's consent, as far as the tenant allows it
+    consent: UserConsent  # the actor's consent, as far as the tenant allows it
     retention_days: int | None  # None: nothing is stored
 
 
@@ -58,7 +58,7 @@ class ConsentReceiptView:
     user_id: UserId | None  # None: the tenant's own
     user_email: str | None
     kind: ConsentKind
-    is_given: bool
+    is_granted: bool
     wording: str
     wording_sha256: str
     actor_email: str | None  # None: an operator, or an erased user
@@ -78,7 +78,7 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
     allowance = get_tenant_consent(policy)
     return OwnConsent(
         allowance=allowance,
-        given=compute_effective_consent(compute_user_consent(statements), allowance),
+        consent=compute_effective_consent(compute_user_consent(statements), allowance),
         retention_days=policy.retention_days if policy and allowance.content_capture else None,
     )
 
@@ -233,7 +233,7 @@ def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolic
         user_id
         for user_id in _list_member_ids(tenant_id)
         if any(
-            statement.kind is ConsentKind.CONTENT_CAPTURE and statement.is_given
+            statement.kind is ConsentKind.CONTENT_CAPTURE and statement.is_granted
             for statement in statements.get(user_id, ())
         )
     }
@@ -256,7 +256,7 @@ def _find_last_statements(
     statements_by_user = defaultdict[UserId, list[ConsentStatement]](list)
     for row in receipts.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
         statement = ConsentStatement(
-            kind=ConsentKind(row.kind), is_given=row.is_given, wording=row.wording
+            kind=ConsentKind(row.kind), is_granted=row.is_granted, wording=row.wording
         )
         statements_by_user[UserId(str(row.user_id))].append(statement)
     return statements_by_user
@@ -279,7 +279,7 @@ def find_active_consent(
         _find_last_receipts(receipts.filter(user_id__isnull=True)),
     )
     statements = [
-        ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording)
+        ConsentStatement(ConsentKind(row.kind), row.is_granted, row.wording)
         for row in user_receipts.values()
     ]
     consent = compute_effective_consent(compute_user_consent(statements), allowance)
@@ -292,7 +292,7 @@ def find_active_consent(
             if row is not None
         )
         for kind in ConsentKind
-        if consent.is_given(kind)
+        if consent.is_granted(kind)
     }
     return ActiveConsent(since[ConsentKind.CONTENT_CAPTURE], since.get(ConsentKind.TRAINING))
 
@@ -342,7 +342,7 @@ def _to_receipt_view(row: ConsentReceipt, erased_ids: Collection[UUID]) -> Conse
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
         user_email=None if row.user is None or row.user_id in erased_ids else row.user.email,
         kind=ConsentKind(row.kind),
-        is_given=row.is_given,
+        is_granted=row.is_granted,
         wording=row.wording,
         wording_sha256=row.wording_sha256,
         actor_email=None if row.actor is None or row.actor_id in erased_ids else row.actor.email,

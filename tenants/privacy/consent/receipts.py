@@ -23,7 +23,7 @@ from tenants.security.authorization.actor import Actor
 class ReceiptDraft:
     user_id: UserId | None  # None: the tenant's own
     kind: ConsentKind
-    is_given: bool
+    is_granted: bool
 
     @property
     def wording(self) -> str:
@@ -64,16 +64,16 @@ def draft_receipts_of_choice(
     """
     last = {statement.kind: statement for statement in statements}
     return [
-        ReceiptDraft(user_id, kind, is_given=consent.is_given(kind))
+        ReceiptDraft(user_id, kind, is_granted=consent.is_granted(kind))
         for kind in ConsentKind
-        if _is_change(consent.is_given(kind), last.get(kind))
+        if _is_change(consent.is_granted(kind), last.get(kind))
     ]
 
 
-def _is_change(is_given: bool, statement: ConsentStatement | None) -> bool:
-    if is_given:
+def _is_change(is_granted: bool, statement: ConsentStatement | None) -> bool:
+    if is_granted:
         return not is_current_yes(statement)
-    return statement is not None and statement.is_given
+    return statement is not None and statement.is_granted
 
 
 def draft_receipts_of_policy(
@@ -81,10 +81,10 @@ def draft_receipts_of_policy(
 ) -> list[ReceiptDraft]:
     """Return receipts for what a change of policy newly allows or no longer allows."""
     return [
-        ReceiptDraft(None, kind, is_given=is_given)
+        ReceiptDraft(None, kind, is_granted=is_granted)
         for kind in ConsentKind
-        if (is_given := _is_allowed(after, kind)) != _is_allowed(before, kind)
-        or (is_given and _read_wording(before) != _read_wording(after))
+        if (is_granted := _is_allowed(after, kind)) != _is_allowed(before, kind)
+        or (is_granted and _read_wording(before) != _read_wording(after))
     ]
 
 
@@ -103,7 +103,7 @@ def _build_receipt(draft: ReceiptDraft, *, number: int, context: _ReceiptContext
         number=number,
         user_id=draft.user_id,
         kind=draft.kind,
-        is_given=draft.is_given,
+        is_granted=draft.is_granted,
         wording=draft.wording,
         wording_sha256=get_consent_text(draft.wording).sha256,
         actor_id=actor.user_id,

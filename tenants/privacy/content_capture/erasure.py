@@ -28,7 +28,7 @@ from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.rules_in_force import load_hold_periods
 from tenants.privacy.retention.tables import RetentionTable
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.queries import find_destruction_proofs
 
@@ -76,7 +76,7 @@ def request_erasure_of_all_content(*, tenant_id: TenantId, now: datetime) -> Non
     stored_objects = _list_stored(tenant_id).order_by("user_id").values_list("user_id", flat=True)
     for user_id in list(stored_objects.distinct()):
         request_content_erasure(
-            actor=system_actor(tenant_id),
+            actor=build_system_actor(tenant_id),
             user_id=UserId(str(user_id)),
             reason=ContentErasureReason.ERASED,
             now=now,
@@ -133,7 +133,7 @@ def _clean_up_content_of_tenant(tenant_id: TenantId, now: datetime) -> None:
 
 
 def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
-    actor = system_actor(tenant_id)
+    actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):
         stored_objects = _list_stored(tenant_id)
         if not stored_objects.exists():

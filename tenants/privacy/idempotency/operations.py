@@ -212,7 +212,7 @@ def _try_lock(request: IdempotentRequest) -> bool:
 
 
 def _derive_sealing_key() -> bytes:
-    return derive_key(settings.ROOT_SECRET, "kept-answer/1")
+    return derive_key(settings.ROOT_SECRET, "idempotency-record/1")
 
 
 def _build_associated_data(request: IdempotentRequest, row_id: uuid.UUID) -> bytes:

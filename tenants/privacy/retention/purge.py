@@ -28,7 +28,7 @@ from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.rules_in_force import load_hold_periods, load_rule
 from tenants.privacy.retention.tables import RETENTION_TABLES, count_records, delete_due_batch
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.dirty_hours import lock_rollups
 
@@ -113,15 +113,15 @@ def _log_vanished_records(previous_run: PurgeRun) -> None:
     A record that arrives late, with an older time, hides a record that vanished. Late records are
     rare.
     """
-    if previous_run.settled is None:
+    if previous_run.num_older_remaining is None:
         return
     num_left = _count_older_records(previous_run)
-    if num_left < previous_run.settled:
+    if num_left < previous_run.num_older_remaining:
         log.error(
             "retention.unexplained_deletion",
             tenant_id=str(previous_run.tenant_id),
             data_class=previous_run.data_class,
-            records=previous_run.settled - num_left,
+            records=previous_run.num_older_remaining - num_left,
         )
 
 
@@ -174,7 +174,7 @@ def _finish_run(run: PurgeRun, now: datetime) -> int:
             tenant_id=tenant_id, id=run.id, finished_at=None
         ).update(
             closing=counts.records,
-            settled=_count_older_records(run),
+            num_older_remaining=_count_older_records(run),
             held=counts.held,
             finished_at=now,
         )
@@ -207,7 +207,7 @@ def _issue_certificate(run: PurgeRun, now: datetime) -> None:
         now=now,
     )
     record_change(
-        actor=system_actor(tenant_id),
+        actor=build_system_actor(tenant_id),
         action="retention.purged",
         target=f"retention:{run.data_class}",
         change=(None, {"deleted": run.deleted, "certificate": number}),

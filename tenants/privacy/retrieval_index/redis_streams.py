@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from caret.contracts.retrieval import MAX_AGE_S, MAX_FOUND_QUEUED, answers_key
+from caret.contracts.retrieval import MAX_AGE_S, MAX_RESULTS_QUEUED, build_results_key
 from caret.contracts.sealed_message import TAKE_SCRIPT, extract_sealed
 
 
@@ -23,9 +23,9 @@ class RetrievalStreams:
 
     def send_result(self, gateway: str, message: bytes) -> None:
         """Send a response. If no gateway reads it, it expires after MAX_AGE_S."""
-        key = answers_key(gateway)
+        key = build_results_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)
         pipeline.rpush(key, message)
-        pipeline.ltrim(key, -MAX_FOUND_QUEUED, -1)
+        pipeline.ltrim(key, -MAX_RESULTS_QUEUED, -1)
         pipeline.expire(key, MAX_AGE_S)
         pipeline.execute()

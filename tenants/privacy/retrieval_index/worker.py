@@ -121,7 +121,7 @@ def _answer_queries(
     vectors = context.embedder.embed(texts)
     for (tenant_id, query), vector in zip(allowed_queries, vectors, strict=True):
         matches = search_chunks(tenant_id=tenant_id, query=query, vector=vector)
-        result = SnippetResult(query.question_id, tuple(match.snippet for match in matches))
+        result = SnippetResult(query.query_id, tuple(match.snippet for match in matches))
         context.streams.send_result(query.gateway, context.sealer.seal(tenant_id, result))
         record_matches(
             tenant_id=tenant_id, chunk_ids=[match.chunk_id for match in matches], now=context.now

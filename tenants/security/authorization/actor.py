@@ -146,6 +146,6 @@ class Actor:
             self.require_platform()
 
 
-def system_actor(tenant_id: TenantId) -> Actor:
+def build_system_actor(tenant_id: TenantId) -> Actor:
     """Return the actor for commands that an operator runs on the command line."""
     return Actor(tenant_id=tenant_id, user_id=None, role=Role.OWNER, address=None, request_id="")

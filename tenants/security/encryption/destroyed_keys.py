@@ -22,7 +22,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones
 from tenants.models import DataKey, TenantKey
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.key_cache import key_cache
 
@@ -73,7 +73,7 @@ def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
         )
         if num_keys:
             record_change(
-                actor=system_actor(tenant_id),
+                actor=build_system_actor(tenant_id),
                 action="keys.destroyed_again",
                 target="keys",
                 change=(None, {"keys": num_keys}),

@@ -21,7 +21,7 @@ FINGERPRINT_BYTES: Final = 16
 _VERSION: Final = 1
 _ID_BYTES: Final = 16
 _HEADER_BYTES: Final = 1 + _ID_BYTES
-_WITNESS: Final = b"caret witness"
+_CANARY: Final = b"caret witness"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,12 @@ def build_data_key_context(
 
 def create_canary(key: bytes, key_id: UUID) -> bytes:
     """Seal a known text that proves, after the key's destruction, that nothing opens it."""
-    return seal(key, _WITNESS, bound_to=key_id.bytes)
+    return seal(key, _CANARY, bound_to=key_id.bytes)
 
 
 def can_open_canary(key: bytes, canary: bytes, key_id: UUID) -> bool:
     try:
-        return unseal(key, canary, bound_to=key_id.bytes) == _WITNESS
+        return unseal(key, canary, bound_to=key_id.bytes) == _CANARY
     except DecryptionFailed:
         return False
 

@@ -97,6 +97,6 @@ def _make_data_key(tenant_key: TenantKey, scope: str, now: datetime) -> DataKey:
             key, tenant_key=unwrap_stored_tenant_key(tenant_key), bound_to=bound_to
         ),
         fingerprint=compute_key_fingerprint(key),
-        witness=create_canary(key, key_id),
+        canary=create_canary(key, key_id),
         created_at=now,
     )

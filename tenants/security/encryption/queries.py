@@ -80,7 +80,7 @@ def _to_destruction_proof(row: DataKey) -> KeyDestructionProof:
 
 def _can_open(row: DataKey) -> bool:
     try:
-        return can_open_canary(unwrap_stored_data_key(row), bytes(row.witness), row.id)
+        return can_open_canary(unwrap_stored_data_key(row), bytes(row.canary), row.id)
     except (KeyDestroyed, DecryptionFailed):
         return False
 

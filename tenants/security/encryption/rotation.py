@@ -18,7 +18,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, RootKeyUse, Tenant, TenantKey
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.encryption.envelope import (
     build_data_key_context,
     build_tenant_key_context,
@@ -93,7 +93,7 @@ def _replace_keys(tenant_id: TenantId, now: datetime, older_than: datetime) -> b
         TenantKey.objects.filter(tenant_id=tenant_id, id=old_key.id).update(retired_at=now)
         new_key = create_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
         record_change(
-            actor=system_actor(tenant_id),
+            actor=build_system_actor(tenant_id),
             action="encryption.tenant_key_replaced",
             target=f"tenant-key:{new_key.id}",
             change=({"tenant_key": str(old_key.id)}, {"tenant_key": str(new_key.id)}),
@@ -122,7 +122,7 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
     )
     if num_changed:
         record_change(
-            actor=system_actor(tenant_id),
+            actor=build_system_actor(tenant_id),
             action="encryption.tenant_key_rewrapped",
             target=f"tenant-key:{row.id}",
             change=({"root_key": row.root_key_id}, {"root_key": current.id}),

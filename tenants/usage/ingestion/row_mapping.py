@@ -35,7 +35,7 @@ _PLAIN_FIELDS: Final = (
         "num_in_flight_at_replica",
     ),
     *("authenticated_ms", "admitted_ms", "routed_ms"),
-    *("editor", "model", "num_chars", "num_lines", "is_parsed"),
+    *("editor", "model", "num_chars", "num_lines", "is_syntax_checked"),
 )
 
 Row = UsageRecord | Outcome | TypingReport
@@ -163,7 +163,7 @@ def _to_typing_report(record: TypingRecord) -> TypingReport:
     return TypingReport(
         tenant_id=uuid.UUID(record.tenant_id),
         occurred_at=from_unix_ms(record.occurred_at_ms),
-        typed_id=uuid.UUID(record.typed_id),
+        report_id=uuid.UUID(record.report_id),
         user_id=_parse_optional_id(record.user_id),
         language=record.language,
         editor=record.editor,

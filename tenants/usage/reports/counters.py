@@ -41,7 +41,7 @@ class UsageCounters:
     shown: int = 0  # includes accepted and rejected suggestions
     seen: int = 0  # shown for at least 750 ms, or accepted
     accepted: int = 0  # as a whole
-    partly_accepted: int = 0  # only in parts
+    partially_accepted: int = 0  # only in parts
     rejected: int = 0
     shown_chars: int = 0
     seen_chars: int = 0
@@ -49,19 +49,19 @@ class UsageCounters:
     shown_lines: int = 0
     accepted_lines: int = 0
     accepted_tokens: int = 0  # generated tokens, by the share of accepted characters
-    # looked_at_N: accepted suggestions that were checked N seconds after their acceptance.
+    # checked_N: accepted suggestions that were checked N seconds after their acceptance.
     # retained_N: those of which at least 67% of the text was left.
-    looked_at_15: int = 0
+    checked_15: int = 0
     retained_15: int = 0
-    looked_at_30: int = 0
+    checked_30: int = 0
     retained_30: int = 0
-    looked_at_120: int = 0
+    checked_120: int = 0
     retained_120: int = 0
-    looked_at_300: int = 0
+    checked_300: int = 0
     retained_300: int = 0
-    looked_at_600: int = 0
+    checked_600: int = 0
     retained_600: int = 0
-    looked_at_1800: int = 0
+    checked_1800: int = 0
     retained_1800: int = 0
     typed_chars: int = 0  # by hand
 

@@ -45,7 +45,7 @@ CONTROL: Final = "control"
 MIN_SHOWN: Final = 400
 _NO_VARIANT: Final = ""
 _NAMES: Final = (
-    *("requests", "shown", "accepted", "partly_accepted", "looked_at_30", "retained_30"),
+    *("requests", "shown", "accepted", "partially_accepted", "checked_30", "retained_30"),
 )
 _FINISHED: Final = Q(
     finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
@@ -70,7 +70,7 @@ class VariantView:
     difference_to_control: VariantMetrics
 
     @property
-    def has_few_users(self) -> bool:
+    def has_few_suggestions(self) -> bool:
         return self.row.counts is not None and self.row.counts.shown < MIN_SHOWN
 
 
@@ -183,8 +183,8 @@ def _compute_metrics(row: ReportRow, mean_latencies: dict[str, Any]) -> VariantM
     if counts is None:
         return VariantMetrics(None, None, None)
     return VariantMetrics(
-        proportion_interval(counts.accepted + counts.partly_accepted, counts.shown),
-        proportion_interval(counts.retained_30, counts.looked_at_30),
+        proportion_interval(counts.accepted + counts.partially_accepted, counts.shown),
+        proportion_interval(counts.retained_30, counts.checked_30),
         mean_latencies.get(row.key),
     )
 

@@ -45,7 +45,7 @@ class LatencyRow:
     completed: int
     p50_ms: float | None  # None: nothing was completed
     p99_ms: float | None
-    at_replica: int  # sum of the requests already at the replica, over all `sent`
+    in_flight_at_replica: int  # sum of the requests already at the replica, over all `sent`
     sent: int  # requests sent to an engine
     # From sending the request to text on the screen, as clients report it; None: not known.
     display_p50_ms: float | None = None
@@ -134,7 +134,7 @@ def read_latency_rollups(
 class _LatencyRow(NamedTuple):
     sizes: list[int]
     counts: list[int]
-    at_replica: int
+    in_flight_at_replica: int
     sent: int
     display_sizes: list[int] | None
     display_counts: list[int] | None
@@ -148,7 +148,7 @@ def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
         completed=sum(histogram.values()),
         p50_ms=compute_percentile_ms(histogram, 50),
         p99_ms=compute_percentile_ms(histogram, 99),
-        at_replica=sum(row.at_replica for row in rows),
+        in_flight_at_replica=sum(row.in_flight_at_replica for row in rows),
         sent=sum(row.sent for row in rows),
         display_p50_ms=compute_percentile_ms(displays, 50),
         display_p99_ms=compute_percentile_ms(displays, 99),
@@ -166,7 +166,7 @@ def _select_measured(
         .annotate(
             completed=Count("request_id", filter=_FINISHED),
             percentiles=_Percentiles("first_token_ms", filter=_FINISHED),
-            at_replica=Sum(F("num_in_flight_at_replica"), default=0),
+            in_flight_at_replica=Sum(F("num_in_flight_at_replica"), default=0),
             sent=Count("num_in_flight_at_replica"),
         )
         .order_by()
@@ -175,11 +175,15 @@ def _select_measured(
 
 def _to_latency_row(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
     p50_ms, p99_ms = row["percentiles"] or (None, None)
-    return LatencyRow(mode, row["completed"], p50_ms, p99_ms, row["at_replica"], row["sent"])
+    return LatencyRow(
+        mode, row["completed"], p50_ms, p99_ms, row["in_flight_at_replica"], row["sent"]
+    )
 
 
 def _compute_load(speeds: Mapping[Mode, LatencyRow]) -> float | None:
     num_requests = sum(speed.sent for speed in speeds.values())
     return (
-        sum(speed.at_replica for speed in speeds.values()) / num_requests if num_requests else None
+        sum(speed.in_flight_at_replica for speed in speeds.values()) / num_requests
+        if num_requests
+        else None
     )

@@ -38,11 +38,11 @@ def ratio(part: int, total: int) -> float | None:
 
 
 def acceptance(counts: UsageCounters) -> float | None:
-    return ratio(counts.accepted + counts.partly_accepted, counts.shown)
+    return ratio(counts.accepted + counts.partially_accepted, counts.shown)
 
 
 def completion_acceptance(counts: UsageCounters) -> float | None:
-    return ratio(counts.accepted + counts.partly_accepted, counts.seen)
+    return ratio(counts.accepted + counts.partially_accepted, counts.seen)
 
 
 def weighted_acceptance(counts: UsageCounters) -> float | None:

@@ -42,7 +42,7 @@ from tenants.usage.reports.suppression.suppressed_figures import (
 _NAMES: Final = (
     *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
     *("prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens", "generated_tokens"),
-    *("shown", "accepted", "partly_accepted"),
+    *("shown", "accepted", "partially_accepted"),
 )
 BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
 
@@ -91,7 +91,7 @@ class _OverviewScope:
 
 @dataclass(frozen=True, slots=True)
 class _UsageCounts:
-    found: Breakdown
+    breakdown: Breakdown
     before: GroupCounters
     hidden: SuppressedOverview
 
@@ -103,9 +103,9 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
     with tenant_scope(actor.tenant_id):
         min_users = _read_scope(actor).min_users
         counts = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
-        seats = _read_seats(actor, counts.found.every.users)
+        seats = _read_seats(actor, counts.breakdown.every.users)
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
-    breakdown, before, suppressed = counts.found, counts.before, counts.hidden
+    breakdown, before, suppressed = counts.breakdown, counts.before, counts.hidden
     return UsageSummary(
         total=build_row("", breakdown.every, suppressed.usage),
         before=build_row("", before, suppressed.usage_before),
@@ -131,7 +131,7 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
         scope = _read_scope(actor)
         min_users = 1 if is_own else scope.min_users
         counts = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
-        breakdown, before, suppressed = counts.found, counts.before, counts.hidden
+        breakdown, before, suppressed = counts.breakdown, counts.before, counts.hidden
         speeds = (
             None
             if suppressed.speeds

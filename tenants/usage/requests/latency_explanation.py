@@ -28,14 +28,14 @@ _MIN_STREAMED_TOKENS: Final = 4
 @dataclass(frozen=True, slots=True)
 class LatencyStage:
     name: str
-    began_ms: float  # after the request was received
-    took_ms: float
+    start_ms: float  # after the request was received
+    duration_ms: float
     budget_ms: float | None  # of an inline request; None: no budget
-    ended_here: bool = False  # the completion ended in this stage
+    is_interrupted: bool = False  # the completion ended in this stage
 
     @property
     def is_over(self) -> bool:
-        return self.budget_ms is not None and self.took_ms > self.budget_ms
+        return self.budget_ms is not None and self.duration_ms > self.budget_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +69,19 @@ def explain_latency(record: CompletionRecord) -> LatencyExplanation:
 
 
 def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
-    began_ms = 0.0
+    start_ms = 0.0
     for name, ended_ms in _list_marks(record):
         is_last = ended_ms is None
         until_ms = record.total_ms if ended_ms is None else ended_ms
         # The times come from different clock readings and may differ by rounding.
-        took_ms = max(0.0, until_ms - began_ms)
+        duration_ms = max(0.0, until_ms - start_ms)
         yield LatencyStage(
-            name, began_ms, took_ms, _get_budget_ms(record.mode, name), ended_here=is_last
+            name, start_ms, duration_ms, _get_budget_ms(record.mode, name), is_interrupted=is_last
         )
         if is_last:
             return
-        began_ms = until_ms
-    yield LatencyStage("stream", began_ms, max(0.0, record.total_ms - began_ms), None)
+        start_ms = until_ms
+    yield LatencyStage("stream", start_ms, max(0.0, record.total_ms - start_ms), None)
 
 
 def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
@@ -114,7 +114,7 @@ def _explain_authenticate(_record: CompletionRecord, stage: LatencyStage) -> Ite
             gettext_noop(
                 "Gateway busy: the request waited {took} ms for the gateway's event loop."
             ),
-            took=Quantity(stage.took_ms, 1),
+            took=Quantity(stage.duration_ms, 1),
         )
 
 
@@ -122,7 +122,7 @@ def _explain_admit(_record: CompletionRecord, stage: LatencyStage) -> Iterator[F
     if stage.is_over:
         yield Finding(
             gettext_noop("Slow admission: {took} ms. Redis was slow to check the limits."),
-            took=Quantity(stage.took_ms, 1),
+            took=Quantity(stage.duration_ms, 1),
         )
 
 
@@ -133,7 +133,7 @@ def _explain_assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator
                 "Slow prompt assembly: {took} ms for {tokens} tokens (other files: "
                 "{files}, retrieved snippets: {snippets})."
             ),
-            took=Quantity(stage.took_ms, 1),
+            took=Quantity(stage.duration_ms, 1),
             tokens=Quantity(record.prompt_tokens),
             files=Quantity(record.num_files),
             snippets=Quantity(record.num_snippets),
@@ -142,7 +142,7 @@ def _explain_assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator
 
 def _explain_route(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
-        yield Finding(gettext_noop("Slow routing: {took} ms."), took=Quantity(stage.took_ms, 1))
+        yield Finding(gettext_noop("Slow routing: {took} ms."), took=Quantity(stage.duration_ms, 1))
 
 
 def _explain_generate(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
@@ -159,14 +159,14 @@ def _describe_slow_engine(record: CompletionRecord, stage: LatencyStage) -> Find
                 "Slow engine: {took} ms. It stopped before it reported how much of the "
                 "prompt was cached."
             ),
-            took=Quantity(stage.took_ms),
+            took=Quantity(stage.duration_ms),
         )
     return Finding(
         gettext_noop(
             "Slow engine: {took} ms, although only {uncached} tokens were not cached. "
             "In-flight requests of this gateway at the replica: {others}."
         ),
-        took=Quantity(stage.took_ms),
+        took=Quantity(stage.duration_ms),
         uncached=Quantity(record.prompt_tokens - record.cached_tokens),
         others=Quantity(record.num_in_flight_at_replica or 0),
     )
@@ -196,20 +196,20 @@ def _explain_queueing(record: CompletionRecord) -> Iterator[Finding]:
 
 
 def _explain_filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
-    if stage.is_over and not stage.ended_here:
+    if stage.is_over and not stage.is_interrupted:
         yield Finding(
             gettext_noop(
                 "Slow filter: it needed {took} ms of generated text before it could show "
                 "anything, for example because of white space or an incomplete line."
             ),
-            took=Quantity(stage.took_ms),
+            took=Quantity(stage.duration_ms),
         )
 
 
 def _explain_stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if record.generated_tokens < _MIN_STREAMED_TOKENS:
         return
-    token_ms = stage.took_ms / (record.generated_tokens - 1)
+    token_ms = stage.duration_ms / (record.generated_tokens - 1)
     if token_ms > _SLOW_TOKEN_MS:
         yield Finding(
             gettext_noop(

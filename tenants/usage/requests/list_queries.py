@@ -40,9 +40,9 @@ class EndingFilter(StrEnum):
     """A group of finish reasons that can be filtered by."""
 
     COMPLETED = "completed"
-    CANCELLED = "taken_back"
+    CANCELLED = "cancelled"
     WITHHELD = "withheld"
-    REJECTED = "not_served"
+    REJECTED = "rejected"
     ERROR = "error"
 
 
@@ -60,7 +60,7 @@ _FINISH_REASONS: Final = MappingProxyType(
 class RequestSort(StrEnum):
     NEWEST = "newest"
     SLOW = "slow"  # by first-token latency, longest first
-    REPLICA_LOAD = "busy"  # by the number of requests already at the replica
+    REPLICA_LOAD = "replica_load"  # by the number of requests already at the replica
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.models import Outcome, UsageRecord
 from tenants.security.audit.operations import record_read
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.reports.filters import filter_visible_records
 
@@ -85,7 +85,7 @@ def find_request_as_operator(
         if slug is not None and tenant_slug != slug:
             continue
         try:
-            actor = system_actor(tenant_id)
+            actor = build_system_actor(tenant_id)
             return tenant_slug, find_request(
                 actor=actor, request_id=request_id, now=now, reason=reason
             )
@@ -134,5 +134,5 @@ def _to_completion_record(row: UsageRecord) -> CompletionRecord:
         model=row.model or "",
         num_chars=row.num_chars or 0,
         num_lines=row.num_lines or 0,
-        is_parsed=bool(row.is_parsed),
+        is_syntax_checked=bool(row.is_syntax_checked),
     )

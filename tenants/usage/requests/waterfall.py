@@ -58,16 +58,16 @@ def _format_stage(stage: LatencyStage, total_ms: float) -> str:
     name = "receive+auth." if stage.name == "authenticate" else stage.name
     budget = "" if stage.budget_ms is None else f"of {stage.budget_ms:g}"
     sign = "!" if stage.is_over else " "
-    bar = _draw_bar(stage.began_ms, stage.took_ms, total_ms)
-    return f"  {name:<13}{stage.took_ms:>7,.1f} ms {sign} {budget:<7} {bar}".rstrip()
+    bar = _draw_bar(stage.start_ms, stage.duration_ms, total_ms)
+    return f"  {name:<13}{stage.duration_ms:>7,.1f} ms {sign} {budget:<7} {bar}".rstrip()
 
 
-def _draw_bar(began_ms: float, took_ms: float, total_ms: float) -> str:
+def _draw_bar(start_ms: float, duration_ms: float, total_ms: float) -> str:
     """Return a bar from a stage's start to its end, at least an eighth of a column wide."""
     if total_ms <= 0:
         return ""
-    begin = min(_BAR_WIDTH - 1, int(began_ms / total_ms * _BAR_WIDTH))
-    eighths = max(1, round(took_ms / total_ms * _BAR_WIDTH * 8))
+    begin = min(_BAR_WIDTH - 1, int(start_ms / total_ms * _BAR_WIDTH))
+    eighths = max(1, round(duration_ms / total_ms * _BAR_WIDTH * 8))
     eighths = min(eighths, (_BAR_WIDTH - begin) * 8)
     return " " * begin + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 

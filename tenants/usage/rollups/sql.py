@@ -18,7 +18,7 @@ MIN_SEEN_MS: Final = 750  # Cody's value: no user reads a suggestion in less tim
 MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text must be left
 _IS_COMPLETED = "u.finish_reason IN ('stop', 'length')"
 _HAS_TEXT = f"{_IS_COMPLETED} AND u.num_chars > 0"
-_IS_PARSED = "u.is_parsed AND u.finish_reason IN ('stop', 'length', 'filtered')"
+_IS_SYNTAX_CHECKED = "u.is_syntax_checked AND u.finish_reason IN ('stop', 'length', 'filtered')"
 _IS_ACCEPTED = "(t.accepted OR t.partly)"
 _IS_SEEN = f"({_IS_ACCEPTED} OR (t.shown AND t.stood_ms >= {MIN_SEEN_MS}))"
 # Partial acceptances may overlap, so they are limited to the suggestion.
@@ -44,8 +44,8 @@ _COMPLETION_COUNTERS: Final = {
     "suggestions": _count_sql(_HAS_TEXT),
     "suggested_chars": _sum_sql("u.num_chars", _HAS_TEXT),
     "suggested_lines": _sum_sql("u.num_lines", _HAS_TEXT),
-    "parsed": _count_sql(_IS_PARSED),
-    "parsed_valid": _count_sql(f"{_IS_PARSED} AND u.filter_reason <> 'syntax'"),
+    "parsed": _count_sql(_IS_SYNTAX_CHECKED),
+    "parsed_valid": _count_sql(f"{_IS_SYNTAX_CHECKED} AND u.filter_reason <> 'syntax'"),
     "prompt_tokens": _sum_sql("u.prompt_tokens"),
     "prompt_tokens_with_cache_info": _sum_sql("u.prompt_tokens", "u.cached_tokens IS NOT NULL"),
     "cached_tokens": _sum_sql("u.cached_tokens"),
@@ -53,7 +53,7 @@ _COMPLETION_COUNTERS: Final = {
     "shown": _count_sql("t.shown"),
     "seen": _count_sql(_IS_SEEN),
     "accepted": _count_sql("t.accepted"),
-    "partly_accepted": _count_sql("t.partly AND NOT t.accepted"),
+    "partially_accepted": _count_sql("t.partly AND NOT t.accepted"),
     "rejected": _count_sql(f"t.rejected AND NOT {_IS_ACCEPTED}"),
     "shown_chars": _sum_sql("coalesce(t.shown_chars, u.num_chars)", "t.shown"),
     "seen_chars": _sum_sql("coalesce(t.shown_chars, u.num_chars)", _IS_SEEN),
@@ -64,14 +64,14 @@ _COMPLETION_COUNTERS: Final = {
         f"round(u.generated_tokens::numeric * {_ACCEPTED_CHARS} / nullif(u.num_chars, 0))",
         _IS_ACCEPTED,
     ),
-    **{CHECKED_AFTER[span]: _count_sql(f"t.looked_at_{span}") for span in SPANS_S},
+    **{CHECKED_AFTER[span]: _count_sql(f"t.checked_{span}") for span in SPANS_S},
     **{RETAINED_AFTER[span]: _count_sql(f"t.retained_{span}") for span in SPANS_S},
 }
 
 _IMPLIES_SHOWN = "o.event IN ('shown', 'accepted', 'partially_accepted', 'rejected')"
 _IS_ACCEPTANCE = "o.event IN ('accepted', 'partially_accepted')"
 _PERSISTED = ",\n".join(
-    f"bool_or(o.span_s = {span}) AS looked_at_{span},"
+    f"bool_or(o.span_s = {span}) AS checked_{span},"
     f" bool_or(o.span_s = {span} AND o.edited_ratio <= {MAX_EDIT_SHARE}) AS retained_{span}"
     for span in SPANS_S
 )
@@ -98,7 +98,8 @@ WITH suggestion_outcomes AS (
     SELECT coalesce(user_id, %(services)s) AS user_id, coalesce(editor, '') AS editor, language,
         coalesce(model, '') AS model, coalesce(variant, '') AS variant, request_id, finish_reason,
         coalesce(num_chars, 0) AS num_chars, coalesce(num_lines, 0) AS num_lines,
-        coalesce(is_parsed, false) AS is_parsed, coalesce(filter_reason, '') AS filter_reason,
+        coalesce(is_syntax_checked, false) AS is_syntax_checked,
+        coalesce(filter_reason, '') AS filter_reason,
         prompt_tokens, cached_tokens, generated_tokens
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
@@ -141,7 +142,9 @@ displayed AS (
     FROM each_display GROUP BY mode
 )
 """
-_LATENCY_COLUMNS: Final = "mode, sizes, counts, at_replica, sent, display_sizes, display_counts"
+_LATENCY_COLUMNS: Final = (
+    "mode, sizes, counts, in_flight_at_replica, sent, display_sizes, display_counts"
+)
 _DISPLAY_VALUES: Final = (
     "coalesce(min(displayed.sizes), '{}'), coalesce(min(displayed.counts), '{}')"
 )
@@ -184,7 +187,7 @@ WITH u AS MATERIALIZED (
 {_INSERT.format(table="tenants_latency_day", columns=_LATENCY_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode,
     coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
-    sum(at_replica), sum(sent), {_DISPLAY_VALUES}
+    sum(in_flight_at_replica), sum(sent), {_DISPLAY_VALUES}
 FROM u LEFT JOIN counted USING (mode) LEFT JOIN displayed USING (mode) GROUP BY u.mode
 """  # noqa: S608
 

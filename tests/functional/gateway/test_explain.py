@@ -36,5 +36,5 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
     assert [stage["name"] for stage in stages[:5]] == [
         *("authenticate", "admit", "assemble", "route", "generate")
     ]
-    assert sum(stage["took_ms"] for stage in stages) == pytest.approx(meta["total_ms"], abs=0.1)
+    assert sum(stage["duration_ms"] for stage in stages) == pytest.approx(meta["total_ms"], abs=0.1)
     assert explanation["explanation"]["verdicts"]

@@ -28,7 +28,7 @@ def make_frame(site: Site, code: CodeText) -> MakeFrame:
     """Return a function that makes a user's first request in a new repository."""
     repository = site.new_id()
     pinned = [
-        {"path": f"pinned/{n}.py", "text": _sample(code, _PINNED_TOKENS), "pinned": True}
+        {"path": f"pinned/{n}.py", "text": _sample(code, _PINNED_TOKENS), "is_pinned": True}
         for n in range(_NUM_PINNED)
     ]
 

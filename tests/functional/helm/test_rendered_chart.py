@@ -255,7 +255,7 @@ def test_a_pools_endpoints_come_from_its_service(tmp_path: Any) -> None:
     assert pool.discover is not None
     assert (pool.source, pool.replicas) == (DiscoverySource.KUBERNETES, ())
     account = ServiceAccount("https://10.0.0.1", tmp_path)
-    url, query = account.slices_request(pool.discover.host)
+    url, query = account.build_slices_request(pool.discover.host)
     service = query["labelSelector"].partition("=")[2]
     assert service in rendered.of("Service")
     assert "/namespaces/caret/" in url

@@ -20,7 +20,7 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from caret.local.databases.credentials import password_of
+from caret.local.databases.credentials import read_password
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.engine import (
     EngineSettings,
@@ -130,7 +130,7 @@ class LmCache:
             environment={
                 **self.home.environment,
                 "LMCACHE_TRACK_USAGE": "false",
-                "LMCACHE_RESP_PASSWORD": password_of(self.home.paths, "valkey"),
+                "LMCACHE_RESP_PASSWORD": read_password(self.home.paths, "valkey"),
                 "PYTHONHASHSEED": "0",
             },
         )

@@ -173,7 +173,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "invitations"): {"email": f"guest@{secrets.token_hex(4)}.example"},
     ("PATCH", "members/{user_id}"): {"role": "auditor"},
     ("POST", "scim/tokens"): {"name": "Entra ID"},
-    ("PUT", "sign-in-settings/second-factor"): {"required": False},
+    ("PUT", "sign-in-settings/second-factor"): {"is_required": False},
     ("PUT", "sign-in-settings/provider"): {
         "issuer": "https://login.example.com",
         "client_id": "caret",

@@ -10,7 +10,7 @@ from django.test import Client
 from console.assets.console_files import asset_url
 from console.assets.operator_files import url_of
 from console.assets.static_file import build_static_file, version_of
-from console.web.static_files import StaticFiles, all_static_files
+from console.web.static_files import StaticFiles, list_static_files
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -39,7 +39,7 @@ async def fetch(path: str, *, accepted: str = "", method: str = "GET") -> Answer
     answer = Answer()
     headers = [(b"accept-encoding", accepted.encode())] if accepted else []
     scope = {"type": "http", "method": method, "path": path, "headers": headers}
-    await StaticFiles(not_found, all_static_files)(scope, None, answer)  # type: ignore[arg-type]
+    await StaticFiles(not_found, list_static_files)(scope, None, answer)  # type: ignore[arg-type]
     return answer
 
 

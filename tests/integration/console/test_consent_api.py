@@ -55,13 +55,15 @@ def test_consent_texts_are_returned_with_their_digests(ada: Client) -> None:
 
 
 def test_a_user_consents_and_withdraws(ada: Client) -> None:
-    agreed = put_consent(ada, content_capture=True, **READ_WORDINGS).json()["given"]
+    agreed = put_consent(ada, content_capture=True, **READ_WORDINGS).json()["consent"]
 
-    withdrawn = ada.delete(ADDRESS).json()["given"]
+    withdrawn = ada.delete(ADDRESS).json()["consent"]
 
     assert agreed == {"content_capture": True, "training": False}
     assert withdrawn == {"content_capture": False, "training": False}
-    assert [receipt["is_given"] for receipt in ada.get(f"{ADDRESS}/receipts").json()["items"]] == [
+    assert [
+        receipt["is_granted"] for receipt in ada.get(f"{ADDRESS}/receipts").json()["items"]
+    ] == [
         False,
         True,
     ]

@@ -100,7 +100,7 @@ def add_receipt(company: Company) -> None:
             number=ConsentReceipt.objects.filter(tenant_id=company.tenant_id).count() + 1,
             user_id=company.developer.user_id,
             kind=ConsentKind.CONTENT_CAPTURE,
-            is_given=False,
+            is_granted=False,
             wording="user-1",
             wording_sha256="00",
             request_id="",

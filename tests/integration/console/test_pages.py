@@ -10,7 +10,7 @@ from django.utils import timezone
 from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member, create_tenant
 from tenants.models import User
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
@@ -47,7 +47,7 @@ def second_company(company: Company) -> Company:
     now = timezone.now()
     tenant_id = create_tenant(slug=f"hooli-{secrets.token_hex(4)}", name="Hooli", now=now)
     add_member(
-        actor=system_actor(tenant_id),
+        actor=build_system_actor(tenant_id),
         user_id=company.administrator.user_id,
         role=Role.AUDITOR,
         now=now,

@@ -281,7 +281,7 @@ def test_denials_are_counted_by_reason(company: Company, administrator: Client) 
 
     denials = administrator.get("/api/v1/policy/denials").json()["denials"]
 
-    assert [(denial["reason"], denial["num"]) for denial in denials] == [
+    assert [(denial["reason"], denial["num_denials"]) for denial in denials] == [
         ("path_excluded", 2),
         ("secret", 1),
     ]

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
 from caret.local.databases.postgres_cluster import programs_of
 from tenants.models import ContentObject
 from tenants.privacy.content_capture import object_store
@@ -32,7 +32,7 @@ def back_up(files: tuple[Path, Path]) -> None:
 def empty_database(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Replace the database by an empty one with the same roles."""
     name = f"restored_{secrets.token_hex(4)}"
-    host, password = services.paths.sockets, password_of(services.paths, SUPERUSER)
+    host, password = services.paths.sockets, read_password(services.paths, SUPERUSER)
     admin = psycopg.connect(
         host=str(host), dbname=DATABASE, user=SUPERUSER, password=password, autocommit=True
     )

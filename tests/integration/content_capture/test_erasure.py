@@ -173,7 +173,7 @@ def test_removing_a_member_erases_their_content_and_ends_their_consent(
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=None)  # the user rejoins
 
     assert (acme.objects, list_files(folder)) == ([], [])
-    assert get_own_consent(actor=ada.actor).given == NO_CONSENT
+    assert get_own_consent(actor=ada.actor).consent == NO_CONSENT
 
 
 def test_restored_content_without_consent_is_erased(acme: ConsentingTenant, folder: Path) -> None:

@@ -20,7 +20,7 @@ from tenants.identity.api_keys.queries import find_key, list_keys
 from tenants.identity.api_keys.search import KeyFilter, find_keys
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.invitations.operations import create_invitation
-from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.invitations.queries import read_page_of_invitations
 from tenants.identity.members.operations import insert_membership
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
@@ -33,7 +33,7 @@ from tenants.policy.overrides.queries import (
     find_override,
     list_overrides,
 )
-from tenants.policy.queries import get_policy, page_of_versions
+from tenants.policy.queries import get_policy, read_page_of_versions
 from tenants.privacy.retention.operations import set_rule
 from tenants.privacy.retention.rules_in_force import load_rules
 from tests.fixtures.companies import ACME, Company, Person, make_company
@@ -59,11 +59,11 @@ class AuthoredDecisions:
         keys += [find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
         return [
             get_policy(actor=actor).author_email,
-            page_of_versions(**page).rows[0].author_email,
+            read_page_of_versions(**page).rows[0].author_email,
             find_override(actor=actor, subject=self.team).author_email,
             list_overrides(**page).rows[0].author_email,
             rule.author_email,
-            page_of_invitations(**page, now=now).rows[0].invited_by_email,
+            read_page_of_invitations(**page, now=now).rows[0].invited_by_email,
             *(key.owner_email for key in keys),
             *(key.created_by_email for key in keys),
             *(key.issued_by_email for key in keys),

@@ -179,7 +179,7 @@ def test_an_interrupted_shredding_counts_each_row_once(
 ) -> None:
     for traced in (acme, globex):
         close_tenant(traced)
-    for interrupted_step in ("_empty_rows", "_purge_redis"):
+    for interrupted_step in ("_anonymize_rows", "_purge_redis"):
         with monkeypatch.context() as context:
             context.setattr(tenant_purge, interrupted_step, lambda *_: pytest.fail("killed"))
             with pytest.raises(pytest.fail.Exception):

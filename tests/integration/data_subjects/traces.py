@@ -103,7 +103,7 @@ def add_usage(traced: TracedTenant) -> None:
             after_ms=0,
         )
         TypingReport.objects.create(
-            **common, occurred_at=now, typed_id=uuid7(), language="python", editor="vim", chars=9
+            **common, occurred_at=now, report_id=uuid7(), language="python", editor="vim", chars=9
         )
     mark_period_dirty(
         tenant_id=traced.company.tenant_id,

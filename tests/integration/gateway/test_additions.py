@@ -166,7 +166,7 @@ async def test_a_forged_addition_in_redis_receives_no_prompts(
 
         async def is_refused() -> bool:
             samples = await _read_metrics(site)
-            return samples.sum("caret_replica_rejected", reason="place", pool=POOL) == 1
+            return samples.sum("caret_replica_rejected", reason="host_not_allowed", pool=POOL) == 1
 
         assert await wait_until(is_refused)
         await find_serving_replicas(site)

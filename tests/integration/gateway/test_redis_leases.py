@@ -62,22 +62,22 @@ class LeaseHolder:
         self.number = 1
         self.since = 1
 
-    async def renew(self, units: int, *, settled: int = 0, has_response: bool = True) -> LeaseGrant:
+    async def renew(self, units: int, *, spent: int = 0, has_response: bool = True) -> LeaseGrant:
         """Renew the lease. Without `has_response`, the holder acts as if the response was lost."""
         self.number += 1
-        (grant,) = await self.store.renew(self.name, [self.request(units, settled)])
+        (grant,) = await self.store.renew(self.name, [self.request(units, spent)])
         if has_response:
             self.since = self.number
         return grant
 
-    def request(self, units: int, settled: int = 0) -> LeaseRequest:
-        return LeaseRequest(self.rule, self.number, self.since, settled, units, units, units)
+    def request(self, units: int, spent: int = 0) -> LeaseRequest:
+        return LeaseRequest(self.rule, self.number, self.since, spent, units, units, units)
 
 
 async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
     """Return the units that another gateway could get."""
     probe = LeaseHolder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
-    request = replace(probe.request(rule.capacity), number=2, least=0)
+    request = replace(probe.request(rule.capacity), number=2, min_units=0)
     (grant,) = await probe.store.renew(probe.name, [request])
     (_,) = await probe.store.renew(probe.name, [replace(probe.request(0), number=3)])
     return grant.granted_units
@@ -105,13 +105,13 @@ async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
     holder = LeaseHolder(RedisLeaseStore(redis), rule)
     await holder.renew(60)
 
-    await holder.renew(0, settled=45)
+    await holder.renew(0, spent=45)
 
     assert await _count_free_units(redis, rule) == 55
 
 
 async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -> None:
-    request = replace(LeaseHolder(RedisLeaseStore(redis)).request(20), number=2, want=90)
+    request = replace(LeaseHolder(RedisLeaseStore(redis)).request(20), number=2, wanted_units=90)
 
     (grant,) = await RedisLeaseStore(redis).renew("here", [request])
 
@@ -124,8 +124,8 @@ async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: Bu
     holder = LeaseHolder(store, rule)
     await holder.renew(60)
     older = holder.request(60)
-    await holder.renew(50, settled=10)
-    latest = replace(holder.request(50, settled=10), since=older.number)
+    await holder.renew(50, spent=10)
+    latest = replace(holder.request(50, spent=10), since=older.number)
 
     (older_grant,) = await store.renew("here", [older])
     (latest_grant,) = await store.renew("here", [latest])
@@ -140,9 +140,9 @@ async def test_a_request_without_a_response_is_not_settled_twice(
 ) -> None:
     holder = LeaseHolder(RedisLeaseStore(redis), rule)
     await holder.renew(60)
-    await holder.renew(50, settled=10, has_response=False)
+    await holder.renew(50, spent=10, has_response=False)
 
-    grant = await holder.renew(45, settled=15)
+    grant = await holder.renew(45, spent=15)
     await holder.renew(0)
 
     assert grant.granted_units == 45
@@ -162,8 +162,8 @@ async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
     assert (refusal.granted_units, refusal.wait_s) == (0, 1.0)
     assert await wait_until(is_free, patience_s=10.0)
     # These units were spent during the lease, so they count although the lease has expired.
-    overdrawn = await holder.renew(0, settled=70)
-    assert (overdrawn.granted_units, overdrawn.overdrawn) == (0, 20)
+    overdrawn = await holder.renew(0, spent=70)
+    assert (overdrawn.granted_units, overdrawn.overdrawn_units) == (0, 20)
 
 
 async def test_entries_of_stopped_gateways_are_deleted(redis: Redis) -> None:
@@ -183,7 +183,7 @@ async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: 
     await redis.hincrby(BUDGET.key, "used", 30)
     await redis.hset(BUDGET.key, "raised", "30")
 
-    await holder.renew(0, settled=50)
+    await holder.renew(0, spent=50)
 
     assert await redis.hmget(BUDGET.key, "used", "raised") == [b"50", b"0"]
 
@@ -252,7 +252,7 @@ async def test_large_numbers_are_counted_exactly(redis: Redis) -> None:
     large = replace(BUDGET, capacity=10**12)
     holder = LeaseHolder(RedisLeaseStore(redis), large)
     await holder.renew(10**12 - 3)
-    await holder.renew(0, settled=10**12 - 3)
+    await holder.renew(0, spent=10**12 - 3)
 
     assert await _count_free_units(redis, large) == 3
 
@@ -262,7 +262,7 @@ async def test_a_fast_rate_is_counted_exactly(redis: Redis) -> None:
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
     holder = LeaseHolder(RedisLeaseStore(redis), fast)
     await holder.renew(10**6)
-    await holder.renew(0, settled=10**6)
+    await holder.renew(0, spent=10**6)
 
     grants = [await _count_free_units(redis, fast) for _ in range(5)]
 
@@ -295,20 +295,20 @@ async def test_the_fake_store_behaves_like_the_script(
     for _ in range(100):
         holder = chance.choice(holders)
         holder.number += chance.choice([0, 1, 1, 1])
-        minimum, need, want = sorted(chance.choices(range(60), k=3))
+        minimum, needed_units, wanted_units = sorted(chance.choices(range(60), k=3))
         capacity = chance.choice([60, 100, 100, 100])
         request = replace(
-            holder.request(0, settled=chance.choice([0, 5, 25])),
+            holder.request(0, spent=chance.choice([0, 5, 25])),
             spec=replace(rule, capacity=capacity),
-            least=minimum,
-            need=need,
-            want=want,
+            min_units=minimum,
+            needed_units=needed_units,
+            wanted_units=wanted_units,
         )
         (expected,) = fake.apply(holder.name, [request])
         (grant,) = await script.renew(holder.name, [request])
-        assert (grant.granted_units, grant.overdrawn) == (
+        assert (grant.granted_units, grant.overdrawn_units) == (
             expected.granted_units,
-            expected.overdrawn,
+            expected.overdrawn_units,
         )
         assert grant.wait_s == pytest.approx(expected.wait_s, rel=1e-3)
         holder.since = chance.choice([holder.since, holder.number])

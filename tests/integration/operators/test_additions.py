@@ -47,7 +47,7 @@ def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
 
     response = _add(browser)
     gateway.wait_for_metric(
-        'caret_replica_rejected{actual="",expected="",pool="demo-fast",reason="silent"'
+        'caret_replica_rejected{actual="",expected="",pool="demo-fast",reason="unreachable"'
     )
     text = _pools(browser)
 

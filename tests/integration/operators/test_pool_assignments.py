@@ -157,7 +157,7 @@ def _assign(company: Company, pool: str, **fields: Any) -> None:
     assign_pool(
         actor=company.platform,
         assignment=NewAssignment(pool, **fields),
-        known=read_known_pools(),
+        known_pools=read_known_pools(),
         reason=REASON,
         now=timezone.now(),
     )
@@ -167,7 +167,7 @@ def _publish(*pools: str, plans: tuple[str, ...] = ()) -> None:
     publish_model(
         operator="test",
         model=NewModel(title=pools[0].title(), pools=pools, plans=plans),
-        known=read_known_pools(),
+        known_pools=read_known_pools(),
         now=timezone.now(),
     )
 
@@ -285,7 +285,7 @@ def test_only_operators_who_may_write_assign_pools(fleet: Fleet, acme: Company) 
             assign_pool(
                 actor=actor,
                 assignment=NewAssignment("large-pool"),
-                known=read_known_pools(),
+                known_pools=read_known_pools(),
                 reason=REASON,
                 now=timezone.now(),
             )

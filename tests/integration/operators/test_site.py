@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from console.layout.preferences import ZONE_COOKIE
-from console.web.static_files import all_static_files
+from console.web.static_files import list_static_files
 from tenants.models import Tenant
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.operators.browsers import signed_in
@@ -52,7 +52,7 @@ def test_every_static_file_that_a_page_links_to_exists(acme: Company) -> None:
     linked = set(re.findall(r'="(/operators/assets/[^"]+)"', text))
 
     assert len(linked) == 2
-    assert linked <= all_static_files().keys()
+    assert linked <= list_static_files().keys()
 
 
 def test_the_tenant_directory_is_exported_as_csv(acme: Company, globex: Company) -> None:

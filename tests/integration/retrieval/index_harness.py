@@ -18,7 +18,7 @@ from caret.contracts.retrieval import (
     SnippetMatch,
     SnippetQuery,
     SnippetResult,
-    answers_key,
+    build_results_key,
 )
 from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.foundation.clock import SystemClock
@@ -62,7 +62,7 @@ class TenantIndex:
     ) -> list[SnippetResult]:
         """Send a query, run the worker, and return all results that the gateway gets."""
         query = SnippetQuery(
-            question_id=secrets.token_hex(4),
+            query_id=secrets.token_hex(4),
             gateway=secrets.token_hex(16),
             scope=scope,
             path=path,
@@ -71,7 +71,7 @@ class TenantIndex:
         add_to_stream(QUESTIONS, self.seal(query))
         self.run_worker()
         results = self.take_results(query.gateway)
-        assert {result.question_id for result in results} <= {query.question_id}
+        assert {result.query_id for result in results} <= {query.query_id}
         return results
 
     def run_worker(self) -> RunStats:
@@ -82,7 +82,7 @@ class TenantIndex:
 
     def take_results(self, gateway: str) -> list[SnippetResult]:
         sealer = Sealer(settings.ROOT_SECRET)
-        sealed_results: Any = connect_to_redis().lpop(answers_key(gateway), 100) or []
+        sealed_results: Any = connect_to_redis().lpop(build_results_key(gateway), 100) or []
         results = [sealer.open(data, SnippetResult) for data in sealed_results]
         assert {tenant_id for tenant_id, _ in results} <= {self.company.tenant_id}
         return [result for _, result in results]

@@ -17,7 +17,7 @@ from caret.contracts.retrieval import (
     Sealer,
     SnippetMatch,
     SnippetResult,
-    answers_key,
+    build_results_key,
 )
 from caret.foundation.ids import TenantId
 from inference.completion.incoming_request import ContextFile
@@ -167,8 +167,8 @@ async def test_a_result_sealed_for_another_tenant_is_ignored(
     request = make_request(acme)
     retrieval.find(request)
     await retrieval.client.send_pending()
-    (question_id,) = retrieval.client._pending_queries
-    await in_thread(lambda: _push_result(globex.company.tenant_id, question_id, retrieval))
+    (query_id,) = retrieval.client._pending_queries
+    await in_thread(lambda: _push_result(globex.company.tenant_id, query_id, retrieval))
 
     await retrieval.client.receive_results()
 
@@ -179,7 +179,7 @@ async def test_unreadable_results_are_dropped(acme: TenantIndex, retrieval: Retr
     retrieval.find(make_request(acme))
     await retrieval.client.send_pending()
     await in_thread(
-        lambda: connect_to_redis().rpush(answers_key(retrieval.client._gateway), b"garbage")
+        lambda: connect_to_redis().rpush(build_results_key(retrieval.client._gateway), b"garbage")
     )
 
     with capture_logs() as logs:
@@ -258,10 +258,10 @@ async def test_the_client_delivers_results_in_the_background(
         await running
 
 
-def _push_result(tenant_id: TenantId, question_id: str, retrieval: Retrieval) -> None:
-    result = SnippetResult(question_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
+def _push_result(tenant_id: TenantId, query_id: str, retrieval: Retrieval) -> None:
+    result = SnippetResult(query_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
     sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, result)
-    connect_to_redis().rpush(answers_key(retrieval.client._gateway), sealed)
+    connect_to_redis().rpush(build_results_key(retrieval.client._gateway), sealed)
 
 
 async def _wait_until(condition: Any) -> None:

@@ -17,7 +17,7 @@ from caret.contracts.retrieval import (
     FileUpload,
     RetrievalScope,
     SnippetQuery,
-    answers_key,
+    build_results_key,
 )
 from caret.contracts.sealed_message import FIELD, Envelope
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -65,7 +65,7 @@ def test_a_message_forged_for_another_tenant_is_dropped(
         FileUpload(scope=SHOP, path="planted.py", text=INVOICE)
         if stream == FILES
         else SnippetQuery(
-            question_id="1", gateway=gateway, scope=SHOP, path="a.py", text="invoice total"
+            query_id="1", gateway=gateway, scope=SHOP, path="a.py", text="invoice total"
         )
     )
     envelope = msgspec.msgpack.decode(globex.seal(message), type=Envelope)
@@ -76,7 +76,7 @@ def test_a_message_forged_for_another_tenant_is_dropped(
 
     assert served.dropped == {"unreadable: seal": 1}
     assert acme.indexed_paths() == {"invoices.py"}
-    assert connect_to_redis().llen(answers_key(gateway)) == 0
+    assert connect_to_redis().llen(build_results_key(gateway)) == 0
 
 
 def test_an_unreadable_message_is_dropped_and_the_others_processed(acme: TenantIndex) -> None:
@@ -170,7 +170,7 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     plant = f"planted{secrets.token_hex(8)}"
     gateway = secrets.token_hex(16)
     question = SnippetQuery(
-        question_id="1", gateway=gateway, scope=SHOP, path=f"{plant}.py", text=make_code(plant)
+        query_id="1", gateway=gateway, scope=SHOP, path=f"{plant}.py", text=make_code(plant)
     )
 
     acme.send_file(f"{plant}.py", make_code(plant, "total"))
@@ -183,7 +183,7 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     assert acme.company.tenant_id.encode() in redis_before  # in the envelope, in clear text
     assert plant.encode() not in redis_before + answered
     assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in waits)
-    assert 0 < connect_to_redis().pttl(answers_key(gateway)) <= MAX_AGE_S * 1_000
+    assert 0 < connect_to_redis().pttl(build_results_key(gateway)) <= MAX_AGE_S * 1_000
     assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUESTIONS) == 0
 
 

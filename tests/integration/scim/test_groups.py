@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, Forbidden, NotFound
 from tenants.base.permissions import Role
-from tenants.identity.members.queries import page_of_members
+from tenants.identity.members.queries import read_page_of_members
 from tenants.identity.scim.groups import set_group_role
 from tenants.identity.teams.operations import (
     add_team_member,
@@ -18,7 +18,7 @@ from tenants.identity.teams.operations import (
     remove_team_member,
     rename_team,
 )
-from tenants.identity.teams.queries import page_of_teams
+from tenants.identity.teams.queries import read_page_of_teams
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_members
 from tests.fixtures.companies import Cast, Company
@@ -37,7 +37,9 @@ def people(company: Company, provider: Provider) -> dict[str, str]:
 
 
 def team_of(company: Company, team_id: str) -> set[str]:
-    page = page_of_members(actor=company.platform, limit=100, cursor=None, team_id=UUID(team_id))
+    page = read_page_of_members(
+        actor=company.platform, limit=100, cursor=None, team_id=UUID(team_id)
+    )
     return {row.email for row in page.rows}
 
 
@@ -52,7 +54,7 @@ def map_group(company: Company, group_id: str, role: Role | None) -> None:
 def test_a_group_is_a_team(company: Company, provider: Provider, people: dict[str, str]) -> None:
     group = provider.create_group("Platform", *people.values())
 
-    teams = page_of_teams(actor=company.platform, limit=10, cursor=None).rows
+    teams = read_page_of_teams(actor=company.platform, limit=10, cursor=None).rows
     assert [(str(team.id), team.name) for team in teams] == [(group["id"], "Platform")]
     assert team_of(company, group["id"]) == set(people)
 

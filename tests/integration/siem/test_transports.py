@@ -12,7 +12,7 @@ from tenants.compliance.audit_sinks.delivery import Destination
 from tenants.compliance.audit_sinks.delivery_worker import deliver_due_entries
 from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
 from tenants.compliance.audit_sinks.messages import TEST, SinkMessage
-from tenants.compliance.audit_sinks.secret_storage import new_secret
+from tenants.compliance.audit_sinks.secret_storage import create_secret
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
 from tests.fakes.certificate import certificate_for_loopback
@@ -96,7 +96,7 @@ def test_webhooks_over_tls_require_a_valid_certificate(
 def test_unresponsive_dns_does_not_delay_other_sinks(
     kind: SinkKind, hook: Hook, syslog: Syslog
 ) -> None:
-    hook.secret = new_secret(SinkKind.WEBHOOK) or ""
+    hook.secret = create_secret(SinkKind.WEBHOOK) or ""
     good_address, silent_pattern = {
         SinkKind.SYSLOG: (f"syslog+tcp://siem.known.test:{syslog.port}", "syslog+tcp://{}"),
         SinkKind.WEBHOOK: (hook.url.replace("127.0.0.1", "siem.known.test"), "http://{}/"),

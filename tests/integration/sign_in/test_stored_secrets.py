@@ -11,7 +11,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from psycopg.sql import SQL, Identifier
 
-from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
 from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.scim.tokens import create_scim_token
@@ -50,7 +50,7 @@ def stored_rows(services: Services) -> Iterator[str]:
         host=str(services.paths.sockets),
         dbname=DATABASE,
         user=SUPERUSER,
-        password=password_of(services.paths, SUPERUSER),
+        password=read_password(services.paths, SUPERUSER),
     ) as superuser:
         tables = superuser.execute(
             "SELECT relname FROM pg_class"

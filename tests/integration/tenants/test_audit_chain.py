@@ -18,7 +18,7 @@ from tenants.base.permissions import Role
 from tenants.models import AuditEntry, AuditHead, Tenant
 from tenants.security.audit.hash_chain import GENESIS, build_document, hash_document
 from tenants.security.audit.operations import record_change, record_read
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 
 
@@ -104,7 +104,7 @@ def test_two_concurrent_first_entries_make_one_chain() -> None:
     def write() -> None:
         with tenant_scope(empty_tenant_id):
             both_are_here.wait()
-            add(system_actor(empty_tenant_id))
+            add(build_system_actor(empty_tenant_id))
         connection.close()
 
     threads = [Thread(target=write) for _ in range(2)]

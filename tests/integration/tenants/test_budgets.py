@@ -27,7 +27,7 @@ from tenants.billing.budgets.operations import (
     change_budget,
     delete_budget,
 )
-from tenants.billing.budgets.queries import find_budget, find_webhook_secret, page_of_budgets
+from tenants.billing.budgets.queries import find_budget, find_webhook_secret, read_page_of_budgets
 from tenants.billing.budgets.redis_sync import sync_spend_to_redis
 from tenants.billing.rating.operations import rate_tenant
 from tenants.fleet.snapshots.queries import read_snapshot
@@ -219,12 +219,12 @@ def test_another_tenants_budget_is_not_found(company: Company, cast: Cast) -> No
         find_webhook_secret(actor=bob, budget_id=budget.id, now=NOW)
     with pytest.raises(NotFound):
         delete_budget(actor=bob, budget_id=budget.id, version=1, now=NOW)
-    assert page_of_budgets(actor=bob, limit=10, cursor=None, now=NOW).rows == []
+    assert read_page_of_budgets(actor=bob, limit=10, cursor=None, now=NOW).rows == []
 
 
 def test_a_developer_cannot_list_budgets(company: Company) -> None:
     with pytest.raises(Forbidden):
-        page_of_budgets(actor=company.developer.actor, limit=10, cursor=None, now=NOW)
+        read_page_of_budgets(actor=company.developer.actor, limit=10, cursor=None, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
     assert deliver_due_alerts(company.tenant_id, now=NOW) == 0
     actor = company.administrator.actor
     deliveries = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
-    assert {(d.attempts, d.last_error, d.delivered_at) for d in deliveries} == {
+    assert {(d.num_attempts, d.last_error, d.delivered_at) for d in deliveries} == {
         (1, "The mail server rejected the message (ConnectionRefusedError).", None)
     }
 
@@ -291,7 +291,9 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
     assert deliver_due_alerts(company.tenant_id, now=NOW + timedelta(minutes=1)) == 2
 
     deliveries = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
-    assert {(d.attempts, d.last_error, d.next_at) for d in deliveries} == {(2, "", None)}
+    assert {(d.num_attempts, d.last_error, d.next_attempt_at) for d in deliveries} == {
+        (2, "", None)
+    }
 
 
 def test_retries_have_increasing_delays_and_a_limit() -> None:

@@ -88,14 +88,14 @@ def consents(company: Company) -> dict[UserId, UserConsent]:
 def test_users_have_not_consented_by_default(consenting_company: Company) -> None:
     own = get_own_consent(actor=consenting_company.developer.actor)
 
-    assert (own.allowance, own.given, own.retention_days) == (BOTH, NO_CONSENT, 30)
+    assert (own.allowance, own.consent, own.retention_days) == (BOTH, NO_CONSENT, 30)
     assert consents(consenting_company) == {}
 
 
 def test_consent_counts_if_tenant_and_user_agree(consenting_company: Company) -> None:
     own = save_consent(consenting_company.developer, BOTH)
 
-    assert own.given == BOTH
+    assert own.consent == BOTH
     assert consents(consenting_company) == {consenting_company.developer.user_id: BOTH}
 
 
@@ -115,7 +115,7 @@ def test_training_needs_the_tenants_separate_permission(acme: Company) -> None:
     with pytest.raises(Conflict):
         save_consent(acme.developer, BOTH)
 
-    assert save_consent(acme.developer, YES).given == YES
+    assert save_consent(acme.developer, YES).consent == YES
 
 
 def test_training_without_content_capture_is_refused(consenting_company: Company) -> None:
@@ -146,7 +146,7 @@ def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
 
     (receipt,) = receipts(consenting_company, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
-    assert (receipt.kind, receipt.is_given, receipt.wording) == (
+    assert (receipt.kind, receipt.is_granted, receipt.wording) == (
         ConsentKind.CONTENT_CAPTURE,
         True,
         "content-capture-1",
@@ -160,9 +160,9 @@ def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
 
     own = withdraw_consent(actor=consenting_company.developer.actor, now=timezone.now())
 
-    assert own.given == NO_CONSENT
+    assert own.consent == NO_CONSENT
     receipt_facts = [
-        (receipt.kind, receipt.is_given)
+        (receipt.kind, receipt.is_granted)
         for receipt in receipts(consenting_company, consenting_company.developer)[:2]
     ]
     assert set(receipt_facts) == {
@@ -196,7 +196,7 @@ def test_the_tenants_decisions_leave_receipts_with_the_policy_version(acme: Comp
     change_policy(acme, content_capture=None)
 
     decisions = [
-        (receipt.user_email, receipt.kind, receipt.is_given, receipt.policy_version)
+        (receipt.user_email, receipt.kind, receipt.is_granted, receipt.policy_version)
         for receipt in receipts(acme)
     ]
     assert sorted(decisions, key=str) == sorted(
@@ -229,9 +229,9 @@ def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
     allow(consenting_company, training=True)
 
     assert consents_after == consents(consenting_company) == {}
-    assert get_own_consent(actor=consenting_company.developer.actor).given == NO_CONSENT
+    assert get_own_consent(actor=consenting_company.developer.actor).consent == NO_CONSENT
     assert [
-        receipt.is_given for receipt in receipts(consenting_company, consenting_company.developer)
+        receipt.is_granted for receipt in receipts(consenting_company, consenting_company.developer)
     ] == [False] * 2 + [True] * 2
 
 
@@ -320,7 +320,7 @@ def test_receipts_can_be_neither_changed_nor_deleted(consenting_company: Company
 
 
 def _update() -> None:
-    ConsentReceipt.objects.update(is_given=False)
+    ConsentReceipt.objects.update(is_granted=False)
 
 
 def _delete() -> None:

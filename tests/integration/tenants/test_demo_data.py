@@ -24,7 +24,7 @@ from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.demo.demo_marker import FILLED, SUFFIX
 from tenants.identity.api_keys.queries import KeyState, list_keys
-from tenants.identity.invitations.queries import InvitationState, page_of_invitations
+from tenants.identity.invitations.queries import InvitationState, read_page_of_invitations
 from tenants.identity.members.operations import add_member, create_user
 from tenants.models import (
     AlertDelivery,
@@ -47,7 +47,7 @@ from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.export import AuditExportPeriod, write_export
 from tenants.security.audit.export_verification import verify_export
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_tenant, list_members
 from tests.fixtures.companies import GLOBEX, PASSWORD, make_company
 from tests.stack.services import Services
@@ -103,7 +103,7 @@ def test_the_tenant_is_marked_as_having_sample_data(globex: TenantId) -> None:
 def test_the_audit_log_verifies_with_its_signed_heads(globex: TenantId) -> None:
     export = io.BytesIO()
     write_export(
-        actor=system_actor(globex),
+        actor=build_system_actor(globex),
         period=AuditExportPeriod(datetime(1970, 1, 1, tzinfo=UTC), timezone.now()),
         out=export,
         keys=load_signing_keys(),
@@ -175,8 +175,8 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
 
 
 def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None:
-    actor, now = system_actor(globex), timezone.now()
-    invited = page_of_invitations(actor=actor, limit=100, cursor=None, now=now)
+    actor, now = build_system_actor(globex), timezone.now()
+    invited = read_page_of_invitations(actor=actor, limit=100, cursor=None, now=now)
     keys = list_keys(actor=actor, limit=100, cursor=None, now=now)
     with tenant_scope(globex):
         sinks = list(AuditSink.objects.filter(tenant_id=globex).order_by("failed_since"))
@@ -192,7 +192,7 @@ def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -
         versions = PolicyVersion.objects.filter(tenant_id=globex).order_by("version")
         assert list(versions.values_list("version", flat=True)) == list(range(1, 8))
         receipts = ConsentReceipt.objects.filter(tenant_id=globex, user_id__isnull=False)
-        assert set(receipts.values_list("is_given", flat=True)) == {True, False}
+        assert set(receipts.values_list("is_granted", flat=True)) == {True, False}
         content_objects = ContentObject.objects.filter(tenant_id=globex, erasure_id=None)
         assert content_objects.count() > 0
         assert LegalHold.objects.filter(tenant_id=globex, released_at=None).count() == 1
@@ -200,7 +200,7 @@ def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -
 
 def test_no_alert_is_pending(globex: TenantId) -> None:
     with tenant_scope(globex):
-        waiting = AlertDelivery.objects.filter(tenant_id=globex, next_at__isnull=False)
+        waiting = AlertDelivery.objects.filter(tenant_id=globex, next_attempt_at__isnull=False)
         assert not waiting.exists()
 
 
@@ -231,7 +231,7 @@ def test_a_demo_tenant_with_real_users_is_refused() -> None:
     now = timezone.now()
     email = f"somebody@{make_company('initech', GLOBEX).slug}.test"
     user_id = create_user(email=email, name="Somebody", password=PASSWORD, now=now)
-    add_member(actor=system_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
+    add_member(actor=build_system_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
 
     with pytest.raises(CommandError, match="not demo users"):
         fill("acme")

@@ -18,14 +18,14 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect_to_redis
-from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.budgets.queries import read_page_of_budgets
 from tenants.billing.plans.queries import read_price_book
 from tenants.demo.tenants import Demonstration, DemoOperator, DemoTenant
 from tenants.fleet.operators import accounts
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.passwords.operations import set_password
 from tenants.models import AuditEntry
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
 from tests.integration.operators.browsers import Account
 
@@ -76,8 +76,8 @@ def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state_file: Path) -> No
     for slug in ("acme", "globex"):
         tenant_id = find_tenant(slug=slug)
         assert tenant_id is not None
-        page = page_of_budgets(
-            actor=system_actor(tenant_id), limit=10, cursor=None, now=timezone.now()
+        page = read_page_of_budgets(
+            actor=build_system_actor(tenant_id), limit=10, cursor=None, now=timezone.now()
         )
         (budget,) = (budget for budget in page.rows if budget.scope is BudgetScope.TENANT)
         assert not budget.is_hard
@@ -123,7 +123,7 @@ def test_only_invalid_credentials_are_replaced(state_file: Path) -> None:
     assert admin is not None
     assert tenant_id is not None
     revoke_key(
-        actor=system_actor(tenant_id), lookup_id=key.lookup_id, reason="", now=timezone.now()
+        actor=build_system_actor(tenant_id), lookup_id=key.lookup_id, reason="", now=timezone.now()
     )
     set_password(user_id=admin, password="another long password")
 

@@ -104,7 +104,7 @@ def test_data_and_key_moved_to_another_tenant_cannot_be_opened(
             scope=stolen.scope,
             wrapped=stolen.wrapped,
             fingerprint=stolen.fingerprint,
-            witness=stolen.witness,
+            canary=stolen.canary,
             created_at=stolen.created_at,
         )
 

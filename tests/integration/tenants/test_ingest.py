@@ -97,7 +97,7 @@ def outcome(company: Company) -> OutcomeRecord:
 
 def typing_report(company: Company, *, chars: int = 120) -> TypingRecord:
     return TypingRecord(
-        typed_id=RequestId(some_id()),
+        report_id=RequestId(some_id()),
         tenant_id=company.tenant_id,
         user_id=None,
         occurred_at_ms=to_unix_ms(timezone.now()),
@@ -158,7 +158,7 @@ def test_persistence_and_typed_characters_become_rows(
     assert (persistence.span_s, persistence.edited_ratio, persistence.lines) == (300, 0.2, 3)
     assert (typing_row.language, typing_row.editor, typing_row.chars) == ("go", "zed", 120)
     with tenant_scope(cast.globex.tenant_id):
-        assert not TypingReport.objects.filter(typed_id=by_hand.typed_id).exists()
+        assert not TypingReport.objects.filter(report_id=by_hand.report_id).exists()
 
 
 def test_another_tenant_does_not_see_the_rows(

@@ -26,7 +26,7 @@ from tenants.identity.invitations.operations import (
 from tenants.identity.invitations.queries import (
     InvitationState,
     find_invitation,
-    page_of_invitations,
+    read_page_of_invitations,
 )
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.teams.operations import create_team, delete_team
@@ -244,7 +244,7 @@ def test_another_tenants_invitation_can_be_neither_seen_nor_revoked(
 
     with pytest.raises(NotFound):
         revoke_invitation(actor=bob, invitation_id=invitation.id, now=timezone.now())
-    page = page_of_invitations(actor=bob, limit=200, cursor=None, now=timezone.now())
+    page = read_page_of_invitations(actor=bob, limit=200, cursor=None, now=timezone.now())
 
     assert invitation.id not in {row.id for row in page.rows}
     accept(guest, mailbox.last)

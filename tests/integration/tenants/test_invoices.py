@@ -27,10 +27,10 @@ from tenants.billing.invoices.queries import (
     InvoiceNotReproducible,
     InvoiceView,
     find_invoice,
-    page_of_invoices,
+    read_page_of_invoices,
 )
 from tenants.billing.ledger.credits import grant_credit
-from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
+from tenants.billing.ledger.queries import LedgerFilter, read_page_of_ledger
 from tenants.billing.rating.operations import rate_tenant
 from tenants.models import (
     BillingState,
@@ -305,7 +305,7 @@ def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
 
     assert len(issued) == 1
     with tenant_scope(company.tenant_id):
-        assert BillingState.objects.get(tenant_id=company.tenant_id).last_number == 1
+        assert BillingState.objects.get(tenant_id=company.tenant_id).last_invoice_number == 1
 
 
 def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
@@ -313,7 +313,9 @@ def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
     for company in (broken, other_company):
         ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     with tenant_scope(broken.tenant_id):
-        BillingState.objects.filter(tenant_id=broken.tenant_id).update(last_number=2**31 - 1)
+        BillingState.objects.filter(tenant_id=broken.tenant_id).update(
+            last_invoice_number=2**31 - 1
+        )
 
     with capture_logs() as logs:
         issue_due_invoices_of_all_tenants(now=AFTER)
@@ -355,14 +357,17 @@ def test_another_tenants_invoices_and_ledger_are_not_found(company: Company, cas
 
     with pytest.raises(NotFound):
         find_invoice(actor=bob, number=1)
-    assert page_of_invoices(actor=bob, limit=10, cursor=None).rows == []
-    assert page_of_ledger(actor=bob, limit=10, cursor=None, ledger_filter=LedgerFilter()).rows == []
+    assert read_page_of_invoices(actor=bob, limit=10, cursor=None).rows == []
+    assert (
+        read_page_of_ledger(actor=bob, limit=10, cursor=None, ledger_filter=LedgerFilter()).rows
+        == []
+    )
 
 
 def test_a_developer_cannot_read_invoices_or_the_ledger(company: Company) -> None:
     for look in (
-        lambda actor: page_of_invoices(actor=actor, limit=1, cursor=None),
-        lambda actor: page_of_ledger(
+        lambda actor: read_page_of_invoices(actor=actor, limit=1, cursor=None),
+        lambda actor: read_page_of_ledger(
             actor=actor, limit=1, cursor=None, ledger_filter=LedgerFilter()
         ),
     ):
@@ -378,7 +383,7 @@ def test_the_ledger_is_paginated(company: Company) -> None:
     row_ids: list[str] = []
     cursor = None
     while True:
-        page = page_of_ledger(
+        page = read_page_of_ledger(
             actor=actor, limit=2, cursor=cursor, ledger_filter=LedgerFilter(month=date(2026, 10, 1))
         )
         row_ids += [str(row.id) for row in page.rows]

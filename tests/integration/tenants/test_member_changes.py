@@ -16,7 +16,7 @@ from tenants.identity.invitations.operations import create_invitation
 from tenants.identity.invitations.queries import InvitationState, find_invitation
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.operations import add_member
-from tenants.identity.members.queries import page_of_members
+from tenants.identity.members.queries import read_page_of_members
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_memberships, list_members
@@ -247,8 +247,8 @@ def test_the_paginated_list_has_only_the_tenants_members(
 ) -> None:
     colleagues = [make_colleague(company) for _ in range(4)]
 
-    first = page_of_members(actor=owner.actor, limit=3, cursor=None)
-    second = page_of_members(actor=owner.actor, limit=3, cursor=first.next_cursor)
+    first = read_page_of_members(actor=owner.actor, limit=3, cursor=None)
+    second = read_page_of_members(actor=owner.actor, limit=3, cursor=first.next_cursor)
 
     user_ids = [row.user_id for row in (*first.rows, *second.rows)]
     assert user_ids == [person.user_id for person in (*reversed(colleagues), owner)]
@@ -257,7 +257,7 @@ def test_the_paginated_list_has_only_the_tenants_members(
 
 def test_listing_members_requires_permission(cast: Cast) -> None:
     with pytest.raises(Forbidden):
-        page_of_members(actor=cast.acme.developer.actor, limit=10, cursor=None)
+        read_page_of_members(actor=cast.acme.developer.actor, limit=10, cursor=None)
 
 
 def test_another_tenant_cannot_create_a_key_for_a_member(company: Company, cast: Cast) -> None:

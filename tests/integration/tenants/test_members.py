@@ -13,7 +13,7 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.identity.members.operations import add_member, create_tenant, create_user, is_slug
 from tenants.models import AuditEntry, Tenant, User
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import (
     find_memberships,
     find_tenant,
@@ -124,7 +124,7 @@ def test_a_user_of_two_tenants_finds_both_by_name() -> None:
     user_id = create_user(email=f"two@{tail}.example", name="Two", password=PASSWORD, now=now)
     for name in ("beta", "alpha"):
         tenant_id = create_tenant(slug=f"{name}-{tail}", name=name, now=now)
-        actor = system_actor(tenant_id)
+        actor = build_system_actor(tenant_id)
         add_member(actor=actor, user_id=user_id, role=Role.AUDITOR, now=now)
 
     memberships = find_memberships(user_id=user_id)
@@ -136,7 +136,7 @@ def test_a_closed_tenant_is_not_listed() -> None:
     now, tail = timezone.now(), secrets.token_hex(4)
     user_id = create_user(email=f"one@{tail}.example", name="One", password=PASSWORD, now=now)
     tenant_id = create_tenant(slug=f"gone-{tail}", name="Gone", now=now)
-    add_member(actor=system_actor(tenant_id), user_id=user_id, role=Role.OWNER, now=now)
+    add_member(actor=build_system_actor(tenant_id), user_id=user_id, role=Role.OWNER, now=now)
     Tenant.objects.filter(id=tenant_id).update(status=TenantStatus.CLOSED)
 
     assert find_memberships(user_id=user_id) == []

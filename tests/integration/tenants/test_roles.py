@@ -17,7 +17,7 @@ from caret.foundation.postgres.roles import (
     find_rls_bypasses,
     require_rls_bound_role,
 )
-from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
 from tests.stack.services import Services
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,7 +65,7 @@ STRONG_ROLES = {
 @pytest.mark.parametrize("power", STRONG_ROLES)
 def test_each_way_to_bypass_row_security_is_detected(services: Services, power: str) -> None:
     role = f"caret_strong_{secrets.token_hex(4)}"
-    password = password_of(services.paths, SUPERUSER)
+    password = read_password(services.paths, SUPERUSER)
     with psycopg.connect(
         host=str(services.paths.sockets),
         dbname=DATABASE,

@@ -96,7 +96,7 @@ def test_outcomes_are_counted_with_their_completions(company: Company) -> None:
 
     rollup = read_single_rollup(company)
     assert (rollup.shown, rollup.seen, rollup.rejected) == (4, 3, 2)
-    assert (rollup.accepted, rollup.partly_accepted) == (1, 1)
+    assert (rollup.accepted, rollup.partially_accepted) == (1, 1)
     assert (rollup.shown_chars, rollup.seen_chars, rollup.accepted_chars) == (160, 120, 60)
     assert (rollup.accepted_lines, rollup.accepted_tokens) == (4, 15)
 
@@ -124,8 +124,8 @@ def test_persistence_is_counted_in_the_completions_hour(company: Company) -> Non
     run(company)
 
     rollup = read_single_rollup(company, UsageHour)
-    assert (rollup.looked_at_30, rollup.retained_30) == (1, 1)
-    assert (rollup.looked_at_1800, rollup.retained_1800) == (1, 0)
+    assert (rollup.checked_30, rollup.retained_30) == (1, 1)
+    assert (rollup.checked_1800, rollup.retained_1800) == (1, 0)
 
 
 def test_typing_reports_join_or_create_their_group(company: Company) -> None:
@@ -136,7 +136,7 @@ def test_typing_reports_join_or_create_their_group(company: Company) -> None:
             TypingReport(
                 tenant_id=company.tenant_id,
                 occurred_at=NOON,
-                typed_id=uuid.uuid4(),
+                report_id=uuid.uuid4(),
                 user_id=company.developer.user_id,
                 language=language,
                 editor="zed",
@@ -153,10 +153,10 @@ def test_typing_reports_join_or_create_their_group(company: Company) -> None:
 
 
 def test_parser_results_are_counted_if_available(company: Company) -> None:
-    add_completion(company, is_parsed=True, filter_reason="")
-    add_completion(company, is_parsed=True, filter_reason="syntax", finish_reason="filtered")
-    add_completion(company, is_parsed=False)
-    add_completion(company, is_parsed=True, finish_reason="cancelled")
+    withheld: dict[str, Any] = {"filter_reason": "syntax", "finish_reason": "filtered"}
+    for fields in ({"filter_reason": ""}, withheld, {"finish_reason": "cancelled"}):
+        add_completion(company, **fields, is_syntax_checked=True)
+    add_completion(company, is_syntax_checked=False)
 
     run(company)
 

@@ -49,11 +49,17 @@ def approximately(speed: LatencyRow) -> tuple[object, ...]:
         # Sketch buckets grow by two percent, and exact percentiles lie between two times.
         return None if value is None else pytest.approx(value, rel=3 * RELATIVE_ERROR)
 
-    return (speed.completed, about(speed.p50_ms), about(speed.p99_ms), speed.at_replica, speed.sent)
+    return (
+        speed.completed,
+        about(speed.p50_ms),
+        about(speed.p99_ms),
+        speed.in_flight_at_replica,
+        speed.sent,
+    )
 
 
 def as_tuple(speed: LatencyRow) -> tuple[object, ...]:
-    return (speed.completed, speed.p50_ms, speed.p99_ms, speed.at_replica, speed.sent)
+    return (speed.completed, speed.p50_ms, speed.p99_ms, speed.in_flight_at_replica, speed.sent)
 
 
 @pytest.mark.parametrize("by_hour", [False, True])

@@ -16,7 +16,7 @@ from tenants.billing.invoices.operations import issue_due_invoices
 from tenants.billing.invoices.queries import find_billing_profile
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.credits import grant_credit, read_credit_balance
-from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
+from tenants.billing.ledger.queries import LedgerFilter, read_page_of_ledger
 from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.spending.queries import read_spending_overview
 from tenants.models import LedgerEntry
@@ -119,7 +119,7 @@ def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerA
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
     issue_due_invoices(company.tenant_id, now=datetime(2026, 11, 1, 7, tzinfo=UTC))
 
-    page = page_of_ledger(
+    page = read_page_of_ledger(
         actor=company.administrator.actor,
         limit=200,
         cursor=None,
@@ -135,7 +135,7 @@ def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerA
 def test_the_ledger_is_filtered_by_days(company: Company) -> None:
     add_usage(company, times=1)
 
-    page = page_of_ledger(
+    page = read_page_of_ledger(
         actor=company.administrator.actor,
         limit=200,
         cursor=None,

@@ -189,7 +189,7 @@ def test_a_rejected_event_is_shown_and_not_retried(
 
     with tenant_scope(company.tenant_id):
         event = StripeEvent.objects.get(sent_at__isnull=True)
-    assert (event.next_at, event.last_error) == (
+    assert (event.next_attempt_at, event.last_error) == (
         None,
         "Stripe responded with status 400 (no_meter).",
     )

@@ -8,7 +8,7 @@ from django.utils import timezone
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
-from tenants.identity.members.queries import page_of_members
+from tenants.identity.members.queries import read_page_of_members
 from tenants.identity.teams.operations import (
     add_team_member,
     create_team,
@@ -16,7 +16,7 @@ from tenants.identity.teams.operations import (
     remove_team_member,
     rename_team,
 )
-from tenants.identity.teams.queries import TeamView, find_team, page_of_teams
+from tenants.identity.teams.queries import TeamView, find_team, read_page_of_teams
 from tests.fixtures.companies import Cast, Company, Person, make_company
 from tests.fixtures.users import make_colleague
 
@@ -37,7 +37,7 @@ def put_in_team(company: Company, team: TeamView, person: Person) -> TeamView:
 
 
 def members_of(company: Company, team: TeamView) -> set[str]:
-    page = page_of_members(actor=company.platform, limit=200, cursor=None, team_id=team.id)
+    page = read_page_of_members(actor=company.platform, limit=200, cursor=None, team_id=team.id)
     return {row.user_id for row in page.rows}
 
 
@@ -67,7 +67,7 @@ def test_leaving_a_team_does_not_end_the_membership(company: Company) -> None:
     )
 
     assert team_after.num_members == 0
-    all_members = page_of_members(actor=company.platform, limit=200, cursor=None)
+    all_members = read_page_of_members(actor=company.platform, limit=200, cursor=None)
     assert ada.user_id in {row.user_id for row in all_members.rows}
 
 
@@ -149,7 +149,7 @@ def test_another_tenants_team_is_not_found(company: Company, cast: Cast) -> None
             attempt()
 
     assert team.id not in {
-        row.id for row in page_of_teams(actor=bob.actor, limit=200, cursor=None).rows
+        row.id for row in read_page_of_teams(actor=bob.actor, limit=200, cursor=None).rows
     }
 
 

@@ -32,7 +32,7 @@ from tenants.identity.tenant_lifecycle import (
     rename_tenant,
 )
 from tenants.models import AuditEntry, Invitation, Subscription, Tenant, TenantKey
-from tenants.security.authorization.actor import Actor, OperatorIdentity, system_actor
+from tenants.security.authorization.actor import Actor, OperatorIdentity, build_system_actor
 from tenants.security.authorization.directory import find_tenant, list_members
 from tenants.security.encryption.errors import RootKeyUnavailable
 from tests.fixtures.companies import ACME, GLOBEX, make_company
@@ -55,7 +55,7 @@ def plan() -> str:
 
 def onboard(slug: str, **fields: Any) -> OnboardedTenant:
     new = NewTenant(**{"slug": slug, "name": "Initech", "owner_email": owner_of(slug)} | fields)
-    return onboard_tenant(new=new, actor_for=system_actor, now=timezone.now())
+    return onboard_tenant(new=new, actor_for=build_system_actor, now=timezone.now())
 
 
 def owner_of(slug: str) -> str:
@@ -186,7 +186,9 @@ def test_an_operator_who_may_only_read_creates_nothing(slug: str) -> None:
 def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
     onboarded = onboard(slug, owner_email=f"typo@{slug}.example")
 
-    invite_owner(actor=system_actor(onboarded.tenant_id), email=owner_of(slug), now=timezone.now())
+    invite_owner(
+        actor=build_system_actor(onboarded.tenant_id), email=owner_of(slug), now=timezone.now()
+    )
 
     with pytest.raises(NotFound):
         find_open_invitation(text=token_in(onboarded.owner_invitation.url), now=timezone.now())

@@ -93,7 +93,7 @@ async def test_an_error_frame_ends_the_request_with_its_code() -> None:
 async def test_frames_without_a_request_go_to_the_listener() -> None:
     async with gateway() as fake, connected(fake) as (_link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        await fake.send(type="policy", repository="", excluded=[], modes=[])
+        await fake.send(type="policy", repository="", excluded_globs=[], modes=[])
         await fake.sockets[0].send("no json")
         await wait_until(lambda: len(recorder.frames) == 2)
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from caret_ls.git_repository import GitHead, name_of, read_head, repository_of
+from caret_ls.git_repository import GitHead, find_repository, name_of, read_head
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -43,7 +43,7 @@ def test_a_file_has_a_repository_and_a_path_in_it(folder: Path) -> None:
     git(folder, "remote", "add", "other", "git@example.org:x/y.git")
     git(folder, "remote", "add", "origin", "git@example.org:acme/shop.git")
 
-    repository = repository_of(folder / "src" / "a.py")
+    repository = find_repository(folder / "src" / "a.py")
 
     assert repository is not None
     assert repository.name == "acme/shop"
@@ -51,18 +51,18 @@ def test_a_file_has_a_repository_and_a_path_in_it(folder: Path) -> None:
 
 
 def test_a_repository_without_an_origin_is_named_after_its_folder(folder: Path) -> None:
-    repository = repository_of(folder / "src" / "a.py")
+    repository = find_repository(folder / "src" / "a.py")
 
     assert repository is not None
     assert repository.name == "work"
 
 
 def test_a_file_outside_a_repository_has_none(tmp_path: Path) -> None:
-    assert repository_of(tmp_path / "a.py") is None
+    assert find_repository(tmp_path / "a.py") is None
 
 
 def test_the_head_follows_commits_and_switches(folder: Path) -> None:
-    repository = repository_of(folder / "src" / "a.py")
+    repository = find_repository(folder / "src" / "a.py")
     assert repository is not None
     first = git(folder, "rev-parse", "HEAD")
     began = read_head(repository)
@@ -83,7 +83,7 @@ def test_packed_branches_and_other_work_trees_are_read(folder: Path, tmp_path: P
     git(folder, "remote", "add", "origin", "git@example.org:acme/shop.git")
     git(folder, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     git(folder, "pack-refs", "--all")
-    repository = repository_of(tmp_path / "side" / "src" / "a.py")
+    repository = find_repository(tmp_path / "side" / "src" / "a.py")
 
     assert repository is not None
     assert repository.name == "acme/shop"
@@ -91,7 +91,7 @@ def test_packed_branches_and_other_work_trees_are_read(folder: Path, tmp_path: P
 
 
 def test_a_broken_repository_has_no_head(folder: Path) -> None:
-    repository = repository_of(folder / "src" / "a.py")
+    repository = find_repository(folder / "src" / "a.py")
     assert repository is not None
     (folder / ".git" / "HEAD").unlink()
 
@@ -99,4 +99,4 @@ def test_a_broken_repository_has_no_head(folder: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_looked_into_is_in_no_repository(tmp_path: Path) -> None:
-    assert repository_of(tmp_path / ("x" * 300) / "a.py") is None
+    assert find_repository(tmp_path / ("x" * 300) / "a.py") is None

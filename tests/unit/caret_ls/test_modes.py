@@ -11,7 +11,7 @@ DEF = "def f():\n    |"
 
 
 def policy(*modes: str) -> dict[str, object]:
-    return {"type": "policy", "repository": "", "excluded": [], "modes": list(modes)}
+    return {"type": "policy", "repository": "", "excluded_globs": [], "modes": list(modes)}
 
 
 async def request(desk: Desk, *, is_invoked: bool = False) -> str | None:

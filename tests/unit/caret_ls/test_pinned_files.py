@@ -39,7 +39,7 @@ def test_the_listed_files_are_pinned(root: Path) -> None:
         "path": "types.py",
         "text": "class Order: ...\n",
         "edited_at": 0.0,
-        "pinned": True,
+        "is_pinned": True,
     }
 
 
@@ -98,7 +98,7 @@ async def test_a_request_names_each_pinned_file_once(root: Path) -> None:
 
     files = _files_of(session, (root / "main.py").as_uri())
 
-    assert [(file["path"], file.get("pinned", False)) for file in files] == [
+    assert [(file["path"], file.get("is_pinned", False)) for file in files] == [
         ("types.py", True),
         ("style.md", True),
         ("other.py", False),

@@ -1,7 +1,12 @@
 from caret_ls.mode_choice import CompletionMode
 from caret_ls.policy_cache import MAX_AGE_S, EditorPolicy, PolicyCache
 
-ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "modes": ["inline"]}
+ANSWER = {
+    "type": "policy",
+    "repository": "shop",
+    "excluded_globs": ["legal/**"],
+    "modes": ["inline"],
+}
 
 PRESUMED = frozenset(CompletionMode) - {CompletionMode.EDIT}
 
@@ -58,7 +63,7 @@ def test_the_policy_is_requested_again_when_old_or_invalidated() -> None:
     policies.get("shop", MAX_AGE_S + 1)
     policies.invalidate()
 
-    assert policies.get("shop", MAX_AGE_S + 2).excluded == ("legal/**",)
+    assert policies.get("shop", MAX_AGE_S + 2).excluded_globs == ("legal/**",)
     assert len(requests) == 3
 
 

@@ -17,12 +17,8 @@ from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
 SCOPE = RetrievalScope(holder="", repository="shop")
 FILE = FileUpload(scope=SCOPE, path="planted-path.py", text="planted text")
-QUESTION = SnippetQuery(
-    question_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text"
-)
-FOUND = SnippetResult(
-    question_id="1", snippets=(SnippetMatch(path="a.py", text="text", score=0.5),)
-)
+QUESTION = SnippetQuery(query_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text")
+FOUND = SnippetResult(query_id="1", snippets=(SnippetMatch(path="a.py", text="text", score=0.5),))
 
 
 @pytest.fixture

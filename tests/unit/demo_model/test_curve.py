@@ -2,27 +2,27 @@
 
 from xml.etree import ElementTree
 
-from inference.demo_model.curve import MAX_POINTS, draw_curve, thin_log
+from inference.demo_model.curve import MAX_POINTS, draw_curve, sample_log
 
 TRAINING = [{"step": n, "tokens": 4096 * n, "loss": 8.0 - n / 400} for n in range(1, 2001)]
 VALIDATION = [{"step": n, "tokens": 4096 * n, "validation_loss": 4.0} for n in (500, 2000)]
 
 
 def test_thinning_keeps_few_training_losses_and_every_validation_loss() -> None:
-    lines = thin_log(TRAINING + VALIDATION)
+    lines = sample_log(TRAINING + VALIDATION)
 
     assert sum("loss" in line for line in lines) <= MAX_POINTS
     assert [line for line in lines if "validation_loss" in line] == VALIDATION
 
 
 def test_thinning_averages() -> None:
-    lines = thin_log(TRAINING)
+    lines = sample_log(TRAINING)
 
     mean = sum(line["loss"] for line in TRAINING[:9]) / 9
     assert abs(lines[0]["loss"] - mean) < 1e-3
 
 
 def test_the_picture_is_well_formed() -> None:
-    root = ElementTree.fromstring(draw_curve(thin_log(TRAINING + VALIDATION)))  # noqa: S314  # our own text
+    root = ElementTree.fromstring(draw_curve(sample_log(TRAINING + VALIDATION)))  # noqa: S314  # our own text
 
     assert root.tag.endswith("svg")

@@ -20,7 +20,7 @@ from inference.demo_model.dataset.packages import (
 from inference.demo_model.dataset.python_files import (
     HeldOutFilter,
     is_ordinary_source,
-    wheel_files,
+    iterate_wheel_files,
     without_copies,
 )
 
@@ -41,7 +41,7 @@ def write_wheel(folder: Path, files: dict[str, str], licence: str = "MIT") -> Pa
 
 def paths_used(folder: Path, files: dict[str, str]) -> list[str]:
     with open_wheel(write_wheel(folder, files), folder) as wheel:
-        return [file.path for file in wheel_files(wheel, "tool")]
+        return [file.path for file in iterate_wheel_files(wheel, "tool")]
 
 
 def source(text: str, path: str = "tool/module.py") -> SourceFile:

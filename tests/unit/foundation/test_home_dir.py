@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from caret.composition.config import read_data_plane_config
-from caret.foundation.home_dir import home_folder
+from caret.foundation.home_dir import find_home_folder
 from caret.local.paths import home_from_environment
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -20,7 +20,7 @@ def test_the_default_home_is_in_the_repository(
         monkeypatch.setenv("CARET_HOME", setting)
     monkeypatch.chdir(tmp_path)
 
-    assert home_folder() == REPOSITORY / ".caret"
+    assert find_home_folder() == REPOSITORY / ".caret"
 
 
 def test_a_relative_home_starts_at_the_working_directory(
@@ -29,7 +29,7 @@ def test_a_relative_home_starts_at_the_working_directory(
     monkeypatch.setenv("CARET_HOME", "mine")
     monkeypatch.chdir(tmp_path)
 
-    assert home_folder() == tmp_path / "mine"
+    assert find_home_folder() == tmp_path / "mine"
 
 
 @pytest.mark.parametrize("setting", [None, ""])

@@ -20,7 +20,7 @@ from inference.recording.journal import (
     FileJournal,
     JournalSegment,
     ShipmentReceipt,
-    abandoned_segments,
+    find_abandoned_segments,
     read_frames,
 )
 from tests.fakes.journal_shipper import FakeShipper
@@ -233,7 +233,7 @@ def test_the_segment_of_a_running_writer_is_not_abandoned(tmp_path: Path) -> Non
     journal = FileJournal(tmp_path)
     journal.append(RECORDS[0])
 
-    assert list(abandoned_segments(tmp_path)) == []
+    assert list(find_abandoned_segments(tmp_path)) == []
 
 
 WRITER = """
@@ -259,7 +259,7 @@ def test_the_segment_of_a_killed_writer_is_abandoned(tmp_path: Path, is_alive: b
             writer.send_signal(signal.SIGKILL)
             writer.wait()
 
-        abandoned = list(abandoned_segments(tmp_path))
+        abandoned = list(find_abandoned_segments(tmp_path))
 
         writer.kill()
     assert abandoned == ([] if is_alive else [path])
@@ -269,7 +269,7 @@ def test_abandoned_segments_are_listed_oldest_first(tmp_path: Path) -> None:
     for name in ("20-1.000002.log", "10-1.000001.log", "20-1.000001.log"):
         (tmp_path / name).write_bytes(b"")
 
-    names = [path.name for path in abandoned_segments(tmp_path)]
+    names = [path.name for path in find_abandoned_segments(tmp_path)]
 
     assert names == ["10-1.000001.log", "20-1.000001.log", "20-1.000002.log"]
 

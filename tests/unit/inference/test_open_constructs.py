@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.open_constructs import closing_candidates
+from inference.filtering.open_constructs import find_closing_candidates
 
 TEXTS: Final = (
     (Grammar.HTML, "<div class='a'><br><p>", "</p></div>"),
@@ -31,15 +31,15 @@ LONG: Final = (
 def test_blocks_are_closed_by_their_keywords_and_tags(
     grammar: Grammar, text: str, finish: str
 ) -> None:
-    assert next(iter(closing_candidates(grammar, text)), "") == finish
+    assert next(iter(find_closing_candidates(grammar, text)), "") == finish
 
 
 @pytest.mark.parametrize(("grammar", "text"), LONG)
 def test_a_long_line_takes_linear_time(grammar: Grammar, text: str) -> None:
     code = f"""
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.open_constructs import closing_candidates
-assert closing_candidates(Grammar({grammar.value!r}), {text}) is not None
+from inference.filtering.open_constructs import find_closing_candidates
+assert find_closing_candidates(Grammar({grammar.value!r}), {text}) is not None
 """
 
     child = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)

@@ -84,7 +84,7 @@ def test_an_error_code_is_the_status_of_the_span() -> None:
 
     status = find_span(spans, "completion").status
     assert (status.status_code, status.description) == (StatusCode.ERROR, "engine_disconnected")
-    assert find_span(spans, "generate").attributes == {"caret.ended_here": True}
+    assert find_span(spans, "generate").attributes == {"caret.is_interrupted": True}
 
 
 def test_spans_contain_no_text() -> None:

@@ -39,7 +39,7 @@ WRITER = PromptWriter(
     model="demo",
     max_context_tokens=8_192,
     clock=FakeClock(),
-    style=PromptOptions(has_token_healing=False),
+    options=PromptOptions(has_token_healing=False),
 )
 KEY = generate_key(KeyKind.DEVELOPER)
 SECRET = "hunter2"

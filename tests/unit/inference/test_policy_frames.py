@@ -37,7 +37,7 @@ async def test_the_repository_name_ignores_case() -> None:
 
     assert isinstance(frame, PolicyFrame)
     assert frame.repository == "Shop"
-    assert "prices/*" in frame.excluded
+    assert "prices/*" in frame.excluded_globs
 
 
 async def test_the_globs_of_other_repositories_are_not_listed() -> None:
@@ -46,7 +46,7 @@ async def test_the_globs_of_other_repositories_are_not_listed() -> None:
         (frame,) = await request_policy(editor, "")
 
     assert isinstance(frame, PolicyFrame)
-    assert frame.excluded == ["**/.env", "legal/**"]
+    assert frame.excluded_globs == ["**/.env", "legal/**"]
 
 
 async def test_only_the_modes_of_the_key_are_listed() -> None:
@@ -66,7 +66,7 @@ async def test_a_changed_policy_reaches_an_open_connection() -> None:
 
     assert isinstance(before, PolicyFrame)
     assert isinstance(after, PolicyFrame)
-    assert before.excluded != after.excluded
+    assert before.excluded_globs != after.excluded_globs
 
 
 async def test_a_revoked_key_gets_an_error() -> None:
@@ -97,6 +97,6 @@ def test_the_encoded_frame_has_its_type() -> None:
     assert encoded == {
         "type": "policy",
         "repository": "shop",
-        "excluded": ["a/*"],
+        "excluded_globs": ["a/*"],
         "modes": ["inline"],
     }

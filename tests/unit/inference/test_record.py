@@ -180,7 +180,7 @@ def test_a_record_contains_ids_timings_and_counts() -> None:
             model="qwen",
             num_chars=3,
             num_lines=2,
-            is_parsed=True,
+            is_syntax_checked=True,
         )
     ]
 

@@ -25,7 +25,7 @@ async def test_each_language_is_recorded_for_the_user() -> None:
     records = [record for record in editor.journal.records if isinstance(record, TypingRecord)]
     assert [(record.language, record.chars) for record in records] == [("python", 120), ("", 4)]
     assert {(record.tenant_id, record.user_id) for record in records} == {(ACME, ADA)}
-    assert len({record.typed_id for record in records}) == 2
+    assert len({record.report_id for record in records}) == 2
     assert errors == []
 
 

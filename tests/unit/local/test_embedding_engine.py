@@ -7,8 +7,8 @@ import pytest
 
 from caret.local.engines.embedding_engine import (
     EmbeddingsSettings,
+    build_embeddings_service,
     embeddings_command,
-    embeddings_service,
 )
 from caret.local.paths import EmbeddedPaths
 
@@ -41,7 +41,7 @@ def test_on_a_gpu_the_engine_reserves_little_memory(has_gpu: bool) -> None:
     reason="the embedding model is missing; platform/scripts/setup --dev installs it",
 )
 def test_the_engine_gets_no_secrets_and_a_low_priority(tmp_path: Path) -> None:
-    service = embeddings_service(
+    service = build_embeddings_service(
         SETTINGS,
         paths=EmbeddedPaths(tmp_path),
         environment={"CARET_ROOT_SECRET": "x", "REDIS_URL": "y", "HOME": "/root"},

@@ -10,9 +10,9 @@ from caret.local.engines.engine import (
     DEMO_MODEL,
     EngineSettings,
     LocalModel,
+    build_engine_service,
     engine_command,
     engine_from_environment,
-    engine_service,
     first_token_targets,
 )
 from caret.local.engines.profiles import Hardware
@@ -152,7 +152,7 @@ def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
     secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
     environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
 
-    service = engine_service(SETTINGS, paths=EmbeddedPaths(tmp_path), environment=environment)
+    service = build_engine_service(SETTINGS, paths=EmbeddedPaths(tmp_path), environment=environment)
 
     engine_environment = service.make_spec().environment
     assert "secret" not in engine_environment.values()

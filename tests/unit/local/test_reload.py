@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from caret.local.paths import REPOSITORY
-from caret.local.processes.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
+from caret.local.processes.reload import (
+    BEAT,
+    CONSOLE,
+    GATEWAY,
+    WORKER,
+    programs_of,
+    watch_changed_files,
+)
 
 _TASKS = sorted(path.relative_to(REPOSITORY) for path in REPOSITORY.glob("tenants/*/tasks.py"))
 _ENTRIES = {
@@ -77,7 +84,7 @@ def test_a_program_restarts_for_all_code_that_it_imports(program: str) -> None:
 def test_a_saved_file_is_reported_by_its_path_in_the_repository(tmp_path: Path) -> None:
     for folder in ("inference", "tenants", "console", "platform/caret"):
         (tmp_path / folder).mkdir(parents=True)
-    changes = changed_files(tmp_path)
+    changes = watch_changed_files(tmp_path)
     next(changes)
 
     (tmp_path / "tenants" / "apps.py").write_text("")

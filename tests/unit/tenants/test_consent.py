@@ -37,9 +37,9 @@ def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> Con
 
 
 def statement(
-    kind: ConsentKind, *, is_given: bool = True, wording: str | None = None
+    kind: ConsentKind, *, is_granted: bool = True, wording: str | None = None
 ) -> ConsentStatement:
-    return ConsentStatement(kind, is_given=is_given, wording=wording or USER_WORDINGS[kind])
+    return ConsentStatement(kind, is_granted=is_granted, wording=wording or USER_WORDINGS[kind])
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_the_tenant_consents_by_its_policy_and_the_current_text(
         (
             [
                 statement(ConsentKind.CONTENT_CAPTURE),
-                statement(ConsentKind.CONTENT_CAPTURE, is_given=False),
+                statement(ConsentKind.CONTENT_CAPTURE, is_granted=False),
             ],
             NO_CONSENT,
         ),
         (
             [
-                statement(ConsentKind.CONTENT_CAPTURE, is_given=False),
+                statement(ConsentKind.CONTENT_CAPTURE, is_granted=False),
                 statement(ConsentKind.CONTENT_CAPTURE),
             ],
             YES,
@@ -142,7 +142,7 @@ def test_a_choice_creates_statements_only_for_changes(
 ) -> None:
     statements = draft_receipts_of_choice(ADA, before, after)
 
-    assert [(statement.kind, statement.is_given) for statement in statements] == expected
+    assert [(statement.kind, statement.is_granted) for statement in statements] == expected
     assert {statement.wording for statement in statements} <= set(USER_WORDINGS.values())
 
 
@@ -169,7 +169,7 @@ def test_a_policy_creates_statements_only_for_changes(
 ) -> None:
     statements = draft_receipts_of_policy(before, after)
 
-    assert [(statement.kind, statement.is_given) for statement in statements] == expected
+    assert [(statement.kind, statement.is_granted) for statement in statements] == expected
     assert {statement.wording for statement in statements} <= {TENANT_CONSENT_TEXT}
 
 

@@ -25,10 +25,10 @@ def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
     )
 
 
-def with_stage_times(**took_ms: float) -> CompletionRecord:
+def with_stage_times(**duration_ms: float) -> CompletionRecord:
     """Return a record; a stage without a value takes half a millisecond, the engine 40."""
     stages = ("authenticate", "admit", "assemble", "route", "generate", "filter")
-    took = {"generate": 40.0} | took_ms
+    took = {"generate": 40.0} | duration_ms
     ended_ms = dict(zip(stages, accumulate(took.get(name, 0.5) for name in stages), strict=True))
     return record(
         authenticated_ms=ended_ms["authenticate"],
@@ -52,9 +52,9 @@ def test_the_stages_fill_the_whole_time() -> None:
     assert [stage.name for stage in stages] == [
         *("authenticate", "admit", "assemble", "route", "generate", "filter", "stream")
     ]
-    assert sum(stage.took_ms for stage in stages) == pytest.approx(120)
-    assert stages[4].began_ms == 2.5
-    assert stages[4].took_ms == pytest.approx(40)
+    assert sum(stage.duration_ms for stage in stages) == pytest.approx(120)
+    assert stages[4].start_ms == 2.5
+    assert stages[4].duration_ms == pytest.approx(40)
 
 
 def test_a_fast_request_has_no_findings() -> None:
@@ -98,7 +98,7 @@ def test_missing_cache_information_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "took_ms", "expected"),
+    ("stage", "duration_ms", "expected"),
     [
         ("assemble", 12.0, "Slow prompt assembly: 12.0 ms for 1,900 tokens (other files: 20"),
         ("admit", 4.0, "Slow admission: 4.0 ms"),
@@ -107,8 +107,8 @@ def test_missing_cache_information_is_reported() -> None:
         ("filter", 50.0, "Slow filter: it needed 50 ms"),
     ],
 )
-def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, expected: str) -> None:
-    (verdict,) = explain_latency(with_stage_times(**{stage: took_ms})).verdicts
+def test_each_stage_over_its_budget_is_named(stage: str, duration_ms: float, expected: str) -> None:
+    (verdict,) = explain_latency(with_stage_times(**{stage: duration_ms})).verdicts
 
     assert expected in verdict
 
@@ -142,7 +142,7 @@ def test_an_early_end_is_reported_with_its_stage(fields: dict[str, Any], expecte
     assert expected in verdict_text(explanation)
     assert "in the stage generate" in verdict_text(explanation)
     assert explanation.stages[-1].name == "generate"
-    assert explanation.stages[-1].ended_here
+    assert explanation.stages[-1].is_interrupted
 
 
 def test_a_shed_request_ends_in_admission() -> None:

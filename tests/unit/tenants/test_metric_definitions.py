@@ -26,11 +26,11 @@ COUNTS = UsageCounters(
     shown=100,
     seen=80,
     accepted=30,
-    partly_accepted=10,
+    partially_accepted=10,
     seen_chars=4_000,
     accepted_chars=1_000,
     accepted_tokens=500,
-    looked_at_30=20,
+    checked_30=20,
     retained_30=15,
     typed_chars=3_000,
 )

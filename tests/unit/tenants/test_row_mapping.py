@@ -119,7 +119,7 @@ def test_the_time_to_the_screen_is_stored() -> None:
 
 def test_a_typing_report_becomes_a_row() -> None:
     record = TypingRecord(
-        typed_id=RequestId(new_id()),
+        report_id=RequestId(new_id()),
         tenant_id=TenantId(new_id()),
         user_id=None,
         occurred_at_ms=5,

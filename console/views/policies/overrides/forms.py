@@ -35,7 +35,7 @@ _EXCLUSION_ROWS: Final = 6
 
 
 class OverrideForm(forms.Form):
-    features_which = all_or_some_field(
+    features_restriction = all_or_some_field(
         _("Completion modes"), _("No further restriction"), _("Only these")
     )
     features = forms.MultipleChoiceField(
@@ -44,9 +44,13 @@ class OverrideForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = all_or_some_field(_("Models"), _("No further restriction"), _("Only these"))
+    models_restriction = all_or_some_field(
+        _("Models"), _("No further restriction"), _("Only these")
+    )
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = all_or_some_field(_("Regions"), _("No further restriction"), _("Only these"))
+    regions_restriction = all_or_some_field(
+        _("Regions"), _("No further restriction"), _("Only these")
+    )
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     content_exclusion = lines_field(
         _("Content exclusion"),
@@ -86,7 +90,7 @@ def initial_of(override: PolicyOverride) -> dict[str, Any]:
     features = FEATURES if override.features is None else override.features
     return {
         **{name: getattr(override, name) for name in _UNCONVERTED_FIELDS},
-        "features_which": ALL if override.features is None else ONLY,
+        "features_restriction": ALL if override.features is None else ONLY,
         "features": [str(feature) for feature in features],
         "content_exclusion": format_exclusions(override.content_exclusion),
         **initial_names("models", override.models),
@@ -100,7 +104,7 @@ def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
     """Return the override of the form's fields. Raises InvalidValue."""
     document = {
         **{name: cleaned[name] for name in _UNCONVERTED_FIELDS},
-        "features": cleaned["features"] if cleaned["features_which"] == ONLY else None,
+        "features": cleaned["features"] if cleaned["features_restriction"] == ONLY else None,
         "content_exclusion": parse_exclusions(cleaned["content_exclusion"]),
         "models": names_of(cleaned, "models"),
         "regions": names_of(cleaned, "regions"),
@@ -120,11 +124,11 @@ _GROUPS: Final = (
     (
         _("Allowed completions"),
         (
-            ("features_which",),
+            ("features_restriction",),
             ("features",),
-            ("models_which",),
+            ("models_restriction",),
             ("models",),
-            ("regions_which",),
+            ("regions_restriction",),
             ("regions",),
         ),
     ),

@@ -20,7 +20,7 @@ from console.views.policies.tabs import tabs
 from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_member_by_email
-from tenants.identity.teams.queries import page_of_teams
+from tenants.identity.teams.queries import read_page_of_teams
 from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
@@ -88,7 +88,7 @@ def overrides(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Choose the team or user of a new override."""
     form = SubjectForm(request.POST if request.method == "POST" else None)
-    teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
+    teams = read_page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
     choices = [("", gettext("No team")), *((str(team.id), team.name) for team in teams)]
     form.fields["team"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
     if form.is_bound and form.is_valid():

@@ -30,7 +30,7 @@ class StageLine:
     took: str
     budget: str  # "": it has none
     is_over: bool
-    ended_here: bool
+    is_interrupted: bool
     x: float  # in units of WIDTH
     width: float
 
@@ -74,13 +74,13 @@ def explained_request(
 
 def _to_stage_line(stage: LatencyStage, total_ms: float) -> StageLine:
     scale = WIDTH / total_ms if total_ms > 0 else 0.0
-    x = min(stage.began_ms * scale, WIDTH - _MIN_WIDTH)
+    x = min(stage.start_ms * scale, WIDTH - _MIN_WIDTH)
     return StageLine(
         name=str(STAGES.get(stage.name, stage.name)),
-        took=format_milliseconds(stage.took_ms),
+        took=format_milliseconds(stage.duration_ms),
         budget="" if stage.budget_ms is None else format_milliseconds(stage.budget_ms),
         is_over=stage.is_over,
-        ended_here=stage.ended_here,
+        is_interrupted=stage.is_interrupted,
         x=round(x, 1),
-        width=round(min(max(_MIN_WIDTH, stage.took_ms * scale), WIDTH - x), 1),
+        width=round(min(max(_MIN_WIDTH, stage.duration_ms * scale), WIDTH - x), 1),
     )

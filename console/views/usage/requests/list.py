@@ -97,7 +97,7 @@ class RequestListRow:
     cached: str
     prompt_tokens: str
     generated_tokens: str
-    at_replica: str
+    in_flight_at_replica: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _present_request(row: RequestRow) -> RequestListRow:
         cached=_format_cached_share(row),
         prompt_tokens=format_count(row.prompt_tokens),
         generated_tokens=format_count(row.generated_tokens),
-        at_replica="–"
+        in_flight_at_replica="–"
         if row.num_in_flight_at_replica is None
         else format_count(row.num_in_flight_at_replica),
     )

@@ -4,12 +4,12 @@ from urllib.parse import quote
 
 from caret.foundation.environment import env_optional_secret
 from caret.foundation.postgres.backup import PostgresServer
-from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
 from caret.local.databases.postgres_cluster import programs_of
 from caret.local.paths import EmbeddedPaths
 
 
-def backup_server(paths: EmbeddedPaths) -> PostgresServer:
+def choose_backup_server(paths: EmbeddedPaths) -> PostgresServer:
     """Return the server to back up.
 
     Raises BadSetting, MissingFeature.
@@ -20,6 +20,6 @@ def backup_server(paths: EmbeddedPaths) -> PostgresServer:
     if address is not None:
         return PostgresServer(address, programs=None)
     host = quote(str(paths.sockets), safe="")
-    password = password_of(paths, SUPERUSER)
+    password = read_password(paths, SUPERUSER)
     embedded = f"postgresql://{SUPERUSER}:{password}@/{DATABASE}?host={host}"
     return PostgresServer(embedded, programs=programs_of(paths))

@@ -29,7 +29,7 @@ def write_credentials(paths: EmbeddedPaths) -> None:
     _write_private(paths.redis_url, _redis_url(paths))
 
 
-def password_of(paths: EmbeddedPaths, holder: str) -> str:
+def read_password(paths: EmbeddedPaths, holder: str) -> str:
     return _password_file(paths, holder).read_text().strip()
 
 
@@ -43,11 +43,11 @@ def _password_file(paths: EmbeddedPaths, holder: str) -> Path:
 
 def _database_url(paths: EmbeddedPaths, role: str) -> str:
     folder = quote(str(paths.sockets), safe="")
-    return f"postgresql://{role}:{password_of(paths, role)}@/{DATABASE}?host={folder}"
+    return f"postgresql://{role}:{read_password(paths, role)}@/{DATABASE}?host={folder}"
 
 
 def _redis_url(paths: EmbeddedPaths) -> str:
-    return f"unix://:{password_of(paths, 'valkey')}@{valkey_socket(paths)}?db=0"
+    return f"unix://:{read_password(paths, 'valkey')}@{valkey_socket(paths)}?db=0"
 
 
 def _write_if_missing(file: Path, secret: str) -> None:

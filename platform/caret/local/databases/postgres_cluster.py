@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from caret.local.databases.credentials import SUPERUSER, password_of
+from caret.local.databases.credentials import SUPERUSER, read_password
 from caret.local.databases.postgres_account import PostgresUser
 from caret.local.errors import MissingFeature, ServiceFailed
 from caret.local.paths import EmbeddedPaths
@@ -78,7 +78,7 @@ def _create_cluster(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) 
     account.give_to(draft)
     password_file = draft.with_name("postgres.new.password")
     password_file.touch(mode=0o600)
-    password_file.write_text(password_of(paths, SUPERUSER))
+    password_file.write_text(read_password(paths, SUPERUSER))
     account.give_to(password_file)
     try:
         _run_initdb(paths, draft=draft, password_file=password_file, account=account)

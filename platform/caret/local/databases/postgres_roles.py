@@ -11,7 +11,13 @@ This module also installs the extension `vector`, which only a superuser can do.
 import psycopg
 from psycopg import sql
 
-from caret.local.databases.credentials import APP_ROLE, DATABASE, OWNER_ROLE, SUPERUSER, password_of
+from caret.local.databases.credentials import (
+    APP_ROLE,
+    DATABASE,
+    OWNER_ROLE,
+    SUPERUSER,
+    read_password,
+)
 from caret.local.paths import EmbeddedPaths
 
 _RESTRICTED_RIGHTS = sql.SQL("LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION")
@@ -21,7 +27,7 @@ _CONNECT_TIMEOUT_S = 5
 def reconcile_roles(paths: EmbeddedPaths) -> None:
     with _open_connection(paths, "postgres") as connection:
         for role in (OWNER_ROLE, APP_ROLE):
-            _reconcile_role(connection, role=role, password=password_of(paths, role))
+            _reconcile_role(connection, role=role, password=read_password(paths, role))
         _make_database(connection)
     with _open_connection(paths, DATABASE) as connection:
         _grant_roles(connection)
@@ -46,7 +52,7 @@ def _open_connection(paths: EmbeddedPaths, database: str) -> psycopg.Connection[
         host=str(paths.sockets),
         dbname=database,
         user=SUPERUSER,
-        password=password_of(paths, SUPERUSER),
+        password=read_password(paths, SUPERUSER),
         connect_timeout=_CONNECT_TIMEOUT_S,
         autocommit=True,
     )

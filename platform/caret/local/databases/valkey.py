@@ -13,7 +13,7 @@ from pathlib import Path
 
 import redis
 
-from caret.local.databases.credentials import password_of, valkey_socket, write_credentials
+from caret.local.databases.credentials import read_password, valkey_socket, write_credentials
 from caret.local.errors import MissingFeature
 from caret.local.paths import EmbeddedPaths
 from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
@@ -63,7 +63,7 @@ class EmbeddedValkey(LaunchedService):
             "port": "0",
             "unixsocket": f'"{valkey_socket(self._paths)}"',
             "unixsocketperm": "700",
-            "requirepass": password_of(self._paths, "valkey"),
+            "requirepass": read_password(self._paths, "valkey"),
             "dir": f'"{data}"',
             "appendonly": "yes",
             "appendfsync": "everysec",

@@ -41,7 +41,7 @@ def embeddings_settings(*, served_name: str, port: int) -> EmbeddingsSettings:
     return EmbeddingsSettings(served_name=served_name, port=port, has_gpu=is_built_for_gpu())
 
 
-def embeddings_service(
+def build_embeddings_service(
     settings: EmbeddingsSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
 ) -> CommandService:
     """Return the service.
@@ -50,7 +50,9 @@ def embeddings_service(
     """
     spec = ChildSpec(
         name="Embeddings",
-        command=dying_with_parent((*_NICE, *embeddings_command(settings, model=_model_folder()))),
+        command=dying_with_parent(
+            (*_NICE, *embeddings_command(settings, model=_find_model_folder()))
+        ),
         log_file=paths.logs / "embeddings.log",
         environment=engine_environment(
             environment, has_gpu=settings.has_gpu, has_model_folder=True
@@ -82,7 +84,7 @@ def embeddings_command(settings: EmbeddingsSettings, *, model: Path) -> tuple[st
     # fmt: on
 
 
-def _model_folder() -> Path:
+def _find_model_folder() -> Path:
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or package.origin is None:
         raise MissingFeature(

@@ -145,7 +145,7 @@ def engine_from_environment(port: int, *, profile: Tier = Tier.FAST) -> EngineSe
     )
 
 
-def engine_service(
+def build_engine_service(
     settings: EngineSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
 ) -> CommandService:
     spec = ChildSpec(

@@ -38,7 +38,7 @@ class HomeLock:
         os.close(self._descriptor)
 
 
-def supervisor_pid(paths: EmbeddedPaths) -> int | None:
+def read_supervisor_pid(paths: EmbeddedPaths) -> int | None:
     """Return the PID of the supervisor that holds the lock; None if there is none."""
     try:
         descriptor = os.open(lock_file(paths), os.O_RDWR)

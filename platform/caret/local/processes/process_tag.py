@@ -43,19 +43,19 @@ def terminate_tagged(prefix: str, *, grace_s: float) -> int:
 
     Returns the number of processes.
     """
-    num_processes = _signal_tagged(prefix, signal.SIGTERM)
+    num_processes = _send_signal_to_tagged(prefix, signal.SIGTERM)
     deadline_s = time.monotonic() + grace_s
     while num_processes and time.monotonic() < deadline_s:
         if not find_tagged_pids(prefix):
             return num_processes
         time.sleep(_POLL_S)
     # Repeated, because a process may fork after the processes were listed.
-    while _signal_tagged(prefix, signal.SIGKILL):
+    while _send_signal_to_tagged(prefix, signal.SIGKILL):
         time.sleep(_POLL_S)
     return num_processes
 
 
-def _signal_tagged(prefix: str, number: signal.Signals) -> int:
+def _send_signal_to_tagged(prefix: str, number: signal.Signals) -> int:
     pids = find_tagged_pids(prefix)
     for pid in pids:
         try:

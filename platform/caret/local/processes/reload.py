@@ -36,7 +36,7 @@ def programs_of(file: str) -> set[str]:
     return {name for start, names in _PROGRAMS.items() if file.startswith(start) for name in names}
 
 
-def changed_files(repository: Path) -> Iterator[set[str]]:
+def watch_changed_files(repository: Path) -> Iterator[set[str]]:
     """Yield, again and again, the set of files saved since the last time; usually it is empty.
 
     Paths are relative to the repository. Raises ShutdownRequested if a signal arrives: watchfiles

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from caret.foundation.postgres.backup import DumpFailed, dump_data, dump_keys
-from caret.local.databases.backup_target import backup_server
+from caret.local.databases.backup_target import choose_backup_server
 
 
 class Command(NoSystemChecksCommand):
@@ -27,7 +27,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(
                 "Write --keys to another folder than --data, so that nobody finds both together."
             )
-        server = backup_server(settings.EMBEDDED)
+        server = choose_backup_server(settings.EMBEDDED)
         try:
             dump_data(server, data)
             dump_keys(server, keys)

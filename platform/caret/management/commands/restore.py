@@ -20,7 +20,7 @@ from caret.foundation.postgres.backup import (
     is_empty,
     restore,
 )
-from caret.local.databases.backup_target import backup_server
+from caret.local.databases.backup_target import choose_backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
 _ERASURES_NOT_REPEATED: Final = (
@@ -48,7 +48,7 @@ class Command(NoSystemChecksCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        server = backup_server(settings.EMBEDDED)
+        server = choose_backup_server(settings.EMBEDDED)
         _require_usable(server)
         try:
             restore(server, options["data"])
@@ -58,7 +58,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"The backup was not restored: {error}") from error
         self.stdout.write("Restored.")
         # Read now, because replay_erasures adds newer entries.
-        last_at = _newest_entry_at(server)
+        last_at = _read_newest_entry_at(server)
         self.stdout.write(
             _LOST_CHANGES.format(since=_NO_ENTRY if last_at is None else _format_moment(last_at))
         )
@@ -89,7 +89,7 @@ def _require_usable(server: PostgresServer) -> None:
         raise CommandError(str(error)) from error
 
 
-def _newest_entry_at(server: PostgresServer) -> datetime | None:
+def _read_newest_entry_at(server: PostgresServer) -> datetime | None:
     """Return the time of the newest audit entry of all tenants; None if there are none."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute("SELECT max(at) FROM tenants_auditentry").fetchone()

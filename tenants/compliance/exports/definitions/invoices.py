@@ -6,7 +6,7 @@ from typing import Final
 from django.utils.translation import gettext_noop
 
 from tenants.base.permissions import Permission
-from tenants.billing.invoices.queries import InvoiceRow, page_of_invoices
+from tenants.billing.invoices.queries import InvoiceRow, read_page_of_invoices
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import PagedRows, make_row_reader
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
@@ -36,7 +36,7 @@ INVOICES: Final = Export(
     permission=Permission.READ_BILLING,
     columns=_INVOICE,
     source=PagedRows(
-        page=lambda query, limit, cursor: page_of_invoices(
+        page=lambda query, limit, cursor: read_page_of_invoices(
             actor=query.actor, limit=limit, cursor=cursor
         ),
         row=make_row_reader(*(column.name for column in _INVOICE)),

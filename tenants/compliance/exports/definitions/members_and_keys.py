@@ -9,7 +9,7 @@ from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import PagedRows, make_row_reader
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.identity.api_keys.queries import list_keys
-from tenants.identity.members.directory import page_of_directory
+from tenants.identity.members.directory import read_page_of_directory
 
 _MEMBER: Final = (
     ExportColumn("user_id", ColumnType.ID),
@@ -28,7 +28,7 @@ MEMBERS: Final = Export(
     permission=Permission.READ_MEMBERS,
     columns=_MEMBER,
     source=PagedRows(
-        page=lambda query, limit, cursor: page_of_directory(
+        page=lambda query, limit, cursor: read_page_of_directory(
             actor=query.actor, limit=limit, cursor=cursor
         ),
         row=make_row_reader(*(column.name for column in _MEMBER)),

@@ -24,7 +24,7 @@ from tenants.policy.availability.enforcement import (
 from tenants.policy.document import serialize_policy
 from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.queries import OverrideInForce, list_overrides
-from tenants.policy.queries import PolicyInForce, find_version_ends, page_of_versions
+from tenants.policy.queries import PolicyInForce, find_version_ends, read_page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
 _VERSION_COLUMNS: Final = (
@@ -49,8 +49,8 @@ class _PolicyVersion:
         return self.version.created_at
 
 
-def _page_of_policies(query: RowQuery, limit: int, cursor: str | None) -> Page[_PolicyVersion]:
-    page = page_of_versions(actor=query.actor, limit=limit, cursor=cursor)
+def _read_page_of_policies(query: RowQuery, limit: int, cursor: str | None) -> Page[_PolicyVersion]:
+    page = read_page_of_versions(actor=query.actor, limit=limit, cursor=cursor)
     ends = find_version_ends(actor=query.actor, versions=[row.version for row in page.rows])
     history = read_history()
     return map_page(
@@ -91,7 +91,7 @@ POLICIES: Final = Export(
         ExportColumn("not_enforced", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=_page_of_policies,
+        page=_read_page_of_policies,
         row=_policy_row,
         made_at=BY_CREATION,
     ),
@@ -134,7 +134,7 @@ _RECEIPT: Final = (
     ExportColumn("user_id", ColumnType.ID),
     ExportColumn("user_email", ColumnType.TEXT),
     ExportColumn("kind", ColumnType.TEXT),
-    ExportColumn("is_given", ColumnType.TRUTH),
+    ExportColumn("is_granted", ColumnType.TRUTH),
     ExportColumn("wording", ColumnType.TEXT),
     ExportColumn("wording_sha256", ColumnType.TEXT),
     ExportColumn("actor_email", ColumnType.TEXT),

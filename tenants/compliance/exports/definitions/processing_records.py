@@ -41,16 +41,16 @@ def _list_rows(query: RowQuery) -> list[Row]:
     with tenant_scope(query.tenant_id):
         policy = find_policy_in_force(tenant_id=query.tenant_id).policy
         return [
-            *_party_rows(query),
-            *_category_rows(query),
-            *_recipient_rows(query),
+            *_read_party_rows(query),
+            *_read_category_rows(query),
+            *_read_recipient_rows(query),
             *_transfer_rows(query),
             *(("30(2)(d)", "security measure", name, text, _CARET) for name, text in _MEASURES),
-            *_own_measures(query, policy),
+            *_list_own_measures(query, policy),
         ]
 
 
-def _party_rows(query: RowQuery) -> Iterator[Row]:
+def _read_party_rows(query: RowQuery) -> Iterator[Row]:
     customer, _ = read_billing_profile(query.tenant_id)
     yield "30(2)(a)", "processor", read_issuer().name, _format_contact(read_issuer()), _OPERATOR
     for officer in settings.DATA_PROTECTION_CONTACT:
@@ -62,7 +62,7 @@ def _format_contact(party: InvoiceParty) -> str:
     return ", ".join(text for text in (*party.address, party.email) if text)
 
 
-def _category_rows(query: RowQuery) -> Iterator[Row]:
+def _read_category_rows(query: RowQuery) -> Iterator[Row]:
     """Yield the data classes with the retention days in force, as in the retention report."""
     rules = load_rules(tenant_id=query.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
@@ -72,7 +72,7 @@ def _category_rows(query: RowQuery) -> Iterator[Row]:
         yield "30(1)(f)", "period until erasure", terms.title, period, _TENANT
 
 
-def _recipient_rows(query: RowQuery) -> Iterator[Row]:
+def _read_recipient_rows(query: RowQuery) -> Iterator[Row]:
     for text in settings.SUBPROCESSORS:
         name, _, purpose = text.partition(",")
         yield "30(2)(b)", "subprocessor", name.strip(), purpose.strip(), _OPERATOR
@@ -91,7 +91,7 @@ def _transfer_rows(query: RowQuery) -> Iterator[Row]:
         yield "30(2)(c)", "transfer", country.strip(), safeguard.strip(), _OPERATOR
 
 
-def _own_measures(query: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
+def _list_own_measures(query: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
     """Yield the measures that the tenant has chosen."""
     row = Tenant.objects.get(id=query.tenant_id)
     second_factor = row.is_mfa_required or policy.is_mfa_required

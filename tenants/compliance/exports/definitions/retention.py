@@ -41,7 +41,7 @@ _CLASS: Final = (
 )
 
 
-def _class_rows(query: RowQuery) -> list[Row]:
+def _read_class_rows(query: RowQuery) -> list[Row]:
     return [
         _class_row(report) for report in list_data_class_reports(actor=query.actor, now=query.now)
     ]
@@ -69,7 +69,7 @@ RETENTION: Final = Export(
     title=gettext_noop("Data classes and their retention periods"),
     permission=Permission.READ_RETENTION,
     columns=_CLASS,
-    source=UnpagedRows(_class_rows),
+    source=UnpagedRows(_read_class_rows),
     is_of_period=False,
 )
 

@@ -87,7 +87,7 @@ def claim_next_job(
     now = clock()
     with tenant_scope(tenant_id):
         unfinished = ExportJob.objects.filter(
-            tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None
+            tenant_id=tenant_id, state__in=UNDER_WAY, objects_deleted_at=None
         )
         rows = list(unfinished.order_by("created_at", "id"))
         if any(row.claimed_until and row.claimed_until > now for row in rows):

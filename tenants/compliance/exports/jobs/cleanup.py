@@ -35,12 +35,12 @@ def clean_up_exports(*, now: datetime) -> None:
             clean_up_tenant_exports(tenant_id=tenant_id, now=now)
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
-            logger.error("exports.not_swept", tenant_id=tenant_id, error=type(error).__name__)
+            logger.error("exports.not_cleaned_up", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
-        jobs = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
+        jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
         jobs.filter(state=JobState.FINISHED, expires_at__lte=now).update(
             state=advance(JobState.FINISHED, JobEvent.EXPIRE)
         )
@@ -74,14 +74,14 @@ def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     A worker on such a job loses its claim. The shredding makes data unreadable that it has
     encrypted until then, and it cannot encrypt more.
     """
-    jobs = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
+    jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
     rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")
     running_jobs = [row for row in rows if row.state == JobState.RUNNING]
     for row in running_jobs:
         jobs.filter(id=row.id).update(
             members=serialize_members(reset_progress(parse_members(row.members))),
             rows_done=0,
-            began_at=None,
+            started_at=None,
             claimed_until=None,
             num_attempts=0,
         )
@@ -98,7 +98,7 @@ def _clean_up_job(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
     shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_scope(build_id), now=now)
     _delete_job_objects(tenant_id, build_id, Q())
     with tenant_scope(tenant_id):
-        ExportJob.objects.filter(tenant_id=tenant_id, id=build_id).update(swept_at=now)
+        ExportJob.objects.filter(tenant_id=tenant_id, id=build_id).update(objects_deleted_at=now)
 
 
 def _delete_job_objects(tenant_id: TenantId, build_id: UUID, condition: Q) -> None:

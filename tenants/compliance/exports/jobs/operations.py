@@ -31,7 +31,7 @@ from tenants.compliance.exports.row_stream import require_period
 from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change, record_read
-from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.actor import Actor, build_system_actor
 
 MAX_UNDER_WAY: Final = 10  # per tenant
 MAX_STORED: Final = 100
@@ -65,7 +65,7 @@ def request_final_export(
     Its file is kept until the tenant is closed.
     """
     with tenant_scope(tenant_id):
-        return _insert_job(system_actor(tenant_id), export_request, now).id
+        return _insert_job(build_system_actor(tenant_id), export_request, now).id
 
 
 def _insert_job(actor: Actor, export_request: ExportRequest, now: datetime) -> ExportJob:

@@ -54,7 +54,7 @@ from tenants.compliance.exports.proof import start_proof
 from tenants.compliance.exports.rows import Period, RowBatch, RowQuery
 from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 KEPT_FOR: Final = timedelta(days=7)
@@ -147,9 +147,9 @@ def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
     The requester's permissions are checked at the request and at the download.
     """
     tenant_id = TenantId(str(row.tenant_id))
-    if row.began_at is None:
-        row.began_at = claim.clock()
-    return RowQuery(system_actor(tenant_id), Period(row.since, row.until), row.began_at)
+    if row.started_at is None:
+        row.started_at = claim.clock()
+    return RowQuery(build_system_actor(tenant_id), Period(row.since, row.until), row.started_at)
 
 
 def _read_batch(
@@ -190,7 +190,7 @@ def _store_part(
         claim.update_job(
             members=serialize_members(members),
             rows_done=F("rows_done") + len(batch.rows),
-            began_at=row.began_at,
+            started_at=row.started_at,
             num_attempts=0,
         )
         if object_id is not None:
@@ -230,7 +230,7 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
             expires_at=_compute_expiry(claim, now),
         )
         record_change(
-            actor=system_actor(claim.tenant_id),
+            actor=build_system_actor(claim.tenant_id),
             action="export.finished",
             target=f"export:{claim.build_id}",
             change=(None, {"file": file.name, "rows": row.rows_done, "sha256": file.sha256}),

@@ -24,7 +24,7 @@ class SlowRequest:
     waited_ms: float  # until the first token, or until the request ended without one
 
     @property
-    def times_target(self) -> float:
+    def target_multiple(self) -> float:
         return self.waited_ms / self.explanation.target_ms
 
 

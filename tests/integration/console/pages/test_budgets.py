@@ -14,7 +14,7 @@ from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, change_budget
-from tenants.billing.budgets.queries import BudgetView, page_of_budgets, read_spending
+from tenants.billing.budgets.queries import BudgetView, read_page_of_budgets, read_spending
 from tenants.billing.rating.operations import rate_tenant
 from tenants.identity.teams.operations import add_team_member
 from tenants.security.audit.queries import AuditFilter, list_entries
@@ -42,7 +42,7 @@ def bill(company: Company, sign_in_now: SignIn) -> Client:
 
 def budgets(company: Company) -> list[BudgetView]:
     actor = company.people[Role.AUDITOR].actor
-    return page_of_budgets(actor=actor, limit=50, cursor=None, now=timezone.now()).rows
+    return read_page_of_budgets(actor=actor, limit=50, cursor=None, now=timezone.now()).rows
 
 
 def change(client: Client, budget: BudgetView, **fields: str) -> Any:

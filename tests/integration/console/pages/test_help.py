@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 
-from console.assets.console_files import console_files
+from console.assets.console_files import read_console_files
 from console.views.help.documents import documents_by_name
 from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
@@ -61,7 +61,7 @@ def client(cast: Cast, sign_in: SignIn) -> Client:
 
 @pytest.fixture
 def guide(settings: Any, tmp_path: Path, client: Client) -> str:
-    console_files()  # cached before the change, for the tests that follow
+    read_console_files()  # cached before the change, for the tests that follow
     settings.REPOSITORY = tmp_path
     folder = tmp_path / "platform" / "docs"
     folder.mkdir(parents=True)
@@ -103,7 +103,7 @@ def test_the_contents_list_every_document(client: Client) -> None:
 
 
 def test_the_links_and_images_of_each_document_work(client: Client) -> None:
-    known_paths = {f"/help/{name}" for name in documents_by_name()} | set(console_files())
+    known_paths = {f"/help/{name}" for name in documents_by_name()} | set(read_console_files())
     for name in documents_by_name():
         page = client.get(f"/help/{name}").content.decode()
 

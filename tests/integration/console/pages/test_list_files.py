@@ -201,7 +201,7 @@ def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owne
     def list_rows(**query: str) -> list[list[str]]:
         return rows_of(owner, "/content-exclusion/denials", **query)[1:]
 
-    numbers = [int(row[3]) for row in list_rows(sort="num")]
+    numbers = [int(row[3]) for row in list_rows(sort="num_denials")]
     assert numbers == sorted(numbers)
     assert [int(row[3]) for row in list_rows()] == numbers[::-1]
     assert [row[1] for row in list_rows(sort="mode")] == sorted(row[1] for row in list_rows())

@@ -255,7 +255,7 @@ def test_a_failed_reading_is_repeated(company: Company, error: Exception) -> Non
 
     with structlog.testing.capture_logs() as lines:
         assert asyncio.run(look()) == 7
-    assert [line["event"] for line in lines] == ["live.not_read"] * 2
+    assert [line["event"] for line in lines] == ["live.read_failed"] * 2
 
 
 def test_a_slow_reading_delays_no_other_tenant(

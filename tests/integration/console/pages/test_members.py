@@ -13,7 +13,7 @@ from console.views.members.invitations import MAX_ADDRESSES
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key
-from tenants.identity.invitations.queries import InvitationState, page_of_invitations
+from tenants.identity.invitations.queries import InvitationState, read_page_of_invitations
 from tenants.identity.members.queries import find_member
 from tenants.identity.teams.operations import create_team
 from tenants.models import Invitation
@@ -42,7 +42,9 @@ def role_of(company: Company, role: Role) -> Role:
 
 
 def states(company: Company) -> list[tuple[str, InvitationState]]:
-    page = page_of_invitations(actor=company.platform, limit=10, cursor=None, now=timezone.now())
+    page = read_page_of_invitations(
+        actor=company.platform, limit=10, cursor=None, now=timezone.now()
+    )
     return [(row.email, row.state) for row in page.rows]
 
 

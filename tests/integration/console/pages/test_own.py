@@ -41,7 +41,7 @@ def ada(consenting_company: Company, sign_in: SignIn) -> Client:
 
 
 def find_consent(company: Company) -> UserConsent:
-    return get_own_consent(actor=company.developer.actor).given
+    return get_own_consent(actor=company.developer.actor).consent
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{PAGE}/consent/content_capture/withdraw"])

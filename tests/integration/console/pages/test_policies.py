@@ -136,7 +136,7 @@ def test_a_review_lists_changes_and_affected_users_and_saves_nothing(
     company: Company, alice: Client
 ) -> None:
     set_policy_fields(company, models=["m1"])
-    answer = reviewed(alice, features=["inline", "fim"], models_which="only", models=[])
+    answer = reviewed(alice, features=["inline", "fim"], models_restriction="only", models=[])
 
     page = answer.content.decode()
     assert answer.status_code == 200
@@ -219,7 +219,12 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_keeps_the_input(
     set_policy_fields(company, models=["m1"])
     answer = reviewed(
         alice,
-        **{"models_which": "only", "retrieval": "keep me", field: value, "content_capture": "on"},
+        **{
+            "models_restriction": "only",
+            "retrieval": "keep me",
+            field: value,
+            "content_capture": "on",
+        },
     )
 
     page = answer.content.decode()

@@ -38,7 +38,7 @@ def catalog() -> Iterator[str]:
     publish_model(
         operator="test",
         model=NewModel("Large Coder", (pool.name,)),
-        known={pool.name: pool},
+        known_pools={pool.name: pool},
         now=timezone.now(),
     )
     yield name
@@ -54,7 +54,11 @@ def test_models_are_chosen_from_the_catalog(company: Company, alice: Client, cat
         for part, value in (("language", "rust"), ("model", catalog))
     }
     answer = reviewed(
-        alice, models_which="only", models=[catalog], default_models_fast=catalog, **language_choice
+        alice,
+        models_restriction="only",
+        models=[catalog],
+        default_models_fast=catalog,
+        **language_choice,
     )
 
     document = json.loads(fields_of(answer.content.decode())["document"])
@@ -92,14 +96,14 @@ def test_a_model_that_is_no_longer_offered_is_shown_as_such(
     publish_model(
         operator="test",
         model=NewModel("x", (pool.name,)),
-        known={pool.name: pool},
+        known_pools={pool.name: pool},
         now=timezone.now(),
     )
 
 
 def test_without_a_catalog_models_cannot_be_chosen(company: Company, alice: Client) -> None:
     page = alice.get("/policies/edit").content.decode()
-    forged = reviewed(alice, models_which="only", models=["gpt-9"])
+    forged = reviewed(alice, models_restriction="only", models=["gpt-9"])
 
     assert "There are no models to choose from." in page
     assert "No changes" in forged.content.decode()

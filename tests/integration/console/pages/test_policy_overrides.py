@@ -31,7 +31,7 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
     answer = save_override(
         alice,
         ada,
-        features_which="only",
+        features_restriction="only",
         features=["inline"],
         content_exclusion='"*":\n  - "keys/**"',
         user_limit_per_minute="60",

@@ -25,7 +25,7 @@ def test_an_administrator_sees_another_users_policy_and_its_sources(
     company: Company, alice: Client
 ) -> None:
     ada = company.developer
-    save_override(alice, ada, features_which="only", features=["inline"])
+    save_override(alice, ada, features_restriction="only", features=["inline"])
 
     with few_queries():
         page = alice.get("/policies/effective", {"user_email": ada.email}).content.decode()
@@ -37,7 +37,7 @@ def test_a_developer_sees_only_their_own_effective_policy(
     company: Company, alice: Client, sign_in: SignIn
 ) -> None:
     ada = company.developer
-    save_override(alice, ada, features_which="only", features=["inline"])
+    save_override(alice, ada, features_restriction="only", features=["inline"])
     client = sign_in(ada)
 
     own = client.get("/policies/effective").content.decode()

@@ -11,7 +11,7 @@ from django.utils import timezone
 from console.layout.pending_form import PendingForm, find_pending_form, store_pending_form
 from console.views.policies.review.policy_draft import PolicyDraft
 from tenants.base.permissions import Role
-from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.invitations.queries import read_page_of_invitations
 from tenants.identity.members.queries import find_member
 from tenants.identity.scim.tokens import list_scim_tokens
 from tenants.identity.sso.queries import get_rules
@@ -258,7 +258,9 @@ def test_sending_an_owners_invitation_again_requires_a_step_up(
     session = client.session
     session["account_authentication_methods"] = []
     session.save()
-    page = page_of_invitations(actor=company.platform, limit=1, cursor=None, now=timezone.now())
+    page = read_page_of_invitations(
+        actor=company.platform, limit=1, cursor=None, now=timezone.now()
+    )
 
     answer = client.post(f"/members/invitations/{page.rows[0].id}/send")
 
@@ -278,7 +280,9 @@ def test_an_administrator_who_may_not_change_owners_gets_no_step_up(
 
 
 def invited(company: Company) -> list[str]:
-    page = page_of_invitations(actor=company.platform, limit=9, cursor=None, now=timezone.now())
+    page = read_page_of_invitations(
+        actor=company.platform, limit=9, cursor=None, now=timezone.now()
+    )
     return [row.email for row in page.rows]
 
 

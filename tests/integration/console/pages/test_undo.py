@@ -16,7 +16,7 @@ from django.utils import timezone
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.budgets.queries import read_page_of_budgets
 from tenants.identity.teams.queries import find_team
 from tenants.models import AuditEntry
 from tenants.policy.data_classes import DataClass
@@ -56,7 +56,9 @@ def a_budget(company: Company, owner: Client) -> UndoCase:
 
     def current_budget() -> Any:
         actor = company.administrator.actor
-        (current,) = page_of_budgets(actor=actor, limit=2, cursor=None, now=timezone.now()).rows
+        (current,) = read_page_of_budgets(
+            actor=actor, limit=2, cursor=None, now=timezone.now()
+        ).rows
         return current
 
     def change(limit: str) -> Any:

@@ -39,7 +39,7 @@ from tenants.models import ExportJob
 from tenants.security.audit.export import AuditExportPeriod as TrailPeriod
 from tenants.security.audit.export import write_export
 from tenants.security.audit.hash_chain import format_timestamp
-from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.actor import build_system_actor
 
 _README: Final = """\
 Evidence of the tenant {slug} ({tenant_id}), from {since} to {until} (UTC, end excluded).
@@ -118,7 +118,7 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
     digest = WriteDigest()
     with archive.zip.open(TRAIL, "w", force_zip64=True) as file:
         write_export(
-            actor=system_actor(claim.tenant_id),
+            actor=build_system_actor(claim.tenant_id),
             period=TrailPeriod(row.since, row.until),
             out=cast("IO[bytes]", DigestingWriter(file, digest)),
             keys=load_signing_keys(),

@@ -1,0 +1,62 @@
+"""One operation that renames many columns.
+
+After each of Django's operations, the models that are related to a changed one are rendered again.
+Nearly all are related to the tenant, so renaming columns one by one takes seconds.
+"""
+
+from collections.abc import Mapping
+
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations import RenameField
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
+
+
+class RenameColumns(Operation):
+    def __init__(self, columns: Mapping[str, Mapping[str, str]]) -> None:
+        """`columns`: by model, in lower case, the new names by the old names."""
+        self.columns = columns
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        state.__dict__.pop("apps", None)  # rendered once, when it is needed again
+        for model, new_names in self.columns.items():
+            for old_name, new_name in new_names.items():
+                RenameField(model, old_name, new_name).state_forwards(app_label, state)
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        self._rename(app_label, schema_editor, to_state, is_backwards=False)
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        self._rename(app_label, schema_editor, to_state, is_backwards=True)
+
+    def _rename(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        state: ProjectState,
+        *,
+        is_backwards: bool,
+    ) -> None:
+        for model, new_names in self.columns.items():
+            options = state.models[app_label, model].options
+            table = schema_editor.quote_name(options.get("db_table", f"{app_label}_{model}"))
+            for names in new_names.items():
+                old_name, new_name = map(
+                    schema_editor.quote_name, reversed(names) if is_backwards else names
+                )
+                schema_editor.execute(f"ALTER TABLE {table} RENAME COLUMN {old_name} TO {new_name}")
+
+    def describe(self) -> str:
+        return f"Rename columns of {', '.join(self.columns)}"
