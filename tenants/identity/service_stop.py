@@ -16,7 +16,8 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import ONE_DAY, start_of_month, utc_day
 from tenants.billing.budgets.alerts import THRESHOLDS
-from tenants.billing.budgets.month_spend import is_exhausted, read_month_spend
+from tenants.billing.budgets.exhaustion import is_exhausted, read_min_reservation
+from tenants.billing.budgets.month_spend import read_month_spend
 from tenants.billing.plans.queries import read_price_book
 from tenants.models import AuditEntry, Budget, BudgetAlert
 from tenants.security.authorization.directory import MembershipRow
@@ -101,4 +102,6 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     # The limit may have been raised since the alert.
     month = read_month_spend(tenant_id, start_of_month(day))
     price = read_price_book(tenant_id).price_on(day)
-    return exhausted.alerted_at if is_exhausted(exhausted, month, price) else None
+    min_reservation_micros = read_min_reservation(tenant_id, price, on=day)
+    is_used_up = is_exhausted(exhausted, month, min_reservation_micros=min_reservation_micros)
+    return exhausted.alerted_at if is_used_up else None

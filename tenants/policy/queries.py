@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext_noop
 
 from caret.contracts.policy import Isolation, TenantPolicy
@@ -14,10 +15,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.pagination import Page, PagePosition, build_page, decode_cursor, map_page
 from tenants.base.permissions import Permission
-from tenants.models import PolicyVersion, Tenant
+from tenants.models import Membership, PolicyVersion, Tenant
 from tenants.policy.document import parse_policy
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 _MAX_VERSION: Final = 2**31  # one above Postgres' largest integer, which a cursor may exceed
 _NO_VERSION: Final = gettext_noop("This version does not exist.")
@@ -34,40 +34,31 @@ class PolicyInForce:
 
 
 def get_policy(*, actor: Actor) -> PolicyInForce:
-    """Return the policy in force. Two queries. Raises Forbidden."""
+    """Return the policy in force. One query. Raises Forbidden."""
     actor.require(Permission.READ_POLICY)
     return find_policy_in_force(tenant_id=actor.tenant_id)
 
 
 def find_version(*, actor: Actor, version: int) -> PolicyInForce:
-    """Return a present or past version. Two queries. Raises Forbidden, NotFound."""
+    """Return a present or past version. One query. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_POLICY)
     if version >= _MAX_VERSION:
         raise NotFound(_NO_VERSION)
     with tenant_scope(actor.tenant_id):
-        row = (
-            PolicyVersion.objects.filter(tenant_id=actor.tenant_id, version=version)
-            .select_related("author")
-            .order_by("version")
-            .first()
-        )
-        if row is None:
-            raise NotFound(_NO_VERSION)
-        return _to_policy_in_force(row, find_erased_users(actor.tenant_id, [row.author_id]))
+        rows = _select_versions(actor.tenant_id).filter(version=version)
+        row = rows.order_by("version").first()
+    if row is None:
+        raise NotFound(_NO_VERSION)
+    return _to_policy_in_force(row)
 
 
 def find_policy_in_force(*, tenant_id: TenantId) -> PolicyInForce:
     """Return the policy in force, with its author. Checks no permission. Raises NotFound."""
     with tenant_scope(tenant_id):
-        row = (
-            PolicyVersion.objects.filter(tenant_id=tenant_id)
-            .select_related("author")
-            .order_by("-version")
-            .first()
-        )
-        if row is None:
-            raise NotFound("The tenant has no policy.")
-        return _to_policy_in_force(row, find_erased_users(tenant_id, [row.author_id]))
+        row = _select_versions(tenant_id).order_by("-version").first()
+    if row is None:
+        raise NotFound("The tenant has no policy.")
+    return _to_policy_in_force(row)
 
 
 def load_active_policy(*, tenant_id: TenantId) -> TenantPolicy:
@@ -91,13 +82,12 @@ def read_page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Pa
     actor.require(Permission.READ_POLICY)
     after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id).select_related("author")
+        rows = _select_versions(actor.tenant_id)
         if after is not None:
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
         versions = list(rows.order_by("-version")[: limit + 1])
-        erased_ids = find_erased_users(actor.tenant_id, [row.author_id for row in versions])
     page = build_page(versions, limit=limit, get_position=_to_position)
-    return map_page(page, lambda row: _to_policy_in_force(row, erased_ids))
+    return map_page(page, _to_policy_in_force)
 
 
 def find_version_ends(*, actor: Actor, versions: Iterable[int]) -> dict[int, datetime]:
@@ -117,11 +107,21 @@ def _to_position(row: PolicyVersion) -> PagePosition:
     return PagePosition(row.created_at, UUID(int=row.version))
 
 
-def _to_policy_in_force(row: PolicyVersion, erased_ids: frozenset[UUID]) -> PolicyInForce:
+def _select_versions(tenant_id: TenantId) -> QuerySet[PolicyVersion]:
+    """Select the versions with their authors, and whether the author was erased in this tenant."""
+    erased = Membership.objects.filter(
+        tenant_id=tenant_id, user_id=OuterRef("author_id"), erased_at__isnull=False
+    )
+    versions = PolicyVersion.objects.filter(tenant_id=tenant_id).select_related("author")
+    return versions.annotate(is_author_erased=Exists(erased))
+
+
+def _to_policy_in_force(row: PolicyVersion) -> PolicyInForce:
+    is_erased = row.is_author_erased  # type: ignore[attr-defined]  # annotated by _select_versions
     return PolicyInForce(
         version=row.version,
         policy=parse_policy(row.document),
-        author_email=get_visible_email(row.author, erased_ids),
+        author_email=None if row.author is None or is_erased else row.author.email,
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,
@@ -139,5 +139,5 @@ def read_namespace(*, actor: Actor) -> Namespace:
     actor.require(Permission.READ_TENANT)
     with tenant_scope(actor.tenant_id):
         epoch = Tenant.objects.values_list("cache_epoch", flat=True).get(id=actor.tenant_id)
-        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy
+        policy = load_active_policy(tenant_id=actor.tenant_id)
     return Namespace(epoch, policy.isolation)

@@ -1,15 +1,21 @@
 """The onboarding steps for the permissions of a role, and their completion."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from django.utils.translation import gettext
 
 from tenants.base.permissions import Permission
-from tenants.identity.api_keys.search import read_key_onboarding_status
-from tenants.identity.members.search import MemberFilter, search_members
 from tenants.identity.own_keys.operations import find_own_key_terms
-from tenants.privacy.retention.queries import has_own_period
+from tenants.identity.setup_progress import SetupProgress, read_setup_progress
 from tenants.security.authorization.actor import Actor
+
+# Each step needs one of them.
+_PERMISSIONS: Final = (
+    Permission.USE_PLAYGROUND,
+    Permission.WRITE_MEMBERS,
+    Permission.WRITE_RETENTION,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +28,16 @@ class SetupStep:
 
 
 def build_onboarding_steps(actor: Actor) -> list[SetupStep]:
-    """Return the steps in their order. Makes at most five queries."""
-    return [*_build_completion_steps(actor), *_build_tenant_steps(actor)]
+    """Return the steps in their order. Makes at most two queries."""
+    if not any(actor.has_permission(permission) for permission in _PERMISSIONS):
+        return []
+    progress = read_setup_progress(actor=actor)
+    return [*_build_completion_steps(actor, progress), *_build_tenant_steps(actor, progress)]
 
 
-def _build_completion_steps(actor: Actor) -> list[SetupStep]:
+def _build_completion_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep]:
     if not actor.has_permission(Permission.USE_PLAYGROUND):
         return []
-    facts = read_key_onboarding_status(actor=actor)
     may_create = find_own_key_terms(actor=actor).is_allowed
     return [
         SetupStep(
@@ -39,7 +47,7 @@ def _build_completion_steps(actor: Actor) -> list[SetupStep]:
             else gettext("Ask an administrator to create a key for you."),
             "console:my-keys-new" if may_create else "",
             gettext("New key"),
-            facts.has_key,
+            progress.has_key,
         ),
         SetupStep(
             gettext("Try the playground"),
@@ -48,7 +56,7 @@ def _build_completion_steps(actor: Actor) -> list[SetupStep]:
             ),
             "console:playground",
             gettext("Open the playground"),
-            facts.has_played,
+            progress.has_played,
         ),
         SetupStep(
             gettext("Get a completion in your editor"),
@@ -58,22 +66,21 @@ def _build_completion_steps(actor: Actor) -> list[SetupStep]:
             ),
             "console:editors",
             gettext("Editors"),
-            facts.has_completed,
+            progress.has_completed,
         ),
     ]
 
 
-def _build_tenant_steps(actor: Actor) -> list[SetupStep]:
+def _build_tenant_steps(actor: Actor, progress: SetupProgress) -> list[SetupStep]:
     steps = []
     if actor.has_permission(Permission.WRITE_MEMBERS):
-        page = search_members(actor=actor, member_filter=MemberFilter(), limit=1, cursor=None)
         steps.append(
             SetupStep(
                 gettext("Invite members"),
                 gettext("Enter an e-mail address and choose a role."),
                 "console:members-invite",
                 gettext("Invite"),
-                page.next_cursor is not None,
+                progress.has_other_members,
             )
         )
     if actor.has_permission(Permission.WRITE_RETENTION):
@@ -86,7 +93,7 @@ def _build_tenant_steps(actor: Actor) -> list[SetupStep]:
                 ),
                 "console:retention",
                 gettext("Retention"),
-                has_own_period(actor=actor),
+                progress.has_own_period,
             )
         )
     return steps

@@ -5,8 +5,10 @@ from typing import Final
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
+from tenants.base.billing_periods import utc_day
 from tenants.base.permissions import Role
-from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month_spend
+from tenants.billing.budgets.exhaustion import is_exhausted, read_min_reservation
+from tenants.billing.budgets.month_spend import TenantMonthSpend, read_month_spend
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
@@ -33,31 +35,25 @@ def create_alerts(
     if not budgets:
         return 0
     month_spend = read_month_spend(tenant_id, month)
-    return sum(
-        _create_budget_alerts(budget, month_spend, month=month, price=price, now=now)
-        for budget in budgets
-    )
+    min_reservation_micros = read_min_reservation(tenant_id, price, on=utc_day(now))
+    num_created = 0
+    for budget in budgets:
+        used_up = is_exhausted(budget, month_spend, min_reservation_micros=min_reservation_micros)
+        num_created += _create_budget_alerts(
+            budget, month_spend, month=month, used_up=used_up, now=now
+        )
+    return num_created
 
 
 def _create_budget_alerts(
-    budget: Budget,
-    month_spend: TenantMonthSpend,
-    *,
-    month: date,
-    price: PlanPrice | None,
-    now: datetime,
+    budget: Budget, month_spend: TenantMonthSpend, *, month: date, used_up: bool, now: datetime
 ) -> int:
     spent_micros, limit = month_spend.spent_of_budget(budget), month_spend.limit_of_budget(budget)
     existing_percents = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
     due = sorted(
-        set(
-            find_crossed_thresholds(
-                spent_micros, limit, used_up=is_exhausted(budget, month_spend, price)
-            )
-        )
-        - set(existing_percents)
+        set(find_crossed_thresholds(spent_micros, limit, used_up=used_up)) - set(existing_percents)
     )
     for percent in due:
         alert = BudgetAlert.objects.create(

@@ -8,12 +8,10 @@ from uuid import UUID
 
 from django.db.models import UUIDField, Value
 
-from caret.contracts.policy import Tier
-from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, max_cost_micros
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.billing_periods import start_of_month
 from tenants.base.money import MAX_MICROS
-from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import Budget, Membership, MonthSpend, TeamMembership
 
 
@@ -56,20 +54,6 @@ def _add_to_month(tenant_id: TenantId, month: date, added_micros: Mapping[str, i
         update_conflicts=True,
         unique_fields=["tenant_id", "month", "holder"],
         update_fields=["micros"],
-    )
-
-
-def is_exhausted(budget: Budget, month: "TenantMonthSpend", price: PlanPrice | None) -> bool:
-    """Return whether a budget is used up in this month.
-
-    A hard budget is used up before its last micro is spent: gateways stop completions as soon as
-    less is left than one completion may cost. `price` is today's; None: nothing is priced.
-    """
-    remaining_micros = month.limit_of_budget(budget) - month.spent_of_budget(budget)
-    if remaining_micros <= 0 or price is None or not budget.is_hard:
-        return remaining_micros <= 0
-    return remaining_micros < max_cost_micros(
-        price.tiers[Tier.FAST], Tier.FAST, max_tokens=MAX_GENERATED_TOKENS
     )
 
 

@@ -14,10 +14,10 @@ from tenants.base.errors import NotFound
 from tenants.base.money import Currency
 from tenants.base.pagination import Page, PagePosition, build_page, decode_cursor, fetch_page_rows
 from tenants.base.permissions import Permission
+from tenants.billing.budgets.exhaustion import is_exhausted, read_min_reservation
 from tenants.billing.budgets.month_spend import (
     TenantMonthSpend,
     build_month_spend,
-    is_exhausted,
     read_month_spend,
 )
 from tenants.billing.budgets.webhook import derive_webhook_secret
@@ -129,8 +129,10 @@ def _index_budgets_by_user(
 
 
 def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
-    month = start_of_month(utc_day(now))
-    price = read_price_book(tenant_id).price_on(utc_day(now))
+    today = utc_day(now)
+    month = start_of_month(today)
+    price = read_price_book(tenant_id).price_on(today)
+    min_reservation_micros = read_min_reservation(tenant_id, price, on=today)
     month_spend, names = read_month_spend(tenant_id, month), _find_holder_names(tenant_id, rows)
     alerts, currency = (
         _find_alerts(tenant_id, [row.id for row in rows], month),
@@ -153,7 +155,9 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
             created_at=row.created_at,
             month=month,
             spent_micros=month_spend.spent_of_budget(row),
-            is_exhausted=is_exhausted(row, month_spend, price),
+            is_exhausted=is_exhausted(
+                row, month_spend, min_reservation_micros=min_reservation_micros
+            ),
             alerts=alerts[row.id],
         )
         for row in rows
@@ -164,7 +168,7 @@ def _find_holder_names(tenant_id: TenantId, rows: Iterable[Budget]) -> dict[UUID
     ids = {row.holder_id for row in rows if row.holder_id is not None}
     teams = Team.objects.filter(tenant_id=tenant_id, id__in=ids).values_list("id", "name")
     users = User.objects.filter(id__in=ids).values_list("id", "email")
-    return {**dict(teams), **dict(users)}
+    return dict(teams.union(users, all=True))
 
 
 def _find_alerts(

@@ -11,7 +11,8 @@ from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month_spend
+from tenants.billing.budgets.exhaustion import is_exhausted, read_min_reservation
+from tenants.billing.budgets.month_spend import TenantMonthSpend, read_month_spend
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
@@ -37,13 +38,16 @@ def list_nearest_limit(
 ) -> list[BudgetStatus]:
     """Return the budgets with the highest share spent, highest first. Three queries.
 
-    Reads all budgets of the tenant, at most MAX_BUDGETS. `price` is today's; None: nothing is
-    priced. Raises Forbidden.
+    One query more if models have prices. Reads all budgets of the tenant, at most MAX_BUDGETS.
+    `price` is today's; None: nothing is priced. Raises Forbidden.
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         month = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
-        statuses = [_compute_status(row, month, price) for row in _find_named_budgets(actor)]
+        min_reservation = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
+        statuses = [
+            _compute_status(row, month, min_reservation) for row in _find_named_budgets(actor)
+        ]
     statuses.sort(
         key=lambda budget: (-budget.spent_micros / budget.month_limit_micros, str(budget.budget_id))
     )
@@ -62,7 +66,7 @@ class BudgetEffect:
 def preview_budget(
     *, actor: Actor, holder: BudgetTarget, terms: BudgetTerms, now: datetime
 ) -> BudgetEffect:
-    """Return the effect of a new budget, or of other terms of a budget. Up to five queries.
+    """Return the effect of a new budget, or of other terms of a budget. Up to six queries.
 
     Raises Forbidden.
     """
@@ -77,15 +81,18 @@ def preview_budget(
     with tenant_scope(actor.tenant_id):
         month = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
         price = read_price_book(actor.tenant_id).price_on(utc_day(now))
+        min_reservation = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
         present = Budget.objects.filter(tenant_id=actor.tenant_id, is_hard=True)
         stopped: frozenset[str] = frozenset().union(
             *(
                 _list_members(budget, month)
                 for budget in present
-                if is_exhausted(budget, month, price)
+                if is_exhausted(budget, month, min_reservation_micros=min_reservation)
             )
         )
-    is_stopping = terms.is_hard and is_exhausted(draft, month, price)
+    is_stopping = terms.is_hard and is_exhausted(
+        draft, month, min_reservation_micros=min_reservation
+    )
     return BudgetEffect(
         num_stopped=len(_list_members(draft, month) - stopped) if is_stopping else 0,
         spent_micros=month.spent_of_budget(draft),
@@ -109,7 +116,9 @@ def _find_named_budgets(actor: Actor) -> QuerySet[Budget]:
     return Budget.objects.filter(tenant_id=actor.tenant_id).annotate(holder_name=name)
 
 
-def _compute_status(row: Budget, month: TenantMonthSpend, price: PlanPrice | None) -> BudgetStatus:
+def _compute_status(
+    row: Budget, month: TenantMonthSpend, min_reservation_micros: int
+) -> BudgetStatus:
     return BudgetStatus(
         budget_id=row.id,
         scope=BudgetScope(row.scope),
@@ -117,5 +126,5 @@ def _compute_status(row: Budget, month: TenantMonthSpend, price: PlanPrice | Non
         month_limit_micros=month.limit_of_budget(row),
         spent_micros=month.spent_of_budget(row),
         is_hard=row.is_hard,
-        is_exhausted=is_exhausted(row, month, price),
+        is_exhausted=is_exhausted(row, month, min_reservation_micros=min_reservation_micros),
     )

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from django.db.models import Count, Subquery
+from django.db.models.functions import Coalesce
+
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.money import Currency
@@ -16,7 +19,7 @@ from tenants.billing.spending.month_cost import (
     compute_month_cost,
     find_first_forecast_day,
 )
-from tenants.models import Membership
+from tenants.models import BillingState, Membership
 from tenants.security.authorization.actor import Actor
 
 
@@ -52,7 +55,7 @@ class SpendingOverview:
 def read_spending_overview(
     *, actor: Actor, first: date | None, now: datetime
 ) -> SpendingOverview | None:
-    """Return the spending overview; None: the tenant has no plan. Six queries.
+    """Return the spending overview; None: the tenant has no plan. Five queries.
 
     `days` begin at `first`, or earlier if the month's cost needs earlier days. Raises Forbidden.
     """
@@ -60,14 +63,21 @@ def read_spending_overview(
     today = utc_day(now)
     begin = min(first or today, find_first_forecast_day(today))
     with tenant_scope(actor.tenant_id):
-        currency = find_currency(actor.tenant_id)
-        if currency is None:
+        members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
+        num_seats = members.order_by().values("tenant_id").annotate(num=Count("*")).values("num")
+        state = (
+            BillingState.objects.filter(tenant_id=actor.tenant_id)
+            .annotate(num_seats=Coalesce(Subquery(num_seats), 0))
+            .values("currency", "num_seats")
+            .first()
+        )
+        if state is None:
             return None
         return SpendingOverview(
-            currency=currency,
+            currency=Currency(state["currency"]),
             today=today,
             plan=find_plan_in_force(read_price_book(actor.tenant_id), today),
-            num_seats=_count_seats(actor),
+            num_seats=state["num_seats"],
             credit_micros=read_credit_balance(actor.tenant_id),
             days=tuple(read_daily_costs(actor.tenant_id, first=begin, last=today)),
         )
@@ -109,7 +119,3 @@ def find_plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
         next_name="" if following is None else following.plan_name,
         next_price=None if changes_on is None else book.price_on(changes_on),
     )
-
-
-def _count_seats(actor: Actor) -> int:
-    return Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True).count()

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet, Value
+from django.db.models import DateTimeField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Lower
 
 from caret.contracts.api_key import KeyKind
@@ -124,31 +124,6 @@ def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
             idle_days=days,
             has_idle_revocation=revokes,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class KeyOnboardingStatus:
-    """Onboarding steps that are complete, judged by the keys that the actor may see."""
-
-    has_key: bool
-    has_completed: bool  # one of the keys was used
-    has_played: bool  # a playground was started
-
-
-def read_key_onboarding_status(*, actor: Actor) -> KeyOnboardingStatus:
-    """Return the onboarding status. One query. Raises Forbidden."""
-    is_own_key = Q(is_playground=False)
-    with tenant_scope(actor.tenant_id):
-        counts = select_visible_keys(actor).aggregate(
-            own=Count("lookup_id", filter=is_own_key),
-            used=Count("lookup_id", filter=is_own_key & Q(last_used_at__isnull=False)),
-            played=Count("lookup_id", filter=Q(is_playground=True)),
-        )
-    return KeyOnboardingStatus(
-        has_key=counts["own"] > 0,
-        has_completed=counts["used"] > 0,
-        has_played=counts["played"] > 0,
-    )
 
 
 def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet[ApiKey]:

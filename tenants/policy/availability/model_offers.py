@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
 
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import QuerySet, Subquery
+
 from caret.contracts.policy import PolicyOverride, TenantPolicy, Tier
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.models import CatalogModel, PoolAssignment, Subscription
+from tenants.models import CatalogModel, PolicyVersion, PoolAssignment, Subscription
+from tenants.policy.document import parse_policy
 from tenants.security.authorization.actor import Actor
 
 
@@ -37,10 +41,7 @@ def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
     """
     if not (rows := _list_included(tenant_id, on)):
         return []
-    other_tenants_pools = PoolAssignment.objects.filter(is_dedicated=True).exclude(
-        holder_id=UUID(tenant_id)
-    )
-    of_others = set(other_tenants_pools.values_list("pool", flat=True))
+    of_others = set(_list_dedicated_to_others(tenant_id).values_list("pool", flat=True))
     return [
         ModelOffer(row.name, row.title, Tier(row.tier))
         for row in rows
@@ -71,6 +72,43 @@ def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, t
     for row in _list_included(tenant_id, on):
         pools_by_model[Tier(row.tier)][row.name] = tuple(row.pools)
     return pools_by_model
+
+
+def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> frozenset[str] | None:
+    """Return the models that may answer in a tier under the tenant's policy; None: unknown.
+
+    They are unknown without a published model in the tier, and if operators have assigned a pool
+    that the catalogue does not contain. Overrides of the policy are not considered, nor pools that
+    the gateways' pools file dedicates to the tenant. One query.
+    """
+    subscriptions = Subscription.objects.filter(tenant_id=tenant_id, starts_on__lte=on)
+    policies = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
+    own_pools = PoolAssignment.objects.filter(holder_id=UUID(tenant_id), tier=tier)
+    with tenant_scope(tenant_id):
+        rows = list(
+            CatalogModel.objects.filter(is_published=True, tier=tier)
+            .annotate(
+                plan=Subquery(subscriptions.order_by("-starts_on").values("plan__slug")[:1]),
+                policy=Subquery(policies.values("document")[:1]),
+                own_pools=ArraySubquery(own_pools.values("pool")),
+                pools_of_others=ArraySubquery(_list_dedicated_to_others(tenant_id).values("pool")),
+            )
+            .values("name", "pools", "plans", "plan", "policy", "own_pools", "pools_of_others")
+        )
+    pools = {pool for row in rows for pool in row["pools"]}
+    if not rows or not pools.issuperset(rows[0]["own_pools"]):
+        return None
+    models = frozenset(
+        row["name"]
+        for row in rows
+        if not set(row["own_pools"]).isdisjoint(row["pools"])
+        or (
+            (not row["plans"] or row["plan"] in row["plans"])
+            and not set(row["pools_of_others"]).issuperset(row["pools"])
+        )
+    )
+    allowed = parse_policy(rows[0]["policy"]).models
+    return models if allowed is None else models & allowed
 
 
 def check_policy_models(
@@ -114,6 +152,11 @@ def _require_offered(field: str, names: set[str] | frozenset[str], offered_names
             "Choose among these models: {names}.",
             names=", ".join(sorted(offered_names)) or "–",
         )
+
+
+def _list_dedicated_to_others(tenant_id: TenantId) -> QuerySet[PoolAssignment]:
+    dedicated = PoolAssignment.objects.filter(is_dedicated=True)
+    return dedicated.exclude(holder_id=UUID(tenant_id))
 
 
 def _list_included(tenant_id: TenantId, on: date) -> list[CatalogModel]:

@@ -18,7 +18,7 @@ from tenants.base.pagination import (
     map_page,
 )
 from tenants.base.permissions import Permission
-from tenants.models import DeletionCertificate, LegalHold, PurgeRun, RetentionRule
+from tenants.models import DeletionCertificate, LegalHold, PurgeRun
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import NewHold, check_coverage, require_days
 from tenants.privacy.retention.rules_in_force import EffectiveRule, load_hold_periods, load_rules
@@ -152,13 +152,6 @@ def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         return load_rules(tenant_id=actor.tenant_id)[data_class]
-
-
-def has_own_period(*, actor: Actor) -> bool:
-    """Return whether the tenant has ever set a retention period. One query. Raises Forbidden."""
-    actor.require(Permission.READ_RETENTION)
-    with tenant_scope(actor.tenant_id):
-        return RetentionRule.objects.filter(tenant_id=actor.tenant_id).exists()
 
 
 def _find_last_runs(actor: Actor) -> dict[DataClass, RunView]:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Cast, Coalesce
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
@@ -29,61 +30,65 @@ from tenants.models import (
 )
 from tenants.security.authorization.actor import Actor
 
-_Names: TypeAlias = dict[str, str]
+_NameQuery: TypeAlias = Callable[[Actor, set[str]], QuerySet[Any]]
+# The columns of all name queries, which are united.
+_COLUMNS: Final = ("resource_kind", "resource_key", "resource_name")
 
 
 def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str, str]:
     """Return the names by reference, such as "team:0198...". Unknown references are left out.
 
-    One query for each kind of resource, and one more if budgets are among them. Raises Forbidden.
+    One query. Raises Forbidden.
     """
     actor.require(Permission.READ_AUDIT)
     keys_by_kind: dict[str, set[str]] = defaultdict(set)
     for reference in references:
         kind, _, key = reference.partition(":")
-        if key and kind in _FINDERS:
+        if key and kind in _QUERIES:
             keys_by_kind[kind].add(key)
+    queries = [
+        _QUERIES[kind](actor, keys)
+        .annotate(resource_kind=Value(kind, output_field=TextField()))
+        .values_list(*_COLUMNS)
+        for kind, keys in sorted(keys_by_kind.items())
+    ]
+    if not queries:
+        return {}
     with tenant_scope(actor.tenant_id):
-        budgets = _find_budget_holders(actor, keys_by_kind.pop("budget", set()))
-        for holder in filter(None, budgets.values()):
-            kind, _, key = holder.partition(":")
-            keys_by_kind[kind].add(key)
-        names_by_kind = {
-            f"{kind}:{key}": name
-            for kind, keys in keys_by_kind.items()
-            for key, name in _FINDERS[kind](actor, keys).items()
-        }
-    # The budget of the whole tenant has no holder and keeps its ID.
-    return names_by_kind | {
-        f"budget:{key}": names_by_kind[holder]
-        for key, holder in budgets.items()
-        if holder in names_by_kind
-    }
+        rows = list(queries[0].union(*queries[1:], all=True))
+    return {f"{kind}:{key}": name for kind, key, name in rows if name is not None}
 
 
 def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
-) -> Callable[[Actor, set[str]], _Names]:
-    def find(actor: Actor, keys: set[str]) -> _Names:
+) -> _NameQuery:
+    def query(actor: Actor, keys: set[str]) -> QuerySet[Any]:
         values: Any = keys if id_field in ("lookup_id", "slug") else _read_ids(keys)
         scope = {"id": actor.tenant_id} if model is Tenant else {"tenant_id": actor.tenant_id}
         rows: QuerySet[Any] = model._default_manager.filter(
             **scope, **filters, **{f"{id_field}__in": values}
         )
-        return {str(key): name for key, name in rows.values_list(id_field, name_field)}
+        named_rows: QuerySet[Any] = rows.annotate(
+            resource_key=Cast(id_field, TextField()), resource_name=Cast(name_field, TextField())
+        )
+        return named_rows
 
-    return find
+    return query
 
 
-def _find_budget_holders(actor: Actor, keys: set[str]) -> dict[str, str]:
-    """Return the reference of each budget's holder; "": the whole tenant."""
-    if not keys:
-        return {}
+def _query_budget_holders(actor: Actor, keys: set[str]) -> QuerySet[Any]:
+    """Name budgets after their holders. The budget of the whole tenant has none: NULL."""
+    teams = Team.objects.filter(tenant_id=actor.tenant_id, id=OuterRef("holder_id"))
+    users = Membership.objects.filter(
+        tenant_id=actor.tenant_id, user_id=OuterRef("holder_id"), erased_at=None
+    )
+    holder_name = Coalesce(
+        Subquery(teams.values("name")),
+        Subquery(users.values("user__email")),
+        output_field=TextField(),
+    )
     rows = Budget.objects.filter(tenant_id=actor.tenant_id, id__in=_read_ids(keys))
-    return {
-        str(key): f"{scope}:{holder}" if holder else ""
-        for key, scope, holder in rows.values_list("id", "scope", "holder_id")
-    }
+    return rows.annotate(resource_key=Cast("id", TextField()), resource_name=holder_name)
 
 
 def _read_ids(keys: Iterable[str]) -> list[UUID]:
@@ -96,10 +101,10 @@ def _read_ids(keys: Iterable[str]) -> list[UUID]:
     return ids
 
 
-_FINDERS: Final[Mapping[str, Callable[[Actor, set[str]], _Names]]] = MappingProxyType(
+_QUERIES: Final[Mapping[str, _NameQuery]] = MappingProxyType(
     {
         "audit_sink": _make_name_query(AuditSink, "id", "name"),
-        "budget": lambda _actor, _keys: {},  # find_resource_names names it after its holder
+        "budget": _query_budget_holders,
         "export": _make_name_query(ExportJob, "id", "definition"),
         "hold": _make_name_query(LegalHold, "id", "name"),
         "invitation": _make_name_query(Invitation, "id", "email"),

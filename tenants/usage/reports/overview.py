@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, Subquery
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -97,13 +98,12 @@ class _UsageCounts:
 
 
 def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
-    """Return the summary of a period without filter. Four queries. Raises Forbidden."""
+    """Return the summary of a period without filter. Three queries. Raises Forbidden."""
     actor.require(Permission.READ_USAGE)
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
-        min_users = _read_scope(actor).min_users
+        min_users, members = _read_members(actor)
         counts = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
-        seats = _read_seats(actor, counts.breakdown.every.users)
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
     breakdown, before, suppressed = counts.breakdown, counts.before, counts.hidden
     return UsageSummary(
@@ -112,15 +112,20 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
         quality=build_row("", breakdown.every, suppressed.quality) if sees_quality else None,
         quality_before=build_row("", before, suppressed.quality_before) if sees_quality else None,
         days=build_rows(breakdown.by.get(GroupBy.DAY, {}), suppressed.groups.get(GroupBy.DAY, {})),
-        seats=seats,
+        seats=SeatUse(num_seats=len(members), num_active=len(members & breakdown.every.users)),
         min_users=min_users,
     )
 
 
-def _read_seats(actor: Actor, active_users: frozenset[str]) -> SeatUse:
-    present = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
-    seats = {str(user_id) for user_id in present.values_list("user_id", flat=True)}
-    return SeatUse(num_seats=len(seats), num_active=len(seats & active_users))
+def _read_members(actor: Actor) -> tuple[int, frozenset[str]]:
+    """Return the smallest group that is shown, and the IDs of the current members. One query."""
+    members = Membership.objects.filter(tenant_id=OuterRef("id"), ended_at__isnull=True)
+    min_users, user_ids = (
+        Tenant.objects.annotate(members=ArraySubquery(members.values("user_id")))
+        .values_list("min_group_users", "members")
+        .get(id=actor.tenant_id)
+    )
+    return min_users, frozenset(map(str, user_ids))
 
 
 def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:

@@ -357,8 +357,8 @@ def format_time_key(query: ReportQuery, starts_at: datetime) -> str:
     return at.date().isoformat() if query.hours_until is None else at.isoformat()
 
 
-# The users of a day, as one text: the same users occur on most days, so this saves parsing
-# thousands of rows. Reports with few groups do not use it, because sorting the texts would take
-# longer.
-_USER_IDS: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
+# The users of a day with duplicates, as one text: the same users occur on most days, so this saves
+# parsing thousands of rows. DISTINCT would make Postgres sort the rollups with all their columns,
+# on disk. Other groupings have few groups, which would repeat each user many times.
+_USER_IDS: Final = StringAgg(Cast("user_id", TextField()), " ")
 _SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in COUNTER_NAMES}

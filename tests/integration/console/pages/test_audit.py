@@ -7,21 +7,29 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.paths import REPOSITORY
 from console.views.audit.sentences import ACTIONS
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
+from tenants.billing.budgets.operations import BudgetTarget
 from tenants.identity.teams.operations import add_team_member, create_team, remove_team_member
 from tenants.models import Membership
 from tenants.security.audit import chain_check
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
-from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fakes.billing import make_budget, make_customer
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
+# The kinds of objects that the page names.
+NAMED_KINDS = {
+    *("audit_sink", "budget", "export", "hold", "invitation", "key", "scim_token", "scim_user"),
+    *("team", "tenant", "user"),
+}
 READERS = {Role.OWNER, Role.ADMINISTRATOR, Role.AUDITOR}
 
 
@@ -35,12 +43,14 @@ def audrey(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.people[Role.AUDITOR])
 
 
-def change(company: Company, number: int = 1, action: str = "door.painted") -> None:
+def change(
+    company: Company, number: int = 1, action: str = "door.painted", target: str = ""
+) -> None:
     with tenant_scope(company.tenant_id):
         record_change(
             actor=company.administrator.actor,
             action=action,
-            target=f"door:{number}",
+            target=target or f"door:{number}",
             change=({"colour": "red", "height": 2}, {"colour": "<b>blue", "height": 2}),
             now=timezone.now(),
             reason="It was time.",
@@ -254,11 +264,61 @@ def test_an_htmx_request_gets_only_the_list(company: Company, audrey: Client) ->
     assert 'class="entries"' in answer
 
 
-def test_the_list_runs_few_queries(company: Company, audrey: Client) -> None:
-    change(company)
+def test_a_list_with_all_kinds_of_objects_runs_few_queries(
+    company: Company, audrey: Client
+) -> None:
+    for kind in sorted(NAMED_KINDS):
+        change(company, target=f"{kind}:{uuid.uuid4()}")
 
-    with few_queries():
-        audit_page(audrey)
+    with few_queries(at_most=12):
+        page = audit_page(audrey)
+
+    assert set(re.findall(r'<b title="(\w+):', page)) >= NAMED_KINDS
+
+
+def test_a_budget_has_the_name_of_its_holder(company: Company, audrey: Client) -> None:
+    make_customer(company)
+    team = create_team(actor=company.administrator.actor, name="Parser", now=timezone.now())
+    holders = {
+        "Parser": BudgetTarget(BudgetScope.TEAM, team.id),
+        company.developer.email: BudgetTarget(
+            BudgetScope.USER, uuid.UUID(company.developer.user_id)
+        ),
+        "the whole tenant": BudgetTarget(BudgetScope.TENANT),
+    }
+    budgets = {
+        name: make_budget(company, limit_micros=1_000_000, holder=holder)
+        for name, holder in holders.items()
+    }
+
+    page = audit_page(audrey, action="budget.created")
+
+    for name, budget in budgets.items():
+        assert f'<b title="budget:{budget.id}">{name}</b>' in page
+
+
+def test_a_reference_that_is_no_id_has_no_name(company: Company, audrey: Client) -> None:
+    change(company, target="team:parser")
+
+    assert '<b title="team:parser">parser</b>' in audit_page(audrey)
+
+
+def test_names_of_another_tenants_objects_are_not_shown(company: Company, audrey: Client) -> None:
+    neighbour = make_company("hooli", GLOBEX)
+    team = create_team(actor=neighbour.administrator.actor, name="Secret", now=timezone.now())
+    key = make_key(neighbour, neighbour.developer, name="Secret key")
+    for target in (
+        f"team:{team.id}",
+        f"key:{key.key.lookup_id}",
+        f"user:{neighbour.developer.user_id}",
+    ):
+        change(company, target=target)
+
+    page = audit_page(audrey)
+
+    assert f'<b title="team:{team.id}">{team.id}</b>' in page
+    assert "Secret" not in page
+    assert neighbour.developer.email not in page
 
 
 def test_another_tenant_does_not_see_the_entries(company: Company, sign_in: SignIn) -> None:

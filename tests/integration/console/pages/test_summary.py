@@ -140,7 +140,7 @@ def test_each_role_has_its_first_page(company: Company, sign_in: SignIn, role: R
 def test_the_summary_needs_few_queries(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.administrator)
 
-    with few_queries(at_most=17):  # five of them for the setup
+    with few_queries(at_most=12):
         summary_page(client)
 
 
