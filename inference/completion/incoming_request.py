@@ -39,6 +39,8 @@ class UnvalidatedRequest:
     prefix: str  # text before the cursor
     suffix: str = ""  # text after the cursor
     path: str = ""
+    # If a comment of the prompt names the file: the paths that it may name, the likeliest first.
+    possible_paths: tuple[str, ...] = ()
     language: str = ""  # as the editor names it; "": unknown
     files: tuple[ContextFile, ...] = ()
     repository: str = ""

@@ -43,6 +43,7 @@ class CompletionRequest:
     time_limits: TimeLimits = NO_TIME_LIMITS
     recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
     diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
+    possible_paths: tuple[str, ...] = ()  # paths that the file may have besides `path`
 
     @property
     def tier(self) -> Tier:

@@ -126,7 +126,8 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
             "path_required",
             "The policy requires the file's path. Send path or the header X-Caret-Path.",
         )
-    if is_excluded(policy, repository=request.repository, path=request.path):
+    paths = (request.path, *request.possible_paths)
+    if any(is_excluded(policy, repository=request.repository, path=path) for path in paths):
         raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")
 
     def is_allowed(path: str) -> bool:

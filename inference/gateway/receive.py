@@ -87,6 +87,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         time_limits=draft.time_limits,
         recent_edits=draft.recent_edits,
         diagnostics=draft.diagnostics,
+        possible_paths=draft.possible_paths,
     )
 
 
@@ -157,7 +158,8 @@ def _check_sizes(draft: UnvalidatedRequest) -> None:
         raise _too_large(f"files must have at most {MAX_FILES} entries.")
     if sum(len(file.text) for file in draft.files) > MAX_FILES_CHARS:
         raise _too_large(f"files must have at most {MAX_FILES_CHARS} characters together.")
-    names = (draft.path, draft.repository, *(file.path for file in draft.files))
+    paths = (draft.path, *draft.possible_paths, *(file.path for file in draft.files))
+    names = (draft.repository, *paths)
     if max(map(len, names)) > MAX_NAME_CHARS:
         raise _too_large(f"paths and names must have at most {MAX_NAME_CHARS} characters.")
     if len(draft.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_CHARS for s in draft.stop):

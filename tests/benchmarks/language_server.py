@@ -10,6 +10,8 @@ With `--baseline`, an older `caret-ls` is measured in the same run; it shows who
     visible     keystrokes after which a suggestion arrived within 150 ms and before the next key
     pause       from the last key before a pause of half a second to the first visible text
     pause_whole from that key to the whole suggestion
+    display     from sending a request to text on the screen, as `caret-ls` reports it with outcomes
+                (see `display_latency`)
     from_memory suggestions for which no request was sent: the user typed the beginning of an older
                 suggestion, or the suggestion was prefetched
 
@@ -33,18 +35,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Final, cast
-
-import redis
+from typing import Final
 
 from caret.client.websocket_client import CompletionStream, open_stream
-from caret.contracts.usage import (
-    USAGE_FIELD,
-    USAGE_STREAM,
-    CompletionRecord,
-    decode_records,
-)
+from caret.contracts.usage import CompletionRecord, UsageRecord
 from inference.recording.journal import SHIP_EVERY_S
+from tests.benchmarks.display_latency import read_delivered_records, report_display_latency
 from tests.benchmarks.edit_sessions import Change, Session, make_sessions, read_recording
 from tests.benchmarks.installation import Home, Running, create_home, engine_of, own_gateway
 from tests.benchmarks.oracle_engine import OracleEngine, running_oracle
@@ -128,7 +124,7 @@ async def _measure(
     if options.baseline is not None:
         clients["baseline"] = partial(_with_language_server, package=options.baseline.resolve())
     for name, play in clients.items():
-        before = len(_completions(home))
+        before = len(read_delivered_records(home))
         replay = Replay()
         for number, session in enumerate(sessions):
             say(f"{name}: session {number + 1} of {len(sessions)}, {session.path}")
@@ -136,7 +132,9 @@ async def _measure(
                 oracle.text = _final_text(session)
             await play(running, session, replay)
         await asyncio.sleep(4 * SHIP_EVERY_S)
-        _report_results(report, name, replay, _completions(home)[before:])
+        records = read_delivered_records(home)[before:]
+        _report_results(report, name, replay, _completions(records))
+        report_display_latency(report, name, records)
     with tempfile.TemporaryDirectory() as folder:
         await _measure_process(running, Path(folder), report)
 
@@ -205,6 +203,8 @@ async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change
     except asyncio.CancelledError:
         server.notify("$/cancelRequest", {"id": identifier})
         raise
+    if items:
+        server.notify("$/caret/suggestionDisplayed", {"uri": buffer.uri})
     return str(items[0]["command"]["arguments"][0]) if items else ""
 
 
@@ -273,13 +273,7 @@ def _write_file(folder: Path, path: str, text: str) -> Path:
 # --- the results
 
 
-def _completions(home: Home) -> list[CompletionRecord]:
-    """Return all delivered completions, in their order."""
-    with redis.Redis.from_url(home.paths.redis_url.read_text().strip()) as connection:
-        entries = cast(list[tuple[bytes, dict[bytes, bytes]]], connection.xrange(USAGE_STREAM))
-    records = (
-        record for _, fields in entries for record in decode_records(fields[USAGE_FIELD.encode()])
-    )
+def _completions(records: Sequence[UsageRecord]) -> list[CompletionRecord]:
     return [record for record in records if isinstance(record, CompletionRecord)]
 
 

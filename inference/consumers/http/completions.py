@@ -1,7 +1,8 @@
 """The HTTP completion consumer; each protocol adds its dialect.
 
 The tenant's policy excludes files by path and repository. Both come from the body if the protocol
-has fields for them, otherwise from the headers X-Caret-Path and X-Caret-Repository.
+has fields for them, otherwise from the headers X-Caret-Path and X-Caret-Repository. Without these,
+the path comes from a comment of the prompt.
 """
 
 import asyncio
@@ -213,6 +214,6 @@ class CompletionConsumer(HttpConsumer):
 
 
 def _add_location(draft: UnvalidatedRequest, scope: Scope) -> UnvalidatedRequest:
-    path = draft.path or header(scope, b"x-caret-path") or ""
+    path = draft.path or header(scope, b"x-caret-path") or next(iter(draft.possible_paths), "")
     repository = draft.repository or header(scope, b"x-caret-repository") or ""
     return replace(draft, path=path, repository=repository)

@@ -4,6 +4,7 @@ Unknown fields are ignored. Stop strings that are markers are dropped: editors' 
 and markers end every completion here anyway.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -12,8 +13,9 @@ import msgspec
 from caret.contracts.policy import Mode, Trigger
 from inference.completion.generation_options import GREEDY, Sampling
 from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
-from inference.context.prompt.model_formats.fim_parser import parse_fim_prompt
+from inference.context.prompt.model_formats.fim_parser import ParsedFile, parse_fim_prompt
 from inference.context.prompt.model_formats.model_families import ALL_MARKERS
+from inference.context.prompt.model_formats.path_comments import parse_path_comments
 from inference.errors import BadRequest
 from inference.gateway.bad_fields import name_bad_field
 from inference.gateway.receive import MAX_STOPS, check_prompt
@@ -112,8 +114,9 @@ def build_fim_request(
 ) -> UnvalidatedRequest:
     """Build a fill-in-the-middle request from two texts or from a rendered prompt.
 
-    A prompt without suffix that no model family's format matches is used unchanged. A limit of 0
-    tokens only warms up the prefix cache.
+    A prompt without suffix that no model family's format matches is used unchanged. Comments in
+    which Continue names its files become paths and files. A limit of 0 tokens only warms up the
+    prefix cache.
 
     The codes of BadRequest are `too_large` and `invalid_field`. Raises BadRequest.
     """
@@ -129,17 +132,32 @@ def build_fim_request(
         model=model,
     )
     if suffix is not None:
-        return draft
+        return _read_path_comments(draft)
     check_prompt(prompt)
     fim_prompt = parse_fim_prompt(prompt)
     if fim_prompt is None:
         return replace(draft, is_raw=True)
-    files = (ContextFile(file.path, file.text, 0.0) for file in reversed(fim_prompt.files))
-    return replace(
+    draft = replace(
         draft,
         prefix=fim_prompt.prefix,
         suffix=fim_prompt.suffix,
         path=fim_prompt.path,
         repository=fim_prompt.repository,
-        files=tuple(files),
+        files=_to_context_files(fim_prompt.files),
     )
+    return draft if draft.path or draft.files else _read_path_comments(draft)
+
+
+def _read_path_comments(draft: UnvalidatedRequest) -> UnvalidatedRequest:
+    commented_prompt = parse_path_comments(draft.prefix)
+    return replace(
+        draft,
+        prefix=commented_prompt.text,
+        possible_paths=commented_prompt.paths,
+        files=_to_context_files(commented_prompt.files),
+    )
+
+
+def _to_context_files(files: Sequence[ParsedFile]) -> tuple[ContextFile, ...]:
+    """Return the files, nearest to the cursor first."""
+    return tuple(ContextFile(file.path, file.text, 0.0) for file in reversed(files))

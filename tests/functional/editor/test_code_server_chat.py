@@ -54,7 +54,6 @@ def scripted_chat() -> Iterator[ScriptedChat]:
 def workbench(
     scripted_chat: ScriptedChat, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workbench]:
-    expect.set_options(timeout=_PATIENCE_MS)  # a busy machine opens files slowly
     with open_workbench(
         scripted_chat.gateway.url,
         tmp_path_factory.mktemp("code-server"),

@@ -57,7 +57,6 @@ def workbench(site: Site, tmp_path: Path) -> Iterator[Workbench]:
     (folder / "reader.py").write_text(_CODE)
     installed = code_server.install()
     settings = json.loads(settings_for("llama-vscode", site.url, site.acme_key))
-    expect.set_options(timeout=_PATIENCE_MS)  # a busy machine opens files slowly
     with (
         code_server.running(installed, vsix, tmp_path, settings=settings) as url,
         chromium() as browser,

@@ -10,6 +10,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from tests.stack.waiting import wait_until
 
 _OPENS_MS: Final = 90_000.0  # with a cold start of all parts
+_EXPECT_MS: Final = 60_000.0  # a busy machine opens files slowly
 _SUGGESTS_MS: Final = 30_000.0
 _DIALOG_MS: Final = 3_000.0
 _KEY_MS: Final = 80.0
@@ -40,6 +41,7 @@ class Workbench:
     def __init__(self, page: Page, url: str, folder: Path) -> None:
         self._page = page
         self._folder = folder
+        expect.set_options(timeout=_EXPECT_MS)
         page.goto(f"{url}/?folder={folder}")
         expect(page.locator(".explorer-folders-view")).to_be_visible(timeout=_OPENS_MS)
 

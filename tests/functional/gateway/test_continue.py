@@ -87,6 +87,7 @@ async def test_continue_completes(site: Site, folder: Path, tmp_path: Path) -> N
     assert result["completion"].strip()
     (completion,) = await site.records_after(before)
     assert (completion.protocol, completion.editor) == ("mistral", "vscode")
+    assert completion.language == "python"  # from the path in a comment of the prompt
 
 
 async def test_continue_reports_a_wrong_key(site: Site, folder: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
-from tests.functional.gateway.gateway_stack import Frame, Site
+from tests.functional.gateway.gateway_stack import Site
 
 pytestmark = [
     pytest.mark.engine,
@@ -22,6 +22,16 @@ pytestmark = [
 ]
 CLIENTS = Path(__file__).parents[1] / "clients"
 DEADLINE_S = 30
+# The demonstration model continues this line.
+PREFIX = """\
+import os
+
+
+class Reader:
+    def __init__(self, path, mode):
+        self.path = path
+        self.m"""
+SUFFIX = "\n"
 # Long enough that the engine is still prefilling it when the request is superseded. It is one line,
 # because the agent sends the last twenty lines.
 OLDER_STATE = "# " + "an older state, " * 400 + "\n"
@@ -43,9 +53,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def scenario(site: Site, folder: Path, long_frame: Frame) -> dict[str, Any]:
-    text = long_frame["prefix"] + long_frame["suffix"]
-    position = len(long_frame["prefix"])
+def scenario(site: Site, folder: Path) -> dict[str, Any]:
+    text, position = PREFIX + SUFFIX, len(PREFIX)
     request = {
         "filepath": "/work/shop/src/main.py",
         "language": "python",
@@ -102,6 +111,7 @@ async def test_the_agent_connects_completes_and_reports(
     assert (result["status"], result["issues"]) == ("ready", [])
     assert result["isTrackingDisabled"]
     assert result["superseded"] == "AbortError"
+    assert result["completion"]["choices"], "the model wrote nothing"
     assert result["events"] == [True] * 5
     await site.num_records()
     records = site.records()[num_records:]

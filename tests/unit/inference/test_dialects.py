@@ -273,6 +273,72 @@ async def test_a_chat_about_an_excluded_file_is_refused() -> None:
     assert gateway.engine.requests == []
 
 
+_CONTINUE_FILES = "# Path: shop/a.py\n# a = 1\n# Path: secret/b.py\n# b = 2\n"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "\n# secret/a.py\nx = ",
+        "\n# Secret/A.py\nx = ",
+        "\n# shop/../secret/a.py\nx = ",
+        "\n# ../secret/a.py\nx = ",
+        "\n# secret\\a.py\nx = ",
+        f"{_CONTINUE_FILES}# secret/a.py\nx = ",
+        # The file's own comments name another file.
+        f"{_CONTINUE_FILES}# secret/a.py\n# open/a.py\nx = ",
+        f"{_CONTINUE_FILES}# secret/a.py\n# TODO\n# open.py\nx = ",
+    ],
+)
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/v1/fim/completions", ""),
+        ("/v1/completions", ""),
+        ("/v1/completions", "<|fim_prefix|>{}<|fim_suffix|>\n<|fim_middle|>"),
+        ("/api/generate", ""),
+    ],
+)
+async def test_a_file_that_only_a_comment_names_can_be_excluded(
+    prompt: str, path: str, template: str
+) -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("secret/*",)})
+    rendered_prompt = {"prompt": template.format(prompt)}
+    body = rendered_prompt if template else {"prompt": prompt, "suffix": "\n"}
+
+    server = await send_request(gateway, path, body)
+
+    assert server.status == 403
+    assert b"excluded by policy" in server.body
+    assert gateway.engine.requests == []
+
+
+async def test_excluded_files_in_comments_do_not_reach_the_prompt() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("secret/*",)})
+    body = {"prompt": f"{_CONTINUE_FILES}# shop/c.py\nc = ", "suffix": "\n"}
+
+    await send_request(gateway, "/v1/fim/completions", body)
+
+    prompt = read_engine_prompt(gateway)
+    assert "a = 1" in prompt
+    assert "b = 2" not in prompt
+    assert [record.language for record in gateway.journal.completions] == ["python"]
+
+
+async def test_the_header_names_the_file_before_a_comment_does() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("secret/*",)})
+    body = {"prompt": "\n# open/a.py\nx = ", "suffix": "\n"}
+    headers = [(b"x-caret-path", b"secret/a.py")]
+
+    server = await send_request(gateway, "/v1/fim/completions", body, headers=headers)
+
+    assert server.status == 403
+    assert b"excluded by policy" in server.body
+
+
 async def test_a_long_answer_leaves_room_for_its_question() -> None:
     gateway = FakeGateway()
     question = "word " * 6_000

@@ -21,6 +21,7 @@ class _OfferedEdit:
     uri: str
     id: str
     request_id: str
+    sent_s: float | None  # when the request was sent; None: nobody waits for the edit any more
     displayed_s: float | None = None  # None: not on the screen yet
     is_shown_reported: bool = False
 
@@ -32,9 +33,11 @@ class EditOutcomes:
         self._send = send
         self._offer: _OfferedEdit | None = None
 
-    def offer(self, uri: str, id: str, *, request_id: str, now_s: float) -> None:
+    def offer(
+        self, uri: str, id: str, *, request_id: str, now_s: float, sent_s: float | None = None
+    ) -> None:
         self._end(now_s)
-        self._offer = _OfferedEdit(uri, id, request_id)
+        self._offer = _OfferedEdit(uri, id, request_id, sent_s)
 
     def on_displayed(self, id: str, now_s: float) -> None:
         offer = self._find(id)
@@ -78,11 +81,28 @@ class EditOutcomes:
     def _report_shown(self, offer: _OfferedEdit, now_s: float) -> None:
         if not offer.is_shown_reported:
             offer.is_shown_reported = True
-            self._report(offer, EditorOutcomeEvent.SHOWN, now_s)
+            self._report(offer, EditorOutcomeEvent.SHOWN, now_s, display_ms=_display_ms(offer))
 
-    def _report(self, offer: _OfferedEdit, event: EditorOutcomeEvent, now_s: float) -> None:
+    def _report(
+        self,
+        offer: _OfferedEdit,
+        event: EditorOutcomeEvent,
+        now_s: float,
+        *,
+        display_ms: int | None = None,
+    ) -> None:
         after_ms = round(_visible_s(offer, now_s) * 1000)
-        self._send(EditorOutcome(offer.id, event, after_ms, request_id=offer.request_id))
+        self._send(
+            EditorOutcome(
+                offer.id, event, after_ms, request_id=offer.request_id, display_ms=display_ms
+            )
+        )
+
+
+def _display_ms(offer: _OfferedEdit) -> int | None:
+    if offer.sent_s is None or offer.displayed_s is None:
+        return None
+    return round((offer.displayed_s - offer.sent_s) * 1000)
 
 
 def _visible_s(offer: _OfferedEdit, now_s: float) -> float:

@@ -52,6 +52,7 @@ class NextEdit:
     uri: str
     version: int  # of the text that it fits
     edit: LineEdit
+    sent_s: float | None  # when the request was sent; None: the edit was there already
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,11 @@ class NextEdits:
         result = SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
         if isinstance(result, NextEdit):
             self._outcomes.offer(
-                result.uri, result.id, request_id=result.request_id, now_s=self._state.now_s()
+                result.uri,
+                result.id,
+                request_id=result.request_id,
+                now_s=self._state.now_s(),
+                sent_s=result.sent_s,
             )
         return result
 
@@ -165,8 +170,9 @@ class NextEdits:
             self._suggested = result if isinstance(result, NextEdit) else None
             return result
         # An editor that cancels its request may repeat it when the answer was on its way.
-        suggested = None if self._is_displayed else self._suggested
-        return suggested or SkipReason.NOTHING_TO_SUGGEST
+        if self._is_displayed or self._suggested is None:
+            return SkipReason.NOTHING_TO_SUGGEST
+        return replace(self._suggested, sent_s=None)
 
     def _note_applied(self, file: OpenFile, accepted: NextEdit) -> None:
         start, text = file.buffer.to_offset(accepted.edit.start), accepted.edit.new_text
@@ -211,7 +217,7 @@ class NextEdits:
         frame = self._build_frame(
             file, context, recent, lines.select_diagnostics(request.diagnostics)
         )
-        version = file.version
+        version, sent_s = file.version, self._state.now_s()
         try:
             async with asyncio.timeout(_MAX_RESPONSE_S):
                 done = await self._read_done(frame)
@@ -222,7 +228,7 @@ class NextEdits:
         edit = _to_file_edit(lines, done.get("edit"))
         if edit is None:
             return self._on_ended(file, str(done.get("finish_reason")), None)
-        return NextEdit(frame["id"], _request_id_of(done), file.uri, version, edit)
+        return NextEdit(frame["id"], _request_id_of(done), file.uri, version, edit, sent_s)
 
     def _build_frame(
         self,

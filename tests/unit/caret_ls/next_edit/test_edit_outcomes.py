@@ -31,6 +31,28 @@ def test_an_accepted_edit_was_shown() -> None:
     assert {(outcome.id, outcome.request_id) for outcome in harness.reported} == {("1", "r1")}
 
 
+def test_the_display_latency_is_reported_once_with_the_edit() -> None:
+    harness = Harness()
+    harness.outcomes.offer(URI, "2", request_id="r2", now_s=1.3, sent_s=1.0)
+    harness.outcomes.on_displayed("2", 1.4)
+
+    harness.outcomes.on_accepted("2", 9.0)
+
+    assert [(outcome.event, outcome.display_ms) for outcome in harness.reported] == [
+        (SHOWN, 400),
+        (ACCEPTED, None),
+    ]
+
+
+def test_an_edit_that_was_there_already_has_no_display_latency() -> None:
+    harness = Harness()
+    harness.outcomes.on_displayed("1", 1.0)
+
+    harness.outcomes.on_dismissed("1", 2.0)
+
+    assert {outcome.display_ms for outcome in harness.reported} == {None}
+
+
 def test_an_edit_that_was_seen_and_dismissed_is_rejected() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)

@@ -1,6 +1,7 @@
 """The next edit: its request, its answer, and the reasons for having none."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,7 +93,7 @@ async def test_an_edit_is_requested_with_the_recent_edits_and_the_diagnostics() 
     expected = LineEdit(
         Position(4, 0), Position(5, 0), "print(total([1]))\n", "print(total_of([1]))\n"
     )
-    assert result == NextEdit("1", "r1", URI, 0, expected)
+    assert result == NextEdit("1", "r1", URI, 0, expected, sent_s=harness.clock.now_s)
     (frame,) = harness.gateway.requests
     assert (frame["type"], frame["mode"], frame["trigger"]) == ("complete", "edit", "automatic")
     assert frame["prefix"] + frame["suffix"] == RENAMED
@@ -198,8 +199,9 @@ async def test_an_edit_that_did_not_reach_the_screen_is_returned_again() -> None
     harness = Harness()
     harness.answer(EDIT)
     first = await harness.request()
+    assert isinstance(first, NextEdit)
 
-    assert await harness.request() == first
+    assert await harness.request() == replace(first, sent_s=None)
     assert len(harness.gateway.requests) == 1
 
 
@@ -316,16 +318,16 @@ async def test_outcomes_carry_the_id_that_all_gateways_know() -> None:
     harness = Harness()
     harness.answer(EDIT)
     await harness.request()
+    harness.clock.now_s += 0.25
     harness.next_edits.on_displayed("1")
     harness.clock.now_s += 1.0
 
     harness.next_edits.on_accepted("1")
     harness.change(Position(4, 0), "#")
 
-    assert [(outcome.event, outcome.request_id) for outcome in harness.edit_reports] == [
-        ("shown", "r1"),
-        ("accepted", "r1"),
-    ]
+    assert [
+        (outcome.event, outcome.request_id, outcome.display_ms) for outcome in harness.edit_reports
+    ] == [("shown", "r1", 250), ("accepted", "r1", None)]
 
 
 async def test_the_text_of_an_accepted_edit_is_followed_once_the_file_contains_it() -> None:

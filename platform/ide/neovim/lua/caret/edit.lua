@@ -2,6 +2,7 @@
 --- diff, goes to it, and applies it.
 
 local diff = require('caret.line_diff')
+local overlays = require('caret.overlay')
 local server = require('caret.server')
 local suggestion = require('caret.suggestion')
 
@@ -14,56 +15,33 @@ local DISMISSED = '$/caret/editDismissed'
 local MAX_DIAGNOSTICS = 16
 local SEVERITIES = { 'error', 'warning', 'information', 'hint' }
 local REMOVED = { 'DiffDelete', 'CaretEditRemoved' }
-local namespace = vim.api.nvim_create_namespace('caret_edit')
+--- Its `shown` is { id, buffer, tick, client, row, removed, added, text_edit }. The lines `added`
+--- replace the lines `removed` at `row`.
+local overlay = overlays.new('caret_edit')
 
---- The visible edit: { id, buffer, tick, client, row, removed, added, text_edit }; nil: none. The
---- lines `added` replace the lines `removed` at `row`. `tick` is the state of the text that it fits.
-local shown = nil
---- The request in flight: { client, id, origin }; nil: none. `origin` is { buffer, client, tick }.
-local request = nil
 --- Whether the user has just accepted an edit.
 local is_follow_up = false
 --- The hint's words about the key that accepts; '': there is none.
 local key = ''
 
-local function is_inserting()
-  return vim.api.nvim_get_mode().mode:sub(1, 1) == 'i'
-end
-
-local function clear()
-  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
-    vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
-  end
-  shown = nil
-end
-
-local function cancel()
-  if request then
-    request.client:cancel_request(request.id)
-    request = nil
-  end
-end
-
-local function mark(row, column, options)
-  vim.api.nvim_buf_set_extmark(shown.buffer, namespace, row, column, options)
-end
-
 --- Draws a change within one line: the removed part struck through, and the added part behind it.
 local function draw_in_line()
+  local shown = overlay.shown
   local part = diff.of_texts(shown.removed[1], shown.added[1])
   local stop = part.start + #part.removed
   if #part.removed > 0 then
-    mark(shown.row, part.start, { end_col = stop, hl_group = REMOVED })
+    overlay:mark(shown.row, part.start, { end_col = stop, hl_group = REMOVED })
   end
   if #part.added > 0 then
-    mark(shown.row, stop, { virt_text = { { part.added, 'CaretEditAdded' } }, virt_text_pos = 'inline' })
+    overlay:mark(shown.row, stop, { virt_text = { { part.added, 'CaretEditAdded' } }, virt_text_pos = 'inline' })
   end
 end
 
 --- Draws removed lines struck through, and added lines below them.
 local function draw_lines()
+  local shown = overlay.shown
   for index, line in ipairs(shown.removed) do
-    mark(shown.row + index - 1, 0, { end_col = #line, hl_group = REMOVED })
+    overlay:mark(shown.row + index - 1, 0, { end_col = #line, hl_group = REMOVED })
   end
   if #shown.added == 0 then
     return
@@ -73,9 +51,9 @@ local function draw_lines()
   end, shown.added)
   local above = shown.row + #shown.removed -- the row that the added lines are above
   if above > 0 then
-    return mark(above - 1, 0, { virt_lines = lines })
+    return overlay:mark(above - 1, 0, { virt_lines = lines })
   end
-  mark(0, 0, { virt_lines = lines, virt_lines_above = true })
+  overlay:mark(0, 0, { virt_lines = lines, virt_lines_above = true })
   if vim.fn.line('w0') == 1 then
     vim.fn.winrestview({ topfill = #lines }) -- Neovim does not scroll to lines above the first one
   end
@@ -83,23 +61,25 @@ end
 
 --- Returns whether the cursor is at the edit.
 local function is_at_edit()
+  local shown = overlay.shown
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local first = #shown.removed == 0 and shown.row - 1 or shown.row
   return row >= first and row <= math.max(shown.row + #shown.removed - 1, shown.row)
 end
 
 local function draw_hint()
+  local shown = overlay.shown
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local text = 'apply the edit'
   if not is_at_edit() then
     text = ('go to the edit in line %d %s'):format(shown.row + 1, row < shown.row and '↓' or '↑')
   end
-  mark(row, 0, { virt_text = { { '  ' .. key .. text, 'CaretEditHint' } }, virt_text_pos = 'eol' })
+  overlay:mark(row, 0, { virt_text = { { '  ' .. key .. text, 'CaretEditHint' } }, virt_text_pos = 'eol' })
 end
 
 local function draw()
-  vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
-  if #shown.removed == 1 and #shown.added == 1 then
+  overlay:erase()
+  if #overlay.shown.removed == 1 and #overlay.shown.added == 1 then
     draw_in_line()
   else
     draw_lines()
@@ -121,7 +101,7 @@ local function show(origin, result)
   local last = range['end'].character == 0 and range['end'].line or range['end'].line + 1
   local old = vim.api.nvim_buf_get_lines(origin.buffer, range.start.line, last, false)
   local change = diff.of_lines(old, lines_of(result.edit.newText))
-  shown = vim.tbl_extend('force', origin, {
+  overlay.shown = vim.tbl_extend('force', origin, {
     id = result.id,
     row = range.start.line + change.start,
     removed = change.removed,
@@ -130,7 +110,7 @@ local function show(origin, result)
   })
   draw()
   vim.cmd.redraw() -- so that the edit is on the screen before the server is told
-  origin.client:notify(DISPLAYED, { id = shown.id })
+  origin.client:notify(DISPLAYED, { id = overlay.shown.id })
 end
 
 --- Returns the diagnostics of the buffer that are nearest to the cursor.
@@ -148,15 +128,15 @@ end
 local function is_current(origin)
   return vim.api.nvim_get_current_buf() == origin.buffer
     and vim.api.nvim_buf_get_changedtick(origin.buffer) == origin.tick
-    and is_inserting()
+    and overlays.is_inserting()
 end
 
 --- Requests the next edit. The server waits for a pause, and cancels the request if text changes.
 function M.request()
-  cancel()
+  overlay:cancel()
   local buffer = vim.api.nvim_get_current_buf()
   local client = server.client(buffer)
-  if not client or not is_inserting() then
+  if not client or not overlays.is_inserting() then
     return
   end
   local origin = { buffer = buffer, client = client, tick = vim.api.nvim_buf_get_changedtick(buffer) }
@@ -167,30 +147,25 @@ function M.request()
     isFollowUp = is_follow_up,
   }
   is_follow_up = false
-  local is_sent, id = client:request(METHOD, params, function(_, result)
-    if request and request.origin == origin then
-      request = nil
-      if result and result.edit and is_current(origin) and not suggestion.is_shown() then
-        show(origin, result)
-      end
+  overlay:request(origin, METHOD, params, function(result)
+    if result and result.edit and is_current(origin) and not suggestion.is_shown() then
+      show(origin, result)
     end
-  end, buffer)
-  if is_sent then
-    request = { client = client, id = id, origin = origin }
-  end
+  end)
 end
 
 --- Returns whether an edit is visible in the current buffer.
 function M.is_shown()
-  return shown ~= nil and is_current(shown)
+  return overlay.shown ~= nil and is_current(overlay.shown)
 end
 
 --- Returns the visible edit; nil: none.
 function M.shown()
-  return shown
+  return overlay.shown
 end
 
 local function go_to_edit()
+  local shown = overlay.shown
   local row = math.min(shown.row, vim.api.nvim_buf_line_count(shown.buffer) - 1)
   local line = vim.api.nvim_buf_get_lines(shown.buffer, row, row + 1, false)[1]
   local column = #line:match('^%s*')
@@ -204,8 +179,8 @@ end
 
 --- Applies the edit, and moves the cursor behind it.
 local function apply()
-  local edit = shown
-  clear()
+  local edit = overlay.shown
+  overlay:clear()
   edit.client:notify(ACCEPTED, { id = edit.id })
   vim.lsp.util.apply_text_edits({ edit.text_edit }, edit.buffer, edit.client.offset_encoding)
   local row = math.min(edit.row + math.max(#edit.added, 1), vim.api.nvim_buf_line_count(edit.buffer))
@@ -233,20 +208,21 @@ end
 
 --- Hides the edit.
 function M.dismiss()
-  cancel()
+  overlay:cancel()
   is_follow_up = false
-  if shown then
-    shown.client:notify(DISMISSED, { id = shown.id })
+  if overlay.shown then
+    overlay.shown.client:notify(DISMISSED, { id = overlay.shown.id })
   end
-  clear()
+  overlay:clear()
 end
 
 --- Hides an edit that no longer fits.
 function M.on_text_changed()
-  cancel()
+  overlay:cancel()
+  local shown = overlay.shown
   if shown and not is_current(shown) then
     shown.client:notify(DISMISSED, { id = shown.id })
-    clear()
+    overlay:clear()
   end
 end
 

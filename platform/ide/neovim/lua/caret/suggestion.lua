@@ -1,5 +1,6 @@
 --- The suggestion at the cursor: requests it, draws it, and inserts it or a part of it.
 
+local overlays = require('caret.overlay')
 local sentence = require('caret.reasons')
 local server = require('caret.server')
 
@@ -11,34 +12,12 @@ local DISMISSED = '$/caret/suggestionDismissed'
 local AUTOMATIC, INVOKED = 2, 1
 local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
 local NEXT_LINE = [[^\n*[^\n]*]]
-local namespace = vim.api.nvim_create_namespace('caret')
+--- Its `shown` is { buffer, row, column, client, text, range, command, items, index }. `items` are the
+--- suggestion and its alternatives.
+local overlay = overlays.new('caret')
 
 --- Called if there is no suggestion at the cursor. Another module sets it.
 M.on_none = function() end
-
---- The visible suggestion: { buffer, row, column, client, text, range, command, items, index }; nil:
---- none. `items` are it and its alternatives.
-local shown = nil
---- The request in flight: { client, id, place }; nil: none.
-local request = nil
-
-local function clear()
-  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
-    vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
-  end
-  shown = nil
-end
-
-local function cancel()
-  if request then
-    request.client:cancel_request(request.id)
-    request = nil
-  end
-end
-
-local function is_inserting()
-  return vim.api.nvim_get_mode().mode:sub(1, 1) == 'i'
-end
 
 local function cursor()
   local row, column = unpack(vim.api.nvim_win_get_cursor(0))
@@ -51,13 +30,14 @@ local function is_at(place)
 end
 
 local function draw()
-  vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
+  local shown = overlay.shown
+  overlay:erase()
   local lines = vim.split(shown.text, '\n', { plain = true })
   local below = {}
   for number = 2, #lines do
     below[#below + 1] = { { lines[number], 'CaretSuggestion' } }
   end
-  vim.api.nvim_buf_set_extmark(shown.buffer, namespace, shown.row, shown.column, {
+  overlay:mark(shown.row, shown.column, {
     virt_text = { { lines[1], 'CaretSuggestion' } },
     virt_text_pos = 'inline',
     virt_lines = #below > 0 and below or nil,
@@ -68,10 +48,10 @@ local function show(place, result, index)
   local items = result and result.items or {}
   index = items[index or 1] and index or 1
   local item = items[index]
-  if not item or not is_at(place) or not is_inserting() then
-    return clear()
+  if not item or not is_at(place) or not overlays.is_inserting() then
+    return overlay:clear()
   end
-  shown = vim.tbl_extend('force', place, {
+  overlay.shown = vim.tbl_extend('force', place, {
     text = item.insertText,
     range = item.range,
     command = item.command,
@@ -89,9 +69,9 @@ local function request_suggestion(trigger, keeps_shown, index, on_nothing)
   local buffer = vim.api.nvim_get_current_buf()
   local client = server.client(buffer)
   if not keeps_shown then
-    clear()
+    overlay:clear()
   end
-  cancel()
+  overlay:cancel()
   if not client then
     return
   end
@@ -99,19 +79,13 @@ local function request_suggestion(trigger, keeps_shown, index, on_nothing)
   local place = { buffer = buffer, row = row, column = column, client = client }
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = trigger }
-  local is_sent, id = client:request(METHOD, params, function(_, result)
-    if request and request.place == place then
-      request = nil
-      show(place, result, index)
-      if not (result and result.items and result.items[1]) then
-        local callback = on_nothing or M.on_none
-        callback(client)
-      end
+  overlay:request(place, METHOD, params, function(result)
+    show(place, result, index)
+    if not (result and result.items and result.items[1]) then
+      local callback = on_nothing or M.on_none
+      callback(client)
     end
-  end, buffer)
-  if is_sent then
-    request = { client = client, id = id, place = place }
-  end
+  end)
 end
 
 --- Inserts text at the cursor and moves the cursor behind it. Returns the new row and column.
@@ -129,11 +103,12 @@ local function accept_part(pattern)
   if not M.is_shown() then
     return false
   end
+  local shown = overlay.shown
   local part = vim.fn.matchstr(shown.text, pattern)
   if part == '' or #part == #shown.text then
     return M.accept()
   end
-  cancel()
+  overlay:cancel()
   local start = shown.range.start
   local row, column = insert(part, { start = start, ['end'] = start }, shown.client.offset_encoding)
   local position = vim.lsp.util.make_position_params(0, shown.client.offset_encoding).position
@@ -150,12 +125,12 @@ end
 
 --- Returns whether a suggestion is visible at the cursor.
 function M.is_shown()
-  return shown ~= nil and is_at(shown)
+  return overlay.shown ~= nil and is_at(overlay.shown)
 end
 
 --- Returns the text of the visible suggestion; nil if there is none.
 function M.text()
-  return shown and shown.text
+  return overlay.shown and overlay.shown.text
 end
 
 --- Inserts the suggestion. Returns false if there is none.
@@ -163,8 +138,8 @@ function M.accept()
   if not M.is_shown() then
     return false
   end
-  local accepted = shown
-  clear()
+  local accepted = overlay.shown
+  overlay:clear()
   insert(accepted.text, accepted.range, accepted.client.offset_encoding)
   accepted.client:exec_cmd(accepted.command, { bufnr = accepted.buffer })
   return true
@@ -182,11 +157,12 @@ end
 
 --- Hides the suggestion until the next key.
 function M.dismiss()
-  cancel()
+  local shown = overlay.shown
+  overlay:cancel()
   if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
     shown.client:notify(DISMISSED, { uri = vim.uri_from_bufnr(shown.buffer) })
   end
-  clear()
+  overlay:clear()
 end
 
 --- Requests a suggestion now, even where none would be requested automatically.
@@ -196,6 +172,7 @@ end
 
 --- Shows the alternative `step` further, and requests alternatives first if there are none yet.
 local function show_other(step)
+  local shown = overlay.shown
   if not M.is_shown() then
     return request_suggestion(INVOKED)
   end
@@ -242,20 +219,21 @@ end
 
 --- Requests a suggestion because the text has changed, if the user is inserting.
 function M.on_text_changed()
-  if is_inserting() then
+  if overlays.is_inserting() then
     request_suggestion(AUTOMATIC, M.is_shown()) -- after a part was inserted, the rest is still shown here
   end
 end
 
 function M.on_cursor_moved()
-  if shown and not is_at(shown) then
-    clear()
+  if overlay.shown and not is_at(overlay.shown) then
+    overlay:clear()
   end
 end
 
 --- The visible suggestion has more text: requests it again at the cursor.
 function M.on_grown(_, params)
-  if shown and not request and is_at(shown) and params.uri == vim.uri_from_bufnr(shown.buffer) then
+  local shown = overlay.shown
+  if shown and not overlay.in_flight and is_at(shown) and params.uri == vim.uri_from_bufnr(shown.buffer) then
     request_suggestion(AUTOMATIC, true)
   end
 end

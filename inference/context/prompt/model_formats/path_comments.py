@@ -1,0 +1,118 @@
+"""Parses the comments at the beginning of a prompt in which Continue names its files.
+
+    # Path: shop/price.py         another file, in comments; none or several
+    # def price(item): ...
+    # shop/cart.py                the current file
+    import price                  its text
+
+Without other files, an empty line stands before the path. The comments are those of the current
+file's language. Rules:
+1. Pure. A prompt that begins in another way is returned unchanged.
+2. Comments of the other files, and comments at the beginning of the current file, can look like
+   the line with the path. Each such line counts as a possible path, so that content exclusion
+   can refuse the request if it excludes one of them.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.language_ids import language_of_path
+from inference.context.prompt.model_formats.fim_parser import ParsedFile
+from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
+
+# Of Continue's languages. Markdown has no comments: Continue writes only the space.
+_MARKS: Final = ("#", "//", "--", ";", "%", "")
+_HEADER: Final = "Path: "
+_EXTENSION: Final = re.compile(r"\.[a-zA-Z]\w{0,15}")
+_PLAIN: Final = re.compile(r"[\w.@+-]+(?:/[\w.@+-]+)*")
+_MAX_PATHS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CommentedPrompt:
+    text: str  # of the current file, before the cursor
+    paths: tuple[str, ...] = ()  # one of them is the current file's; the most likely one first
+    files: tuple[ParsedFile, ...] = ()  # nearest to the cursor last
+
+
+def parse_path_comments(prompt: str) -> CommentedPrompt:
+    """Return the parts. A prompt without such comments has no paths."""
+    for mark in _MARKS:
+        start = f"{mark} "
+        if prompt.startswith(f"\n{start}"):
+            return _parse_only_path(prompt, start)
+        if prompt.startswith(start + _HEADER):
+            return _parse_files(prompt, start)
+    return CommentedPrompt(prompt)
+
+
+def _parse_only_path(prompt: str, start: str) -> CommentedPrompt:
+    line, newline, text = prompt[1:].partition("\n")
+    path = line.removeprefix(start)
+    if not newline or not _can_be_path(path):
+        return CommentedPrompt(prompt)
+    return CommentedPrompt(text, (path,))
+
+
+def _parse_files(prompt: str, start: str) -> CommentedPrompt:
+    lines = _read_comments(prompt, start)
+    numbers = [number for number, line in enumerate(lines) if _can_be_path(line)][-_MAX_PATHS:]
+    if not numbers:
+        return CommentedPrompt(prompt)
+    # The path is behind the other files. A sentence can end like a file's name, and a line of code
+    # can be one word.
+    named = [number for number in numbers if _has_file_name(lines[number])]
+    without_spaces = [number for number in named if " " not in lines[number]]
+    last = (without_spaces or named or numbers)[-1]
+    others = (lines[number] for number in reversed(numbers))
+    return CommentedPrompt(
+        text=prompt.split("\n", last + 1)[-1],
+        paths=tuple(dict.fromkeys((lines[last], *others))),
+        files=_split_files(lines[:last]),
+    )
+
+
+def _read_comments(prompt: str, start: str) -> list[str]:
+    """Return the texts of the comments with which the prompt begins, but not the cursor's line."""
+    comments: list[str] = []
+    position = 0
+    while prompt.startswith(start, position):
+        end = prompt.find("\n", position)
+        if end < 0:
+            break
+        comments.append(prompt[position + len(start) : end])
+        position = end + 1
+    return comments
+
+
+def _split_files(lines: list[str]) -> tuple[ParsedFile, ...]:
+    """Split comments into files. Comments before the first file are left out."""
+    sections: list[tuple[str, list[str]]] = []
+    for line in lines:
+        path = _read_header(line)
+        if path is not None:
+            sections.append((path, []))
+        elif sections:
+            sections[-1][1].append(line)
+    return tuple(ParsedFile(path, "\n".join(text)) for path, text in sections[-MAX_FILES:])
+
+
+def _read_header(line: str) -> str | None:
+    """Return the path of a file; None: the line is a part of a file."""
+    path = line.removeprefix(_HEADER).rstrip()
+    return path if line.startswith(_HEADER) and _can_be_path(path) else None
+
+
+def _can_be_path(text: str) -> bool:
+    if len(text) > MAX_NAME_CHARS or text != text.strip() or text.startswith(_HEADER):
+        return False
+    if "//" in text:  # a URL
+        return False
+    return _has_file_name(text) or _PLAIN.fullmatch(text) is not None
+
+
+def _has_file_name(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    _, dot, extension = name.rpartition(".")
+    return _EXTENSION.fullmatch(dot + extension) is not None or bool(language_of_path(path))
