@@ -12,7 +12,7 @@ from inference.completion.generation_options import (
     Sampling,
     TimeLimits,
 )
-from inference.completion.incoming_request import ChatMessage, ContextFile
+from inference.completion.incoming_request import ChatMessage, ContextFile, Definition
 from inference.completion.variant import Variant
 
 
@@ -43,6 +43,7 @@ class CompletionRequest:
     time_limits: TimeLimits = NO_TIME_LIMITS
     recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
     diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
+    definitions: tuple[Definition, ...] = ()  # in the client's order
 
     @property
     def tier(self) -> Tier:
