@@ -9,6 +9,7 @@ import { registerAssist } from "./assist";
 import { Bar } from "./bar";
 import { ChatPanel } from "./chat/panel";
 import { greetOnce, registerCommands, sayMissing, sayNoPython, sayWhereConsentIsGiven } from "./commands";
+import { answerDefinitionQuestions } from "./definitions";
 import { NextEdit } from "./edit/nextEdit";
 import { SECRET, Server } from "./server";
 import type { Status } from "./status";
@@ -22,6 +23,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     notice(context, status);
   });
   server = made;
+  answerDefinitionQuestions(made);
   const chat = new ChatPanel(context.extensionUri, made);
   context.subscriptions.push(bar, ...registerCommands(context, made, bar), ...watch(context, made, bar));
   context.subscriptions.push(chat, ...registerAssist(made, chat), new NextEdit(made));
