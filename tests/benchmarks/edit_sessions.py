@@ -63,6 +63,7 @@ class Session:
     files: tuple[ContextFile, ...]
     repository: str
     changes: tuple[Change, ...]
+    commit: str = ""  # "": not made of a commit
 
 
 def recorded(file: Path) -> list[Session]:
@@ -103,7 +104,8 @@ def _from_commit(commit: str, path: str, rng: random.Random) -> Session:
     other_names = [name for name in names if name.endswith(".py") and name != path]
     chosen_names = rng.sample(other_names, min(_NUM_FILES, len(other_names)))
     files = tuple(ContextFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen_names)
-    return Session(path, before, files, "caret/caret", tuple(typed(before, after, rng)))
+    changes = tuple(typed(before, after, rng))
+    return Session(path, before, files, "caret/caret", changes, commit)
 
 
 def _from_library(rng: random.Random) -> Session:
