@@ -36,6 +36,8 @@ class OracleEngine:
 
     text: str = ""
     url: str = ""
+    right: float = RIGHT
+    empty: float = EMPTY
     _tokenizer: Tokenizer = field(
         default_factory=lambda: Tokenizer.from_file(str(Path(WEIGHTS) / "tokenizer.json"))
     )
@@ -46,7 +48,7 @@ class OracleEngine:
         if at is None:
             return [_WRONG]
         line_start = self.text.rfind("\n", 0, at) + 1
-        if _chance("empty", line_start, (at - line_start) // 4) < EMPTY:
+        if _chance("empty", line_start, (at - line_start) // 4) < self.empty:
             return []
         return list(self._predict_words(at))
 
@@ -57,7 +59,7 @@ class OracleEngine:
             num_lines += token.startswith("\n")
             if num_lines > _MAX_LINES:
                 return
-            if token.strip() and token[-1].isalnum() and _chance("word", match.end()) > RIGHT:
+            if token.strip() and token[-1].isalnum() and _chance("word", match.end()) > self.right:
                 yield token[: len(token) - len(token.lstrip())] + _WRONG
                 return
             yield token

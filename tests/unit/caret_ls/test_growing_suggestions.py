@@ -64,6 +64,29 @@ async def test_the_rest_follows_into_the_same_suggestion(desk: Desk) -> None:
     assert len(desk.gateway.requests) == 1
 
 
+async def test_the_time_to_the_first_line_counts_as_the_response_time(desk: Desk) -> None:
+    desk.debouncer.on_keystroke(desk.clock.now_s)
+    await _show_first_line(desk)
+    desk.clock.now_s += 5
+
+    desk.gateway.respond("1", "    return a")
+    await wait_until(lambda: len(desk.grown) == 1)
+
+    assert desk.debouncer.is_eager()
+
+
+async def test_without_a_first_line_the_whole_time_counts(desk: Desk) -> None:
+    desk.debouncer.on_keystroke(desk.clock.now_s)
+    request = desk.request_suggestion()
+    await desk.wait_for_request(1)
+    desk.clock.now_s += 5
+
+    desk.gateway.respond("1", " pass")
+    assert await request is not None
+
+    assert not desk.debouncer.is_eager()
+
+
 async def test_an_editor_that_cannot_show_growing_suggestions_gets_the_whole(desk: Desk) -> None:
     desk.assistant.can_grow = False
     request = desk.request_suggestion()
