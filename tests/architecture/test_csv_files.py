@@ -1,4 +1,7 @@
-"""CSV files of the console contain notes: the figures beside the table, and any truncation."""
+"""Each CSV file of the console contains notes.
+
+Notes are the figures beside the table on the page, and whether rows were left out.
+"""
 
 import ast
 from collections.abc import Iterator

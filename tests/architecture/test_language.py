@@ -1,4 +1,7 @@
-"""Names, terms and the size of packages. The word lists are the files in `language/`."""
+"""The words in names and texts, and the sizes of packages and modules.
+
+The lists of words and of exceptions are the files in `language/`.
+"""
 
 import ast
 import re
@@ -86,7 +89,7 @@ def test_few_docstrings_begin_with_a_question_word() -> None:
     assert num_questions / counts.total() <= MAX_QUESTION_SHARE
 
 
-def test_packages_have_at_most_a_dozen_parse_modules() -> None:
+def test_packages_have_at_most_a_dozen_modules() -> None:
     exceptions = _read_list("large_packages")
     sizes = Counter(
         str(Path(path).parent) for path, _ in _parse_modules() if not path.endswith("__init__.py")

@@ -1,4 +1,4 @@
-"""Row security, read from PostgreSQL's catalogue: so it shows what a migration has forgotten."""
+"""Row-level security of each table, read from Postgres: a table that has none is detected."""
 
 from typing import Any
 

@@ -69,16 +69,16 @@ async def _measure_editor(
         folder = Path(name)
         environment = environment_of(folder, CARET_LS_PREFETCH="no", **settings)
         async with language_server(environment, folder=folder, can_grow=can_grow) as server:
-            await server.reaches("ready")
+            await server.wait_for_status("ready")
             for number in range(num_rounds):
                 text = f"import log\n\n\ndef total_{number}(items):"
                 buffer = OpenBuffer.opened(server, folder / f"file_{number}.py", text)
                 began_s, num_grown = time.perf_counter(), server.num_grown
-                (item,) = await buffer.asks(trigger=INVOKED)
+                (item,) = await buffer.request_items(trigger=INVOKED)
                 first_ms.append((time.perf_counter() - began_s) * 1000)
                 while item["insertText"] != BLOCK:
-                    num_grown = await server.grows(num_grown)
-                    (item,) = await buffer.asks(trigger=INVOKED)
+                    num_grown = await server.wait_for_growth(num_grown)
+                    (item,) = await buffer.request_items(trigger=INVOKED)
                 whole_ms.append((time.perf_counter() - began_s) * 1000)
     name = "growing" if can_grow else "whole"
     for part, times_ms in (("first", first_ms), ("whole", whole_ms)):

@@ -179,8 +179,8 @@ async def _with_language_server(
                 return await _ask_server(server, buffer, change)
 
             async def wait_grown() -> None:
-                await server.grows(server.num_grown)
-                await buffer.asks()
+                await server.wait_for_growth(server.num_grown)
+                await buffer.request_items()
 
             typist = Typist(ask, wait_grown if package is None else None)
             await typist.plays(session.changes[:_MAX_CHANGES], replay)
@@ -188,13 +188,15 @@ async def _with_language_server(
 
 async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change) -> str:
     if change.delete or change.insert:
-        buffer.replaces(change.at, change.at + change.delete, change.insert)
+        buffer.replace_text(change.at, change.at + change.delete, change.insert)
     buffer.cursor = change.at + len(change.insert) if change.cursor is None else change.cursor
-    identifier, answer = server.begin("textDocument/inlineCompletion", buffer.completion_params())
+    identifier, answer = server.begin_request(
+        "textDocument/inlineCompletion", buffer.completion_params()
+    )
     try:
         items = (await answer)["items"]
     except asyncio.CancelledError:
-        server.tell("$/cancelRequest", {"id": identifier})
+        server.notify("$/cancelRequest", {"id": identifier})
         raise
     return str(items[0]["command"]["arguments"][0]) if items else ""
 
@@ -248,7 +250,7 @@ async def _language_server(
     async with language_server(
         environment_of(folder, **environment), folder=folder, can_grow=package is None
     ) as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         yield server
 
 
@@ -320,8 +322,8 @@ async def _measure_process(running: Running, folder: Path, report: Report) -> No
         for number in range(_NUM_FILES):
             file = _write_file(folder, f"file_{number}.py", source)
             buffer = OpenBuffer.opened(server, file, source)
-            buffer.types("\n")
-            await buffer.asks()
+            buffer.type_text("\n")
+            await buffer.request_items()
         memory_mb = _resident_mb(server.process.pid)
         report.target("process.memory", memory_mb, "MB", at_most=MAX_MEMORY_MB, files=_NUM_FILES)
         cpu_percent = await _cpu_while_typing(server, buffer)
@@ -350,10 +352,12 @@ async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float
     began_s, cpu_s = time.perf_counter(), _cpu_s(server.process.pid)
     pending = 0
     for character in islice(line * 99, _KEYS_A_SECOND * _TYPES_FOR_S):
-        buffer.types(character)
+        buffer.type_text(character)
         if pending:
-            server.tell("$/cancelRequest", {"id": pending})
-        pending, answer = server.begin("textDocument/inlineCompletion", buffer.completion_params())
+            server.notify("$/cancelRequest", {"id": pending})
+        pending, answer = server.begin_request(
+            "textDocument/inlineCompletion", buffer.completion_params()
+        )
         answer.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.sleep(1 / _KEYS_A_SECOND)
     return 100 * (_cpu_s(server.process.pid) - cpu_s) / (time.perf_counter() - began_s)

@@ -1,4 +1,4 @@
-"""Accessibility rules, checked by axe in a tab."""
+"""Rules of accessibility, checked by the library axe in a tab."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -54,18 +54,18 @@ _RUN_NEW: Final = f"""([known, mark, options]) => {{
 }}"""
 
 
-def serious(tab: Page) -> list[str]:
+def find_violations(tab: Page) -> list[str]:
     """Return each broken rule with the HTML of the element that breaks it."""
     return _run_rules(tab, {})
 
 
-def serious_except_colour(tab: Page) -> list[str]:
-    """Return broken rules as `serious` does, without the rules that depend on colours."""
+def find_violations_except_colour(tab: Page) -> list[str]:
+    """Return broken rules as `find_violations` does, without the rules that depend on colours."""
     return _run_rules(tab, _NOT_COLOUR)
 
 
-def serious_of_colour(tab: Page) -> list[str]:
-    """Return broken rules as `serious` does, only of the rules that depend on colours."""
+def find_colour_violations(tab: Page) -> list[str]:
+    """Return broken rules as `find_violations` does, only of the rules that depend on colours."""
     return _run_rules(tab, _COLOUR)
 
 
@@ -75,19 +75,19 @@ class ColourChecks:
 
     checked: set[str] = field(default_factory=set)
 
-    def serious_of_new(self, tab: Page) -> list[str]:
-        """Return broken rules as `serious_of_colour` does, for combinations that were not yet
+    def find_violations_in_new(self, tab: Page) -> list[str]:
+        """Return broken rules as `find_colour_violations` does, for combinations that were not yet
         checked."""
         _load_axe(tab)
         options = _VIOLATIONS | _COLOUR
         checked_ids, violations = tab.evaluate(_RUN_NEW, [sorted(self.checked), _MARK, options])
         self.checked.update(checked_ids)
-        return _serious_of(violations)
+        return _filter_serious(violations)
 
 
 def _run_rules(tab: Page, options: dict[str, Any]) -> list[str]:
     _load_axe(tab)
-    return _serious_of(tab.evaluate(_RUN, [None, _VIOLATIONS | options]))
+    return _filter_serious(tab.evaluate(_RUN, [None, _VIOLATIONS | options]))
 
 
 def _load_axe(tab: Page) -> None:
@@ -95,7 +95,7 @@ def _load_axe(tab: Page) -> None:
         tab.evaluate(_SCRIPT)
 
 
-def _serious_of(violations: list[tuple[str, str, list[str]]]) -> list[str]:
+def _filter_serious(violations: list[tuple[str, str, list[str]]]) -> list[str]:
     return [
         f"{rule}: {html}"
         for rule, impact, elements in violations

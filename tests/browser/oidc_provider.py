@@ -92,11 +92,11 @@ def _install() -> Path:
         pytest.skip("Node is not installed")
     lock = (_SOURCE / "package-lock.json").read_bytes()
     folder = _CACHE / f"oidc-provider-{hashlib.sha256(lock).hexdigest()[:12]}"
-    is_whole = folder / "is_whole"
+    complete_marker = folder / "is_whole"
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         shutil.copy(_SOURCE / name, folder)
-    if not is_whole.exists():
+    if not complete_marker.exists():
         subprocess.run(["npm", *_INSTALL], cwd=folder, check=True, timeout=_INSTALL_S)
-        is_whole.touch()
+        complete_marker.touch()
     return folder

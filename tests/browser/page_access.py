@@ -1,4 +1,7 @@
-"""The roles that see each page of a member, listed independently of the code on purpose."""
+"""The roles that see each page of a member.
+
+This list does not use the console's code, so that it detects its mistakes.
+"""
 
 from collections.abc import Mapping
 from typing import Final

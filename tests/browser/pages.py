@@ -1,4 +1,4 @@
-"""Every page of the console: found in its URL configuration, with an example for each argument.
+"""All pages of the console, from its URL configuration, with an example of each argument.
 
 A new URL without arguments is a member's page unless it is named here. A URL with arguments must be
 named, or `test_page_registry.py` fails.
@@ -18,6 +18,8 @@ from tests.integration.console.pages.queries import MAX_QUERIES
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """A page of the console, as one kind of visitor opens it."""
+
     pattern: str
     visitor: Visitor = Visitor.MEMBER
     path: Callable[[Scene], str] | None = None  # None: the pattern has no arguments

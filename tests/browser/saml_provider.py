@@ -101,8 +101,8 @@ def _install() -> Path:
     version = f"{sys.version_info.major}{sys.version_info.minor}"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     folder = _CACHE / f"pysaml2-{version}-{digest}"
-    python, is_whole = folder / "bin" / "python", folder / "is_whole"
-    if not is_whole.exists():
+    python, complete_marker = folder / "bin" / "python", folder / "is_whole"
+    if not complete_marker.exists():
         venv.create(folder, clear=True, with_pip=True)
         options = ["--quiet", "--no-input", "--disable-pip-version-check", "--require-hashes"]
         subprocess.run(
@@ -111,5 +111,5 @@ def _install() -> Path:
             capture_output=True,
             timeout=_INSTALL_S,
         )
-        is_whole.touch()
+        complete_marker.touch()
     return python

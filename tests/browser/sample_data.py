@@ -27,17 +27,22 @@ from tests.integration.sign_in import browser, with_passkey
 
 
 class Visitor(Enum):
-    NOBODY = auto()
+    """Whoever opens a page."""
+
+    NOBODY = auto()  # not signed in
     MEMBER = auto()  # the company's owner, who may see everything
-    HAS_APP = auto()
-    GAVE_PASSWORD = auto()  # ... and is asked for the app's code
-    HAS_PASSKEY = auto()
+    HAS_APP = auto()  # a member with an authenticator app
+    GAVE_PASSWORD = auto()  # the same member after the password, who is asked for the app's code
+    HAS_PASSKEY = auto()  # a member with a passkey
     OPERATOR = auto()
     OPERATOR_WITH_REASON = auto()  # with a reason to view the company
 
 
 class Scene:
-    """Pages show `company`; users whose second factors are shown belong to a separate company."""
+    """The company that pages show, and the sessions of their visitors.
+
+    Visitors with a second factor belong to a company of their own.
+    """
 
     def __init__(self, company: Company) -> None:
         self.company = company

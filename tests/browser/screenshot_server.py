@@ -33,6 +33,8 @@ _SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
+    """A running console, and the browser that takes its screenshots."""
+
     browser: Browser
     url: str
     scene: Scene
@@ -80,8 +82,8 @@ def _take(gallery: Gallery, page: Page, folder: Path) -> list[str]:
 def _open(tabs: Tabs, scene: Scene, page: Page, width: int) -> Tab:
     tab = tabs.open(scene.session(page.visitor), Look(width=width, motion="reduce"))
     path = page.path_in(scene)
-    answer = tab.goto(path, wait_until="networkidle")
-    status = None if answer is None else answer.status
+    response = tab.goto(path, wait_until="networkidle")
+    status = None if response is None else response.status
     if status != page.status or not page.is_at(tab.url, path):
         tabs.errors.append(f"{path} was answered by {status} at {tab.url}")
     return tab

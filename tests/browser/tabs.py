@@ -15,13 +15,15 @@ _TIMEOUT_MS: Final = 30_000  # for two busy cores
 
 @dataclass(frozen=True, slots=True)
 class Look:
+    """The settings of a browser that change how it shows pages."""
+
     width: int = 1440
     scheme: Literal["light", "dark"] = "light"
     has_scripts: bool = True
     motion: Literal["no-preference", "reduce"] = "no-preference"
 
 
-DESK: Final = Look()
+DESKTOP: Final = Look()
 PHONE: Final = Look(width=390)
 _HEIGHTS: Final = {390: 844}
 
@@ -35,7 +37,7 @@ class Tabs:
     contexts: ExitStack
     errors: list[str] = field(default_factory=list)  # blocked scripts, errors, missing files
 
-    def open(self, session: Session | None = None, look: Look = DESK) -> Page:
+    def open(self, session: Session | None = None, look: Look = DESKTOP) -> Page:
         """Open an empty page in a new browser context that has only this session."""
         context = self.browser.new_context(
             base_url=self.url,

@@ -30,17 +30,17 @@ def test_a_changed_entry_is_reported_by_verification(
     page.goto("/audit")
     expect(page.get_by_text("key.created").first).to_be_visible()
 
-    check(page)
+    verify_chain(page)
     expect(page.get_by_text("Verified: no entry was changed or removed.")).to_be_visible()
     changed_entry = tamper(services, company)
-    check(page)
+    verify_chain(page)
 
     expect(page.get_by_role("alert")).to_contain_text(
         f"The chain is broken at entry {changed_entry}."
     )
 
 
-def check(page: Page) -> None:
+def verify_chain(page: Page) -> None:
     page.goto("/audit/verify")
     page.get_by_role("button", name="Verify now").click()
 

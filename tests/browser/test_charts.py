@@ -10,7 +10,7 @@ from pytest_django import DjangoDbBlocker
 
 from tenants.base.permissions import Role
 from tenants.billing.rating.operations import rate_tenant
-from tests.browser.axe import serious, serious_of_colour
+from tests.browser.axe import find_colour_violations, find_violations
 from tests.browser.sessions import Session, session_of
 from tests.browser.tabs import Look, Tabs
 from tests.fakes import billing
@@ -221,7 +221,7 @@ def test_a_chart_is_redrawn_if_the_colour_scheme_changes_while_it_loads(
         expect(canvas).to_be_visible()
         if meanwhile:
             tab.emulate_media(color_scheme="dark" if meanwhile == "dark" else "light")
-        # What is drawn is there with the second frame.
+        # The browser draws in the first frame; in the second, the drawing is complete.
         tab.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
         return str(canvas.evaluate("(canvas) => canvas.toDataURL()"))
 
@@ -239,9 +239,9 @@ def test_axe_finds_no_serious_problems_with_usage_data(tabs: Tabs, alice: Sessio
     point(tab, chart, -1)
     expect(chart.get_by_role("status")).to_be_visible()
 
-    assert serious(tab) == []
+    assert find_violations(tab) == []
     tab.emulate_media(color_scheme="dark")
-    assert serious_of_colour(tab) == []
+    assert find_colour_violations(tab) == []
 
 
 def point(tab: Page, chart: Locator, day_index: int) -> None:

@@ -125,7 +125,7 @@ def _send_form(client: Client, path: str, form: Form, chance: random.Random) -> 
     return client.get(f"{target.partition('?')[0]}?{body}")
 
 
-def _expect_no_error(answer: Any, request: object) -> None:
-    answer.close()  # it may be a file
-    error = getattr(answer, "exc_info", None)
-    assert answer.status_code < 500, (answer.request["PATH_INFO"], request, error)
+def _expect_no_error(response: Any, request: object) -> None:
+    response.close()  # it may be a file
+    error = getattr(response, "exc_info", None)
+    assert response.status_code < 500, (response.request["PATH_INFO"], request, error)

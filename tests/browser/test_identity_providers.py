@@ -109,7 +109,7 @@ def test_another_user_of_the_domain_gets_an_account_but_no_membership(site: Site
 
     expect(page.locator("h1")).to_contain_text("not a member of any tenant")
     assert User.objects.get(email=site.email).name == "Grace Hopper"
-    site.tabs.errors.clear()  # the status of this page is 403
+    site.tabs.errors.clear()  # the browser reports the page's status, 403
 
 
 def test_a_slow_provider_is_waited_for(site: Site) -> None:

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, expect
 
 from caret.capacity.inputs import CapacityInputs
 from caret.capacity.plan import at_hit_rate
-from tests.browser.axe import serious, serious_of_colour
+from tests.browser.axe import find_colour_violations, find_violations
 from tests.browser.chromium import GUARDED
 from tests.browser.sessions import operators_session
-from tests.browser.tabs import DESK, PHONE, Look, Tabs, tabs_of
+from tests.browser.tabs import DESKTOP, PHONE, Look, Tabs, tabs_of
 from tests.integration.operators.gateways import Gateway, own_gateway
 from tests.stack.console import console
 from tests.stack.services import Services
@@ -54,10 +54,10 @@ def test_the_operator_pages_are_accessible_on_a_phone(tabs: Tabs, address: str) 
     for summary in tab.locator("main summary").all():
         summary.click()
 
-    assert serious(tab) == []
+    assert find_violations(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
     tab.emulate_media(color_scheme="dark")
-    assert serious_of_colour(tab) == []
+    assert find_colour_violations(tab) == []
 
 
 def test_the_slider_moves_the_mark_along_the_curve(tabs: Tabs) -> None:
@@ -69,7 +69,8 @@ def test_the_slider_moves_the_mark_along_the_curve(tabs: Tabs) -> None:
     tab.locator("input[type=range]").fill("97.9")
 
     assert mark.get_attribute("x1") != before
-    nearest = (1 - 100 / 6_000) * 239 / 240  # the curve's point
+    # The curve has 240 steps, up to the hit rate at which only 100 of 6,000 tokens are computed.
+    nearest = (1 - 100 / 6_000) * 239 / 240
     latency = at_hit_rate(_FIGURES, nearest, 19).sustained
     assert latency is not None
     p50, p95, p99 = (
@@ -103,7 +104,7 @@ def test_without_scripts_the_planner_works_without_the_slider(tabs: Tabs) -> Non
 def test_draining_with_a_wrong_code_shows_an_error_and_keeps_the_reason(
     tabs: Tabs, gateway: Gateway
 ) -> None:
-    tab = tabs.open(operators_session(), Look(width=DESK.width, has_scripts=False))
+    tab = tabs.open(operators_session(), Look(width=DESKTOP.width, has_scripts=False))
     tab.goto("/operators/pools")
 
     tab.get_by_role("link", name=f"Drain {gateway.replicas[0]}").first.click()
@@ -113,4 +114,4 @@ def test_draining_with_a_wrong_code_shows_an_error_and_keeps_the_reason(
 
     expect(tab.get_by_label("Reason")).to_have_value("Ticket 4711")
     expect(tab.get_by_text("This code is wrong, expired or already used")).to_be_visible()
-    tabs.errors.clear()  # of the status
+    tabs.errors.clear()  # the browser reports the response's status

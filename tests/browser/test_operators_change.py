@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import AuditEntry, Tenant
-from tests.browser.axe import serious
+from tests.browser.axe import find_violations
 from tests.browser.tabs import PHONE, Look, Tabs
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.operators.browsers import SESSION, Account, make_account, new_browser
@@ -40,7 +40,7 @@ def test_a_change_is_previewed_and_then_confirmed_with_a_code(
     page.get_by_label("Concurrent completions per gateway").fill("5")
     page.get_by_role("button", name="Change limits").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(company.name)
-    assert serious(page) == []
+    assert find_violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.get_by_label("Code from your app").fill(account.code(later_by=1))
     page.get_by_role("button", name="Confirm").click()

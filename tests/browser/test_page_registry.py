@@ -25,6 +25,6 @@ def test_page_names_are_unique() -> None:
 def test_an_action_url_cannot_be_opened(scene: Scene, pattern: str) -> None:
     visitor = Visitor.OPERATOR if pattern.startswith("operators/") else Visitor.MEMBER
 
-    answer = client_with(scene.session(visitor)).get(ACTIONS[pattern](scene))
+    response = client_with(scene.session(visitor)).get(ACTIONS[pattern](scene))
 
-    assert answer.status_code == 405
+    assert response.status_code == 405

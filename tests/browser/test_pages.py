@@ -13,14 +13,15 @@ import pytest
 from playwright.sync_api import Browser, Response, expect
 from playwright.sync_api import Page as Tab
 
-from tests.browser.axe import ColourChecks, serious_except_colour, serious_of_colour
+from tests.browser.axe import ColourChecks, find_colour_violations, find_violations_except_colour
 from tests.browser.pages import Page, all_pages
 from tests.browser.sample_data import Scene, Visitor
 from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
 _MAX_STOPS: Final = 30  # presses of the Tab key
-# The focused element, and whether the focus changes its look. An editor has a cursor instead. Null
-# at the end, or if the Tab key leads no further: an editor keeps the key, and says so.
+# Returns the focused element, and whether the focus changes its look. A text editor has a cursor
+# instead. Returns null at the end of the page, or if the Tab key has not moved the focus: a text
+# editor keeps the key, and tells the user so.
 _FOCUSED: Final = """() => {
   const element = document.activeElement;
   if (!element || element === document.body || element === window.lastStop) return null;
@@ -79,17 +80,17 @@ class Windows:
             look = Look(motion="reduce", has_scripts=has_scripts)
             self._open[visitor_and_scripts] = self.tabs.open(look=look)
         tab = self._open[visitor_and_scripts]
-        # A new session: the console asks again for a password given minutes ago.
+        # A new session: in one that is minutes old, the console asks for the password again.
         self.tabs.sign_in(tab, self.scene.session(page.visitor))
         path = page.path_in(self.scene)
-        answer = tab.goto(path)
-        assert answer is not None
-        assert (answer.status, page.is_at(tab.url, path)) == (page.status, True), tab.url
+        response = tab.goto(path)
+        assert response is not None
+        assert (response.status, page.is_at(tab.url, path)) == (page.status, True), tab.url
         if page.status != 200:
-            self.tabs.errors.clear()  # about that status
-        return tab, answer
+            self.tabs.errors.clear()  # the browser reports the status
+        return tab, response
 
-    def expect_no_complaints(self) -> None:
+    def expect_no_errors(self) -> None:
         errors = self.tabs.errors[:]
         self.tabs.errors.clear()
         assert not errors, errors
@@ -109,11 +110,11 @@ def colours() -> ColourChecks:
 @pytest.fixture(scope="module")
 def tab(windows: Windows, page: Page) -> Iterator[Tab]:
     """Load the page once for all of its tests."""
-    loaded, answer = windows.load(page)
-    assert "<h1" in answer.text()  # present without scripts
+    loaded, response = windows.load(page)
+    assert "<h1" in response.text()  # present without scripts
     yield loaded
     loaded.set_viewport_size({"width": 1440, "height": 900})
-    windows.expect_no_complaints()
+    windows.expect_no_errors()
 
 
 def test_first_load_is_small(tab: Tab, page: Page) -> None:
@@ -137,7 +138,7 @@ def test_headings_form_one_tree(tab: Tab) -> None:
 
 
 def test_axe_finds_no_serious_problems(tab: Tab) -> None:
-    assert serious_except_colour(tab) == []
+    assert find_violations_except_colour(tab) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -146,7 +147,7 @@ def test_new_combinations_of_colours_have_contrast(
 ) -> None:
     tab.emulate_media(color_scheme=scheme)
 
-    assert colours.serious_of_new(tab) == []
+    assert colours.find_violations_in_new(tab) == []
 
 
 @pytest.mark.deep
@@ -154,7 +155,7 @@ def test_new_combinations_of_colours_have_contrast(
 def test_all_colours_have_contrast(tab: Tab, scheme: Literal["light", "dark"]) -> None:
     tab.emulate_media(color_scheme=scheme)
 
-    assert serious_of_colour(tab) == []
+    assert find_colour_violations(tab) == []
 
 
 @pytest.mark.deep
@@ -175,7 +176,7 @@ def test_keyboard_focus_is_visible_in_each_layout(windows: Windows, page: Page) 
     tab.goto(page.path_in(windows.scene))
 
     assert _expect_visible_focus(tab) > 0
-    windows.expect_no_complaints()
+    windows.expect_no_errors()
 
 
 def _expect_visible_focus(tab: Tab) -> int:
@@ -211,7 +212,7 @@ def test_heading_is_visible_without_scripts(windows: Windows, page: Page) -> Non
     tab, _ = windows.load(page, has_scripts=False)
 
     expect(tab.locator("h1")).to_be_visible()
-    windows.expect_no_complaints()
+    windows.expect_no_errors()
 
 
 def test_pages_of_each_layout_are_known() -> None:

@@ -28,7 +28,7 @@ def owner() -> Person:
 
 
 def plug_in(page: Page, *, verifies_user: bool = True) -> None:
-    """Add an authenticator; one that knows its user verifies the right finger."""
+    """Add an authenticator: with `verifies_user` one that checks a finger, otherwise a USB key."""
     options = {
         "protocol": "ctap2",
         "transport": "internal" if verifies_user else "usb",

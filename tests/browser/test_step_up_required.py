@@ -34,11 +34,11 @@ def test_a_destructive_or_granting_url_requires_a_step_up(scene: Scene, pattern:
     client = client_with(session_of(scene.company.people[Role.OWNER], confirmed=False))
     path = path_in(scene, pattern)
 
-    answers = [client.post(path), *([client.get(path)] if is_page_guarded(pattern) else [])]
+    responses = [client.post(path), *([client.get(path)] if is_page_guarded(pattern) else [])]
 
-    for answer in answers:
-        assert answer.status_code == 302
-        assert answer["Location"].startswith("/account/confirm?next=")
+    for response in responses:
+        assert response.status_code == 302
+        assert response["Location"].startswith("/account/confirm?next=")
 
 
 @pytest.mark.parametrize("pattern", sorted(REQUIRE_STEP_UP))

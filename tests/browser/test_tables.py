@@ -14,12 +14,12 @@ def test_on_a_phone_named_links_sort_the_list(tabs: Tabs) -> None:
         make_team(company, name)
     tab = tabs.open(session_of(company.administrator), look=Look(width=390))
     tab.goto("/teams")
-    ways = tab.get_by_role("navigation", name="Sort by")
+    sort_links = tab.get_by_role("navigation", name="Sort by")
     first = tab.locator("tbody th").first
 
-    ways.get_by_role("link", name="Team ascending").click()
+    sort_links.get_by_role("link", name="Team ascending").click()
 
-    expect(ways.get_by_role("link", name="Team descending")).to_be_visible()
+    expect(sort_links.get_by_role("link", name="Team descending")).to_be_visible()
     expect(first).to_contain_text("Bellows")
     tab.set_viewport_size({"width": 1440, "height": 900})
-    expect(ways).to_be_hidden()
+    expect(sort_links).to_be_hidden()

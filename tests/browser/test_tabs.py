@@ -1,4 +1,4 @@
-"""The harness itself: the session of a tab, and the errors noticed in it."""
+"""The browser tabs that tests use: their sessions, their looks, and the errors in them."""
 
 import pytest
 from playwright.sync_api import Browser

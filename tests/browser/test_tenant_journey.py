@@ -50,7 +50,7 @@ def test_a_wrong_password_keeps_the_typed_address(tabs: Tabs, olga: Person) -> N
 
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.locator("input[name=email]")).to_have_value(olga.email)
-    tabs.errors.clear()  # about the response's status
+    tabs.errors.clear()  # the browser reports the response's status
 
 
 @with_and_without_scripts

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--soak", type=float, metavar="MINUTES")
     parser.add_argument(
-        "--regions", action="store_true", help="faults of the line between two regions"
+        "--regions", action="store_true", help="faults of the link between two regions"
     )
     parser.add_argument(
         "--rate",
@@ -75,11 +75,11 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("chaos")
     region = regions.FarRegion() if options.regions else None
     rate = options.rate or _usual_rate(options)
-    with world(region=region) as chaos_world, clients(chaos_world, rate=rate) as crowd:
+    with world(region=region) as chaos_world, clients(chaos_world, rate=rate) as clients_process:
         if options.soak is not None:
             soak(chaos_world, report, minutes=options.soak)
         else:
-            run = Run(chaos_world, crowd, report, hold_s=options.seconds)
+            run = Run(chaos_world, clients_process, report, hold_s=options.seconds)
             run.run_all(chosen_scenarios)
             run.check_at_rest()
     return report.exit_status

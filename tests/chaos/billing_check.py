@@ -1,4 +1,6 @@
-"""Comparison of clients' results with bills: each completion once, with the same tokens. Pure.
+"""Comparison of clients' results with bills, without I/O.
+
+Each completion must be billed once, with the tokens that the client received.
 
 A row that no client recorded is no mistake if a stream broke: the gateway served it, but the client
 did not see its end. More such rows than broken streams are a mistake.
@@ -23,6 +25,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
+    """The result of the comparison, in numbers of completions."""
+
     noted: int  # completions whose end a client has seen
     billed: int  # rows
     missing: int  # recorded by a client, but not billed
@@ -42,7 +46,7 @@ NOTHING: Final = Balance(0, 0, 0, 0, 0, 0, 0)
 def balance(notes: Iterable[Note], rows: Iterable[Row], later_notes: Iterable[Note]) -> Balance:
     """Compare everything since the tables were empty.
 
-    `later` was recorded after `notes` were read; its rows may exist already.
+    `later_notes` were recorded after `notes` had been read; their rows may exist already.
     """
     noted_tokens: dict[str, tuple[int, int]] = {}
     broken = 0

@@ -16,12 +16,14 @@ _SHED_CODES: Final = frozenset(
     )
 )
 _REFUSED_BY_KEY: Final = frozenset(
-    # the first one: of a handshake
+    # The first one is the client's own, for a handshake that ended with status 401.
     ("unauthorized", "invalid_api_key", "tenant_suspended", "expired_api_key")
 )
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of one request, as its client saw it."""
+
     at_s: float  # Unix time when it was sent
     tenant: str  # its ID
     # "stop", "shed" ...: the gateway's `finish_reason`, or an error frame's code. The client's own:

@@ -30,15 +30,15 @@ from tests.benchmarks.typing_developers import Typist, typists
 from tests.chaos.client_log import Note
 
 _MAX_ATTEMPTS: Final = 4
-_CONNECT_S: Final = 1.0
-_PATIENCE_S: Final = 5.0  # for the end of one attempt
+_CONNECT_TIMEOUT_S: Final = 1.0
+_RESPONSE_TIMEOUT_S: Final = 5.0  # for the end of one attempt
 _PAUSE_S: Final = 0.2  # before the next attempt
-_AWAY_S: Final = 15.0  # before it returns to its own gateway, which may have recovered
+_RETURN_AFTER_S: Final = 15.0  # to its own gateway, which may have recovered
 _SETTLE_S: Final = 20.0  # at SIGTERM, for requests in flight
 _BROKEN: Final = ("lost", "late", "unreachable")
 
 
-class Party(msgspec.Struct, frozen=True):
+class TenantLoad(msgspec.Struct, frozen=True):
     """The editors of one tenant."""
 
     tenant: str
@@ -48,8 +48,10 @@ class Party(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
+    """The gateways and the requests that all tenants send to them."""
+
     gateways: tuple[str, ...]  # base URLs
-    parties: tuple[Party, ...]
+    tenant_loads: tuple[TenantLoad, ...]
     notes: str  # path of the log file
 
 
@@ -66,7 +68,7 @@ _end_decoder: Final = msgspec.json.Decoder(End)
 
 
 class EditorLine(WebSocketLine):
-    """Also keeps the frame that ended the last completion."""
+    """A connection to a gateway, which also keeps the frame that ended the last completion."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,13 +82,15 @@ class EditorLine(WebSocketLine):
 
 @dataclass(slots=True)
 class Editor:
+    """One editor of a tenant, which sends one request at a time."""
+
     gateways: Sequence[str]
     key: str
     typist: Typist
     path: str
     home: int  # index of its own gateway, to which it returns when it can
     line: EditorLine | None = None
-    turn: int = 0  # number of gateways that it has left since
+    num_gateways_left: int = 0  # since it was connected to its own
     left_s: float = 0.0
 
     async def ask(self, payload: bytes) -> tuple[Answer, End | None]:
@@ -107,7 +111,7 @@ class Editor:
 
         line.ask(payload, on_answer)
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_RESPONSE_TIMEOUT_S):
                 answer = await answer_future
         except TimeoutError:
             answer = Answer(None, (time.perf_counter() - began_s) * 1000, "late")
@@ -116,19 +120,19 @@ class Editor:
         return answer, line.end
 
     async def _connected(self) -> EditorLine:
-        if self.turn and time.monotonic() - self.left_s > _AWAY_S:
+        if self.num_gateways_left and time.monotonic() - self.left_s > _RETURN_AFTER_S:
             self._close()
-            self.turn = 0
+            self.num_gateways_left = 0
         if self.line is None or self.line.is_lost:
-            gateway = self.gateways[(self.home + self.turn) % len(self.gateways)]
+            gateway = self.gateways[(self.home + self.num_gateways_left) % len(self.gateways)]
             headers = f"authorization: Bearer {self.key}\r\n"
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 self.line = await EditorLine.open(f"{gateway}/v1/stream", headers=headers)
         return self.line
 
     def _leave(self) -> None:
         self._close()
-        self.turn += 1
+        self.num_gateways_left += 1
         self.left_s = time.monotonic()
 
     def _close(self) -> None:
@@ -138,40 +142,45 @@ class Editor:
 
 
 @dataclass(slots=True)
-class Site:
-    """All parties, and the log file."""
+class LoadGenerator:
+    """Sends the requests of all tenants, and writes their notes to the log."""
 
     load: Load
-    out: BufferedWriter
-    free: list[deque[Editor]] = field(default_factory=list)
+    log: BufferedWriter
+    idle_editors: list[deque[Editor]] = field(default_factory=list)  # by the tenant's index
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     ids: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
-        writing = iter(typists(sum(tenant_load.num_editors for tenant_load in self.load.parties)))
-        for tenant_load in self.load.parties:
+        new_typists = iter(
+            typists(sum(tenant_load.num_editors for tenant_load in self.load.tenant_loads))
+        )
+        for tenant_load in self.load.tenant_loads:
             numbers = range(tenant_load.num_editors)
-            self.free.append(
-                deque(self._editor(tenant_load, number, writing) for number in numbers)
+            self.idle_editors.append(
+                deque(self._editor(tenant_load, number, new_typists) for number in numbers)
             )
 
-    async def run(self, until: asyncio.Event) -> None:
-        rates = [tenant_load.rate for tenant_load in self.load.parties]
+    async def run(self, stop_event: asyncio.Event) -> None:
+        rates = [tenant_load.rate for tenant_load in self.load.tenant_loads]
         due_s = time.perf_counter()
-        while not until.is_set():
+        while not stop_event.is_set():
             due_s += random.expovariate(sum(rates))
             if (wait_s := due_s - time.perf_counter()) > 0:
                 await asyncio.sleep(wait_s)
-            (party_index,) = random.choices(range(len(rates)), weights=rates)
-            # otherwise all of them wait for a response and would send nothing
-            if self.free[party_index]:
-                task = asyncio.create_task(self._one(party_index))
+            (tenant_index,) = random.choices(range(len(rates)), weights=rates)
+            # If all editors of the tenant wait for a response, this request is left out.
+            if self.idle_editors[tenant_index]:
+                task = asyncio.create_task(self._send_one(tenant_index))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
         await asyncio.wait([*self.tasks, asyncio.create_task(asyncio.sleep(0))], timeout=_SETTLE_S)
 
-    async def _one(self, party_index: int) -> None:
-        tenant_load, editor = self.load.parties[party_index], self.free[party_index].popleft()
+    async def _send_one(self, tenant_index: int) -> None:
+        tenant_load, editor = (
+            self.load.tenant_loads[tenant_index],
+            self.idle_editors[tenant_index].popleft(),
+        )
         at_s, (prefix, suffix) = time.time(), editor.typist.type()
         breaks, answer, end = 0, None, None
         for attempt in range(_MAX_ATTEMPTS):
@@ -185,15 +194,17 @@ class Site:
         assert answer is not None
         note = _make_note(tenant_load.tenant, at_s, answer, end)
         note = replace(note, attempts=attempt + 1, breaks=breaks)
-        self.out.write(msgspec.json.encode(note) + b"\n")
-        self.out.flush()
-        self.free[party_index].append(editor)
+        self.log.write(msgspec.json.encode(note) + b"\n")
+        self.log.flush()
+        self.idle_editors[tenant_index].append(editor)
 
-    def _editor(self, tenant_load: Party, number: int, writing: Iterator[Typist]) -> Editor:
+    def _editor(
+        self, tenant_load: TenantLoad, number: int, new_typists: Iterator[Typist]
+    ) -> Editor:
         return Editor(
             self.load.gateways,
             key=tenant_load.keys[number % len(tenant_load.keys)],
-            typist=next(writing),
+            typist=next(new_typists),
             path=f"src/{tenant_load.tenant}/module_{number}.py",  # no request supersedes another's
             home=number,
         )
@@ -215,10 +226,10 @@ def _make_note(tenant: str, at_s: float, answer: Answer, end: End | None) -> Not
 
 
 async def serve(load: Load) -> None:
-    until = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, until.set)
-    with Path(load.notes).open("ab") as out:  # noqa: ASYNC230  # before anything runs
-        await Site(load, out).run(until)
+    stop_event = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop_event.set)
+    with Path(load.notes).open("ab") as log:  # noqa: ASYNC230  # before anything runs
+        await LoadGenerator(load, log).run(stop_event)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,16 @@ _HOUR_S: Final = 3600.0
 
 @dataclass(slots=True)
 class ClockJump(Fault):
+    """The clock of a host is wrong by `by_s` seconds; at the end it is right again."""
+
     host: str = ""
     by_s: float = 0.0
 
     def begin(self, world: World) -> None:
-        world.clocks.set(self.host, by_s=self.by_s)
+        world.clocks.set_offset(self.host, by_s=self.by_s)
 
     def end(self, world: World) -> None:
-        world.clocks.set(self.host, by_s=0.0)
+        world.clocks.set_offset(self.host, by_s=0.0)
 
 
 def scenarios() -> Iterator[Scenario]:

@@ -12,6 +12,8 @@ _SOURCE: Final = Path(__file__).with_name("clock.c")
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
+    """The folder with the hosts' clocks, and the compiled library."""
+
     folder: Path
     library: Path
 
@@ -19,10 +21,10 @@ class Clocks:
         """Return the environment for processes that are started there."""
         file = self._file(host)
         if not file.exists():
-            self.set(host, by_s=0.0)
+            self.set_offset(host, by_s=0.0)
         return {"LD_PRELOAD": str(self.library), "CARET_CHAOS_CLOCK": str(file)}
 
-    def set(self, host: str, *, by_s: float) -> None:
+    def set_offset(self, host: str, *, by_s: float) -> None:
         """Set how far the host's clock is ahead of the machine's."""
         with self._file(host).open("r+b" if self._file(host).exists() else "wb") as stream:
             stream.write(struct.pack("q", int(by_s * 1e6)))  # in place: the file is memory-mapped

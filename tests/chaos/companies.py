@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tests.chaos.clients import Party
+from tests.chaos.clients import TenantLoad
 
 if TYPE_CHECKING:
     from tenants.identity.api_keys.operations import CreatedKey
@@ -20,7 +20,7 @@ _EDITORS_PER_RATE: Final = 2.0  # enough to continue while some wait for seconds
 class ChaosCompany:
     company: "Company"
     keys: "tuple[CreatedKey, ...]"  # one for each of its users
-    party: Party
+    load: TenantLoad
 
     def revoke(self) -> None:
         """Revoke all keys."""
@@ -37,7 +37,7 @@ class ChaosCompany:
                 now=timezone.now(),
             )
 
-    def allow(self, *, per_minute: int, burst: int) -> None:
+    def limit_requests(self, *, per_minute: int, burst: int) -> None:
         """Limit the requests of the whole company."""
         _reconnect()
         from django.utils import timezone
@@ -63,7 +63,7 @@ def new_chaos_company(name: str, *, rate: float) -> ChaosCompany:
     keys = tuple(make_key(company, person) for person in company.people.values())
     num_editors = max(len(keys), math.ceil(rate * _EDITORS_PER_RATE))
     texts = tuple(key.text for key in keys)
-    return ChaosCompany(company, keys, Party(company.tenant_id, texts, rate, num_editors))
+    return ChaosCompany(company, keys, TenantLoad(company.tenant_id, texts, rate, num_editors))
 
 
 def _reconnect() -> None:

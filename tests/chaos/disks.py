@@ -18,8 +18,10 @@ _BLOCK = bytes(64 * 1024)
 
 @dataclass(slots=True)
 class FullDisk(Fault):
+    """The disk of a store is full; at the end there is space again."""
+
     part: str = ""
-    ends_log: bool = False  # Postgres needs a new WAL segment at once, and panics
+    ends_log: bool = False  # ends Postgres's log segment, so that it needs a new one and panics
 
     def begin(self, world: World) -> None:
         _fill(self._ballast(world))

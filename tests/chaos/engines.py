@@ -4,25 +4,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.chaos.environment import World
-from tests.chaos.faulty_engine import Mood
+from tests.chaos.faulty_engine import Behaviour
 from tests.chaos.scenario import Fault, Scenario
 
-_HOLD_S = 30.0  # as long as a network cut: with fewer requests, the p99 is one of the two worst
+_HOLD_S = 30.0  # long enough for a p99 that more than one or two slow requests determine
 _ENGINE = "engine-1"
 
 
 @dataclass(slots=True)
-class Moody(Fault):
-    mood: Mood = Mood.WELL
+class BehaviourFault(Fault):
+    """The engine changes its behaviour; at the end it is healthy again."""
+
+    behaviour: Behaviour = Behaviour.HEALTHY
 
     def begin(self, world: World) -> None:
-        world.mood_file(_ENGINE).write_text(self.mood)
+        world.behaviour_file(_ENGINE).write_text(self.behaviour)
 
     def end(self, world: World) -> None:
-        world.mood_file(_ENGINE).write_text(Mood.WELL)
+        world.behaviour_file(_ENGINE).write_text(Behaviour.HEALTHY)
 
 
 def scenarios() -> Iterator[Scenario]:
-    for mood in Mood:
-        if mood is not Mood.WELL:
-            yield Moody(f"engine-{mood}", hold_s=_HOLD_S, mood=mood)
+    for behaviour in Behaviour:
+        if behaviour is not Behaviour.HEALTHY:
+            yield BehaviourFault(f"engine-{behaviour}", hold_s=_HOLD_S, behaviour=behaviour)

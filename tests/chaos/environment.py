@@ -104,6 +104,8 @@ class Region(Protocol):
 
 @dataclass(slots=True)
 class World:
+    """Caret's parts on their hosts, and the means to disturb and repair them."""
+
     home: Home
     hosts: Mapping[str, Host]
     disks: Disks
@@ -138,8 +140,8 @@ class World:
         placed_part.await_ready()
         return placed_part
 
-    def mood_file(self, engine: str) -> Path:
-        return self.home.paths.home / f"{engine}.mood"
+    def behaviour_file(self, engine: str) -> Path:
+        return self.home.paths.home / f"{engine}.behaviour"
 
     def disk_of(self, store: str) -> Path:
         """Return the mount point of the store's disk."""
@@ -222,12 +224,12 @@ def _start_engines(chaos_world: World) -> None:
 def _engine(chaos_world: World, name: str) -> Service:
     host = chaos_world.hosts[name]
     address = ("--host", host.address, "--port", str(ENGINE_PORT))
-    mood = chaos_world.mood_file(name)
-    mood.write_text("")
+    file = chaos_world.behaviour_file(name)
+    file.write_text("")
     spec = ChildSpec(
         name=name,
         command=dying_with_parent(
-            (sys.executable, "-m", "tests.chaos.faulty_engine", *address, "--mood", str(mood))
+            (sys.executable, "-m", "tests.chaos.faulty_engine", *address, "--behaviour", str(file))
         ),
         log_file=chaos_world.home.paths.logs / f"{name}.log",
         environment=chaos_world.environment_on(name),

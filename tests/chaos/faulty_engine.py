@@ -1,8 +1,8 @@
 """The synthetic engine, on any address, with responses that can be made faulty while it runs.
 
-    python -m tests.chaos.faulty_engine --host HOST --port PORT --mood FILE
+    python -m tests.chaos.faulty_engine --host HOST --port PORT --behaviour FILE
 
-Each request reads the mood from the file: empty (healthy), or one of `Mood`.
+Each request reads the behaviour from the file: empty (healthy), or one of `Behaviour`.
 """
 
 import argparse
@@ -22,8 +22,10 @@ _BROKEN_HEAD: Final = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 4\
 _GARBAGE: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\ndata:\r\nzz\r\n"
 
 
-class Mood(StrEnum):
-    WELL = ""
+class Behaviour(StrEnum):
+    """How the engine responds to requests for completions."""
+
+    HEALTHY = ""
     SLOW = "slow"  # the first token comes after seconds
     SILENT = "silent"  # it accepts requests and never responds
     REFUSING = "refusing"  # 500 for each request
@@ -31,33 +33,35 @@ class Mood(StrEnum):
     TORN = "torn"  # it closes the connection in mid-stream
 
 
-class MoodyConnection(Connection):
-    mood_file: Path
+class FaultyConnection(Connection):
+    """A connection of the synthetic engine that reads the behaviour before each response."""
+
+    behaviour_file: Path
 
     def on_message_complete(self) -> None:
         if self._parser.get_method() != b"POST":
             super().on_message_complete()
             return
-        match Mood(self.mood_file.read_text().strip()):
-            case Mood.WELL:
+        match Behaviour(self.behaviour_file.read_text().strip()):
+            case Behaviour.HEALTHY:
                 self._say(0)
-            case Mood.SLOW:
+            case Behaviour.SLOW:
                 self._loop.call_later(_SLOW_S, self._say, 0)
-            case Mood.SILENT:
+            case Behaviour.SILENT:
                 pass
-            case Mood.REFUSING:
+            case Behaviour.REFUSING:
                 self._transport.write(_BROKEN_HEAD)
-            case Mood.GARBLED:
+            case Behaviour.GARBLED:
                 self._transport.write(_GARBAGE)
-            case Mood.TORN:
+            case Behaviour.TORN:
                 self._say(0)
                 self._loop.call_later(0.003, self._transport.close)
 
 
-async def serve(host: str, port: int, mood_file: Path) -> None:
-    MoodyConnection.mood_file = mood_file
+async def serve(host: str, port: int, behaviour_file: Path) -> None:
+    FaultyConnection.behaviour_file = behaviour_file
     server = await asyncio.get_running_loop().create_server(
-        MoodyConnection, host, port, backlog=1024
+        FaultyConnection, host, port, backlog=1024
     )
     async with server:
         await server.serve_forever()
@@ -67,9 +71,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.faulty_engine")
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--mood", type=Path, required=True)
+    parser.add_argument("--behaviour", type=Path, required=True)
     options = parser.parse_args(arguments)
-    uvloop.run(serve(options.host, options.port, options.mood))
+    uvloop.run(serve(options.host, options.port, options.behaviour))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The results of one fault, and the decision whether it passed. Pure."""
+"""The results of one fault, and the decision whether Caret has withstood it, without I/O."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from tests.benchmarks.processes import MAX_NEIGHBOURS
 from tests.benchmarks.results import percentile
 from tests.chaos.client_log import Note
 
-# limit of the quiet tenant's first token, in multiples of the calm time
+# How slow the quiet tenant's first token may be, in multiples of its time without a fault.
 MAX_TIMES_CALM: Final = 1.5
 _TARGET: Final = "none, all billed once"
 
@@ -23,7 +23,7 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietTenant:
     """The tenant with few requests: p99 of its first token, in ms; None: no token came."""
 
     calm_ms: float | None
@@ -39,8 +39,10 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
+    """All results of one fault."""
+
     notes: Sequence[Note]  # from the fault's beginning to the recovery
-    quiet: Quiet
+    quiet: QuietTenant
     ledger: Mapping[str, int]
     is_even: bool
     recovery: Recovery
@@ -62,9 +64,9 @@ class Figures:
     @property
     def has_passed(self) -> bool:
         # If other processes use the cores, a slow token proves nothing.
-        says_something = self.others_cores <= MAX_NEIGHBOURS and not self.holds_up_tokens
-        is_felt = says_something and self.quiet.is_slowed_down
-        return self.num_failed == 0 and self.is_even and not is_felt
+        is_meaningful = self.others_cores <= MAX_NEIGHBOURS and not self.holds_up_tokens
+        is_too_slow = is_meaningful and self.quiet.is_slowed_down
+        return self.num_failed == 0 and self.is_even and not is_too_slow
 
     def details(self) -> dict[str, Any]:
         endings = Counter(note.ending for note in self.notes)
@@ -98,5 +100,6 @@ def is_bad(note: Note) -> bool:
 
 
 def first_p99(notes: Iterable[Note]) -> float | None:
+    """Return the 99th percentile of the time to the first token, in ms."""
     times = [note.first_ms for note in notes if note.first_ms is not None]
     return round(percentile(times, 99), 1) if times else None

@@ -22,6 +22,8 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class Host:
+    """A network namespace with one address."""
+
     name: str
     namespace: str
     address: str

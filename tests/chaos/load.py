@@ -13,7 +13,7 @@ import msgspec
 
 from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import dying_with_parent
-from tests.chaos.clients import Load, Party
+from tests.chaos.clients import Load, TenantLoad
 from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World
 
@@ -24,10 +24,10 @@ _SETTLE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
-    """Clients that send requests and write to the environment's notebook."""
+class ClientsProcess:
+    """The process of all clients, whose log the environment's notebook follows."""
 
-    tenant: str  # of the first party
+    tenant: str  # the first one's ID
     process: subprocess.Popen[bytes]
 
     def stop(self) -> None:
@@ -37,19 +37,19 @@ class Crowd:
 
 
 @contextmanager
-def clients(world: World, *, rate: float) -> Iterator[Crowd]:
+def clients(world: World, *, rate: float) -> Iterator[ClientsProcess]:
     """Start clients of one quiet tenant, the first, and of busy tenants with the rest of `rate`."""
     quiet_rate = max(_MIN_QUIET_RATE, rate * _QUIET_SHARE)
     num_busy = math.ceil((rate - quiet_rate) / _MAX_RATE_EACH)
     quiet = new_chaos_company("quiet", rate=quiet_rate)
     busy_rate = (rate - quiet_rate) / num_busy
     companies = (quiet, *(new_chaos_company(f"busy-{n}", rate=busy_rate) for n in range(num_busy)))
-    with running_clients(world, [company.party for company in companies]) as crowd:
-        yield crowd
+    with running_clients(world, [company.load for company in companies]) as clients_process:
+        yield clients_process
 
 
 @contextmanager
-def running_clients(world: World, tenant_loads: Sequence[Party]) -> Iterator[Crowd]:
+def running_clients(world: World, tenant_loads: Sequence[TenantLoad]) -> Iterator[ClientsProcess]:
     notes = world.home.paths.home / f"notes-{time.time_ns()}.jsonl"
     load = Load(world.gateway_urls(), tuple(tenant_loads), str(notes))
     log = (world.home.paths.logs / "clients.log").open("ab")
@@ -65,7 +65,7 @@ def running_clients(world: World, tenant_loads: Sequence[Party]) -> Iterator[Cro
         )
     world.notebook.follow(notes)
     try:
-        yield Crowd(tenant_loads[0].tenant, process)
+        yield ClientsProcess(tenant_loads[0].tenant, process)
     finally:
         process.kill()
         process.wait()

@@ -1,6 +1,6 @@
 """A bad network link between two hosts: packets are late or lost, or all are lost (a cut).
 
-    with bad_wire(gateway, engine, Quality(delay_ms=100, loss=0.05)):
+    with bad_link(gateway, engine, Quality(delay_ms=100, loss=0.05)):
         ...
 
 A process holds a tunnel device on each host, and the route to the other host leads to it. Open
@@ -40,6 +40,8 @@ _READY: Final = "ready"
 
 
 class Quality(msgspec.Struct, frozen=True):
+    """How bad a link is."""
+
     delay_ms: float = 0.0  # in each direction
     loss: float = 0.0  # share of packets, in each direction; 1: the link is cut
 
@@ -53,7 +55,7 @@ CUT: Final = Quality(loss=1.0)
 
 
 @contextmanager
-def bad_wire(
+def bad_link(
     first_host: Host, second_host: Host, quality: Quality, *, environment: Mapping[str, str]
 ) -> Iterator[None]:
     """Make the link between the two hosts bad during the block.
@@ -81,7 +83,7 @@ def bad_wire(
 
 
 @dataclass(slots=True)
-class _Wire:
+class _Link:
     """Two ends, and a heap of delayed packets."""
 
     ends: tuple[int, int]  # file descriptors of the devices
@@ -107,7 +109,7 @@ class _Wire:
 
 
 def _device_to(host: Host, peer: Host) -> int:
-    """Open a tunnel device in `host`, and route packets for `other` to it."""
+    """Open a tunnel device in `host`, and route packets for `peer` to it."""
     with host.entered():
         device = os.open("/dev/net/tun", os.O_RDWR)
         fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH", _DEVICE.encode(), _TUN_WITHOUT_HEADER))
@@ -124,13 +126,13 @@ def _run(*command: str) -> None:
 def main(text: str) -> int:
     specification = msgspec.json.decode(text, type=_Specification)
     first_host, second_host = specification.hosts
-    wire = _Wire(
+    link = _Link(
         (_device_to(first_host, second_host), _device_to(second_host, first_host)),
         specification.quality,
     )
     sys.stdout.write(f"{_READY}\n")
     sys.stdout.flush()
-    wire.run()
+    link.run()
     return 0
 
 

@@ -1,5 +1,7 @@
-"""Tenants: one whose keys are revoked while it uses them, and one that floods beside a quiet
-one."""
+"""Tenants whose requests must not disturb others.
+
+One floods the gateways; the keys of another are revoked while it uses them.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ from tests.chaos.scenario import Fault, Scenario
 _HOLD_S = 15.0
 _RATE = 20.0  # of the tenant whose keys are revoked
 _ALLOWED_A_SECOND = 2
-_FLOOD_TIMES = 50
+_FLOOD_TIMES = 50  # as many requests as the policy allows
 _SERVED_BEFORE = 60  # requests before the keys are revoked
-_LOOK_EVERY_S = 0.1
+_POLL_S = 0.1
 
 
 @dataclass(slots=True)
-class Guest(Fault):
+class TenantFault(Fault):
     """A separate tenant that sends requests from the beginning of the fault to its end."""
 
     rate: float = 0.0
@@ -36,15 +38,17 @@ class Guest(Fault):
         self._company = new_chaos_company(self.name, rate=self.rate)
 
     def begin(self, world: World) -> None:
-        crowd = self._open.enter_context(running_clients(world, (self.company.party,)))
-        self._open.callback(crowd.stop)
+        clients_process = self._open.enter_context(running_clients(world, (self.company.load,)))
+        self._open.callback(clients_process.stop)
 
     def end(self, world: World) -> None:
         self._open.close()
 
     def details(self, notes: Sequence[Note]) -> dict[str, Any]:
         own_notes = [note for note in notes if self._is_ours(note)]
-        return {"guest": dict(Counter(note.ending for note in own_notes)) | self._more(own_notes)}
+        return {
+            "guest": dict(Counter(note.ending for note in own_notes)) | self._own_details(own_notes)
+        }
 
     @property
     def company(self) -> ChaosCompany:
@@ -52,33 +56,37 @@ class Guest(Fault):
         return self._company
 
     def _is_ours(self, note: Note) -> bool:
-        return note.tenant == self.company.party.tenant
+        return note.tenant == self.company.load.tenant
 
-    def _more(self, own_notes: Sequence[Note]) -> dict[str, Any]:
+    def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         return {}
 
 
 @dataclass(slots=True)
-class KeyRevocation(Guest):
+class KeyRevocation(TenantFault):
+    """The keys of the tenant are revoked while it sends requests."""
+
     _at_s: float = 0.0
 
     def begin(self, world: World) -> None:
-        Guest.begin(self, world)
+        TenantFault.begin(self, world)
         while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
         self.company.revoke()
         self._at_s = time.time()
 
-    def _more(self, own_notes: Sequence[Note]) -> dict[str, Any]:
+    def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._at_s for note in own_notes if note.is_served]
-        return {"served_for_s": round(max(after_s, default=0.0), 2)}  # below 0: none after it
+        return {"served_for_s": round(max(after_s, default=0.0), 2)}  # below 0: none was
 
 
 @dataclass(slots=True)
-class Flood(Guest):
+class Flood(TenantFault):
+    """The tenant sends many times the requests that its policy allows."""
+
     def prepare(self, world: World) -> None:
-        Guest.prepare(self, world)
-        self.company.allow(per_minute=60 * _ALLOWED_A_SECOND, burst=_ALLOWED_A_SECOND)
+        TenantFault.prepare(self, world)
+        self.company.limit_requests(per_minute=60 * _ALLOWED_A_SECOND, burst=_ALLOWED_A_SECOND)
 
 
 def scenarios() -> Iterator[Scenario]:

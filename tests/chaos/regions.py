@@ -1,8 +1,8 @@
-"""Gateways in another region than the control plane, and the line between the two.
+"""Gateways in another region than the control plane, and faults of the link between the two.
 
 clients --- gateway-1, gateway-2 --- engine-1, engine-2
                     |
-               far-stores (Valkey, relay)  - - - line - - -  stores --- workers
+               far-stores (Valkey, relay)  - - - link - - -  stores --- workers
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from caret.local.processes.service import CommandService
 from tests.chaos.client_log import Note
 from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World
-from tests.chaos.netem import CUT, Quality, bad_wire
-from tests.chaos.network_faults import BadWire
-from tests.chaos.noisy_neighbour import Guest
+from tests.chaos.netem import CUT, Quality, bad_link
+from tests.chaos.network_faults import BadLink
+from tests.chaos.noisy_neighbour import TenantFault
 from tests.chaos.scenario import Scenario
 from tests.chaos.stores import redis_url, valkey_on
 
 _REGION: Final = "far"
 _HOST: Final = "far-stores"
-_LINE: Final = (_HOST, "stores")
-# An ocean: 150 ms round trip, on a bad day.
+_LINK: Final = (_HOST, "stores")
+# A bad link across an ocean: 150 ms round trip.
 _OCEAN: Final = Quality(delay_ms=75.0, loss=0.01)
 _OCEAN_S: Final = 30.0
 _CUT_S: Final = 60.0
 _READY_S: Final = 60.0
-_GUEST_RATE: Final = 2.0
-_SERVED_BEFORE: Final = 10  # requests before the line is cut
+_TENANT_RATE: Final = 2.0
+_SERVED_BEFORE: Final = 10  # requests before the link is cut
 _REFUSED_S: Final = 60.0
-_LOOK_EVERY_S: Final = 0.1
+_POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,51 +63,52 @@ class FarRegion:
         }
         for gateway in ("gateway-1", "gateway-2"):
             world.own_settings[gateway] = region_settings | {"CARET_BEHIND_RELAY": "True"}
-        new_chaos_company("first", rate=0.0)  # a home region without a tenant confirms nothing
+        # The relay is ready only after the home region has sent it a tenant.
+        new_chaos_company("first", rate=0.0)
         world.start("relay", _HOST, _relay(world))
 
 
 @dataclass(slots=True)
-class CutLine(Guest):
-    """The line is cut, and the keys of a tenant are revoked in the home region.
+class CutLink(TenantFault):
+    """The link is cut, and the keys of a tenant are revoked in the home region.
 
     The distant region cannot know that. The tenant continues to send requests until one is
     rejected.
     """
 
-    _line: ExitStack = field(default_factory=ExitStack)
+    _link: ExitStack = field(default_factory=ExitStack)
     _healed_s: float = 0.0
 
     def begin(self, world: World) -> None:
-        Guest.begin(self, world)
+        TenantFault.begin(self, world)
         while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
-            time.sleep(_LOOK_EVERY_S)
-        first_host, second_host = (world.hosts[name] for name in _LINE)
-        self._line.enter_context(
-            bad_wire(first_host, second_host, CUT, environment=world.home.environment)
+            time.sleep(_POLL_S)
+        first_host, second_host = (world.hosts[name] for name in _LINK)
+        self._link.enter_context(
+            bad_link(first_host, second_host, CUT, environment=world.home.environment)
         )
         self.company.revoke()
 
     def end(self, world: World) -> None:
-        self._line.close()
+        self._link.close()
         self._healed_s = time.time()
         deadline_s = time.monotonic() + _REFUSED_S
         while not self._is_refused(world) and time.monotonic() < deadline_s:
-            time.sleep(_LOOK_EVERY_S)
-        Guest.end(self, world)
+            time.sleep(_POLL_S)
+        TenantFault.end(self, world)
 
     def _is_refused(self, world: World) -> bool:
         since = world.notebook.since(self._healed_s)
         return any(self._is_ours(note) and not note.is_served for note in since)
 
-    def _more(self, own_notes: Sequence[Note]) -> dict[str, Any]:
+    def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._healed_s for note in own_notes if note.is_served]
         return {"revoked_key_served_for_s": round(max(after_s, default=0.0), 2)}  # after the cut
 
 
 def scenarios() -> Iterator[Scenario]:
-    yield BadWire("ocean-between-regions", hold_s=_OCEAN_S, pair=_LINE, quality=_OCEAN)
-    yield CutLine("cut-between-regions", hold_s=_CUT_S, rate=_GUEST_RATE)
+    yield BadLink("ocean-between-regions", hold_s=_OCEAN_S, pair=_LINK, quality=_OCEAN)
+    yield CutLink("cut-between-regions", hold_s=_CUT_S, rate=_TENANT_RATE)
 
 
 def _relay(world: World) -> CommandService:

@@ -1,6 +1,7 @@
 """A run: one fault after the other, under load, and one line of results for each.
 
-calm | begin ... hold ... end | until all are served again | until all that was sent is billed
+Before a fault there is a calm phase. The fault begins, lasts for some seconds and ends. Then the
+run waits until all requests are served again, and until all completions are billed.
 """
 
 import time
@@ -17,8 +18,8 @@ from tests.benchmarks.results import Report, say
 from tests.chaos.billing_check import NOTHING, Balance
 from tests.chaos.client_log import Note
 from tests.chaos.environment import World
-from tests.chaos.figures import Figures, Quiet, Recovery, first_p99, is_bad
-from tests.chaos.load import Crowd
+from tests.chaos.figures import Figures, QuietTenant, Recovery, first_p99, is_bad
+from tests.chaos.load import ClientsProcess
 from tests.chaos.resource_usage import (
     leaked_requests_and_connections,
     resource_growth,
@@ -29,20 +30,22 @@ from tests.chaos.usage_rows import settled_balance
 
 _WARM_UP_S: Final = 10.0  # every client's first request takes longer
 _CALM_S: Final = 5.0
-# all requests must be served for this long before the system counts as recovered
+# The system has recovered if all requests were served for this long.
 _STEADY_S: Final = 3.0
 _RECOVERY_S: Final = 60.0
 _BILLING_S: Final = 90.0  # a dead worker's entries are claimed after 30 s
-_REST_S: Final = 40.0  # pings close a connection whose client has disappeared silently
-_LOOK_EVERY_S: Final = 0.2
+_REST_S: Final = 40.0  # until pings have closed connections whose clients disappeared silently
+_POLL_S: Final = 0.2
 _MISTAKES: Final = ("missing", "doubled", "different", "unseen", "broken")
-_BROKEN_OFF: Final = (OSError, TimeoutError, ServiceFailed, psycopg.Error, CalledProcessError)
+_SCENARIO_ERRORS: Final = (OSError, TimeoutError, ServiceFailed, psycopg.Error, CalledProcessError)
 
 
 @dataclass(slots=True)
 class Run:
+    """Injects faults and reports their results."""
+
     world: World
-    crowd: Crowd  # its tenant is the quiet one
+    clients_process: ClientsProcess  # its tenant is the quiet one
     report: Report
     hold_s: float | None = None  # of lasting faults; None: each fault's own duration
     calm: list[Note] = field(default_factory=list)  # the quiet tenant's, of all calm phases
@@ -52,18 +55,18 @@ class Run:
         time.sleep(_WARM_UP_S)
         for scenario in scenarios:
             try:
-                self._one(scenario)
-            except _BROKEN_OFF as error:  # the other scenarios still run
+                self._run_scenario(scenario)
+            except _SCENARIO_ERRORS as error:  # the other scenarios still run
                 self._report_error(scenario, error)
 
     def check_at_rest(self) -> None:
         """Stop the clients and report the requests and connections that the gateways still hold."""
-        self.crowd.stop()
+        self.clients_process.stop()
         deadline_s = time.monotonic() + _REST_S
         while (
             still_held_resources := leaked_requests_and_connections(self.world)
         ) and time.monotonic() < deadline_s:
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
         target = "no completion, no connection"
         self.report.judged(
             "at-rest",
@@ -74,21 +77,21 @@ class Run:
             held=still_held_resources,
         )
 
-    def _one(self, scenario: Scenario) -> None:
+    def _run_scenario(self, scenario: Scenario) -> None:
         scenario.prepare(self.world)
         say(f"{scenario.name}: calm")
         self._wait_calm()
         before, neighbours, began_s = resources_by_process(self.world), Neighbours(), time.time()
-        self._make(scenario)
+        self._inject(scenario)
         ended_s = time.time()
-        recovery = self._recovered(ended_s)
+        recovery = self._wait_for_recovery(ended_s)
         notes = self.world.notebook.since(began_s)
         read_notes = self.world.notebook.read
         balance, billed_s = settled_balance(self.world, read_notes, patience_s=_BILLING_S)
         figures = Figures(
             notes=notes,
-            quiet=self._quiet(notes),
-            ledger=self._changed(balance),
+            quiet=self._measure_quiet_tenant(notes),
+            ledger=self._ledger_since_last(balance),
             is_even=balance.is_even,
             recovery=recovery,
             billed_s=billed_s,
@@ -100,30 +103,30 @@ class Run:
             scenario, figures, grown=resource_growth(before, resources_by_process(self.world))
         )
 
-    def _make(self, scenario: Scenario) -> None:
+    def _inject(self, scenario: Scenario) -> None:
         say(f"{scenario.name}: beginning")
         try:
             scenario.begin(self.world)
-            self._pass(scenario)
+            self._hold(scenario)
         finally:
             scenario.end(self.world)
         say(f"{scenario.name}: ended")
 
-    def _pass(self, scenario: Scenario) -> None:
+    def _hold(self, scenario: Scenario) -> None:
         hold_s = self.hold_s if self.hold_s is not None and scenario.hold_s else scenario.hold_s
         until_s = time.monotonic() + hold_s
         while time.monotonic() < until_s:
             self.world.revive()
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
 
     def _wait_calm(self) -> None:
         began_s = time.time()
         while time.time() < began_s + _CALM_S:
             self.world.revive()
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
         self.calm += filter(self._is_quiet, self.world.notebook.since(began_s))
 
-    def _recovered(self, ended_s: float) -> Recovery:
+    def _wait_for_recovery(self, ended_s: float) -> Recovery:
         deadline_s = time.monotonic() + _RECOVERY_S
         ready_s = None
         while True:
@@ -137,20 +140,20 @@ class Run:
             is_steady = now_s - last_s >= _STEADY_S and has_served
             if (ready_s is not None and is_steady) or time.monotonic() > deadline_s:
                 return Recovery(round(last_s - ended_s, 1) if is_steady else None, ready_s)
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
 
-    def _changed(self, balance: Balance) -> dict[str, int]:
+    def _ledger_since_last(self, balance: Balance) -> dict[str, int]:
         """Return what was recorded and billed so far, and the mistakes since the last balance."""
         before, now = asdict(self.balance), asdict(balance)
         self.balance = balance
         return now | {name: now[name] - before[name] for name in _MISTAKES}
 
-    def _quiet(self, notes: Iterable[Note]) -> Quiet:
+    def _measure_quiet_tenant(self, notes: Iterable[Note]) -> QuietTenant:
         quiet = [note for note in notes if self._is_quiet(note)]
-        return Quiet(first_p99(self.calm), first_p99(quiet), len(quiet))
+        return QuietTenant(first_p99(self.calm), first_p99(quiet), len(quiet))
 
     def _is_quiet(self, note: Note) -> bool:
-        return note.tenant == self.crowd.tenant
+        return note.tenant == self.clients_process.tenant
 
     def _report(self, scenario: Scenario, figures: Figures, **fields: Any) -> None:
         self.report.judged(

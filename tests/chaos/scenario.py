@@ -9,6 +9,8 @@ from tests.chaos.environment import World
 
 
 class Scenario(Protocol):
+    """A fault that a run injects."""
+
     @property
     def name(self) -> str: ...
 
@@ -21,7 +23,7 @@ class Scenario(Protocol):
         """Return True if the fault delays first tokens itself: their delay then proves nothing."""
 
     def prepare(self, world: World) -> None:
-        """Prepare the slow steps that are not yet a fault."""
+        """Do what takes long and is not yet a fault."""
 
     def begin(self, world: World) -> None: ...
 

@@ -74,6 +74,7 @@ def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
 
 
 def soak(world: World, report: Report, *, minutes: float) -> None:
+    """Sample the resources of all processes for these minutes, and report which ones grew."""
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     began_s, neighbours = time.time(), Neighbours()
     while (now_s := time.time()) < began_s + minutes * _MINUTE_S:

@@ -41,6 +41,8 @@ _OPTIONS: Final = "target_session_attrs=read-write&connect_timeout=2&tcp_user_ti
 
 @dataclass(frozen=True, slots=True)
 class Disks:
+    """The folders of the stores, each on its own disk."""
+
     postgres: EmbeddedPaths
     standby: EmbeddedPaths
     valkey: EmbeddedPaths

@@ -11,8 +11,8 @@ from tests.chaos.billing_check import Balance, Row, balance
 from tests.chaos.client_log import Note
 from tests.chaos.environment import World
 
-_LOOK_EVERY_S: Final = 0.5
-_UNDER_WAY_S: Final = 25.0
+_POLL_S: Final = 0.5
+_IN_FLIGHT_S: Final = 25.0
 
 
 def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
@@ -52,16 +52,16 @@ def settled_balance(
         if is_over:
             raise TimeoutError("The database is still down.")
         world.revive()
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_S)
 
 
 def _balance_after_running_requests(
     notes: Sequence[Note], rows: Sequence[Row], read_notes: Callable[[], Sequence[Note]]
 ) -> Balance:
     """Balance again while it is uneven: a completion may be billed before its client records it."""
-    deadline_s = time.monotonic() + _UNDER_WAY_S
+    deadline_s = time.monotonic() + _IN_FLIGHT_S
     while True:
         current = balance(notes, rows, read_notes()[len(notes) :])
         if current.is_even or time.monotonic() > deadline_s:
             return current
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""A gateway for chats only: a test sends the parts of each answer. It knows no WebSockets."""
+"""A gateway that serves only chats, without WebSockets. A test sends the parts of each answer."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ _HEADERS = {"content-type": "text/event-stream"}
 
 
 class ChatGateway:
-    """`error` is the code of the next answers, with status 403; None: they are streamed."""
+    """Streams the parts that a test sends; while `error` is set, answers with it and status 403."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -54,7 +54,7 @@ async def chat_gateway() -> AsyncIterator[ChatGateway]:
     gateway = ChatGateway()
     application = web.Application()
     application.router.add_post("/v1/chat/completions", gateway.respond)
-    # A request whose client leaves is cancelled.
+    # aiohttp then cancels the handler of a request when its client disconnects.
     runner = web.AppRunner(application, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

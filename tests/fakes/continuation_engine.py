@@ -22,7 +22,7 @@ class ContinuationEngine:
     texts: Sequence[str]  # the text that each token adds
     host: str
     url: str = ""
-    # tokens of a completion after which it closes the connection; None: never
+    # it closes the connection after this many tokens of a completion; None: never
     disconnect_after: int | None = None
     requests: list[dict[str, Any]] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ class ContinuationEngine:
         return response
 
     def _count_known_tokens(self, prompt: list[int]) -> int:
-        """Return how many of the text's first tokens are the end of the prompt."""
+        """Return the length of the longest beginning of the text with which the prompt ends."""
         counts = range(len(self.token_ids), 0, -1)
         return next((n for n in counts if prompt[-n:] == list(self.token_ids[:n])), 0)
 

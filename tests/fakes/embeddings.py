@@ -38,7 +38,7 @@ class FakeEmbeddings:
 
     def reply(self, body: dict[str, Any]) -> bytes:
         assert body["model"] == self.model
-        assert body["truncate_prompt_tokens"] == -1
+        assert body["truncate_prompt_tokens"] == -1  # vLLM: truncate to the model's maximum
         self.texts += body["input"]
         if self.raw_response is not None:
             return self.raw_response

@@ -29,7 +29,7 @@ def make_result(text: str, verdict: Verdict | None = None, **changes: Any) -> Ta
 def make_report_file(
     *, num_tasks: int = 40, num_right: tuple[int, ...] = (12, 30), **changes: Any
 ) -> bytes:
-    """Return what `evaluate` prints for as many pools as there are numbers of right answers."""
+    """Return the output of `evaluate` for one pool for each number of right answers."""
     names = ["fast", "fast:psm"][: len(num_right)]
     results = [
         [_make_numbered_result(number, number < num) for number in range(num_tasks)]

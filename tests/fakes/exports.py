@@ -60,7 +60,7 @@ def make_export(company: Company) -> str:
 
 
 def end_all_exports(company: Company) -> None:
-    """End all exports of the company, so that no limit is reached."""
+    """End all exports of the company, so that it may request a new one."""
     with tenant_scope(company.tenant_id):
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id).exclude(state__in=TERMINAL)
         rows.filter(state__in=UNDER_WAY).update(state=JobState.CANCELLED)

@@ -14,7 +14,7 @@ from tests.fakes.gateway import KEY, FakeGateway
 from tests.fakes.polling import wait_until
 
 DEADLINE_S: Final = 5
-ORIGIN: Final = "https://caret.example.com"  # the one that browsers may send
+ORIGIN: Final = "https://caret.example.com"  # the only origin that the gateway allows
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from inference.pools.vllm.http_client import HttpClient
 
-STALL_S = 0.2
+STALL_S = 0.2  # the client's limit for a time without data
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
 

@@ -1,7 +1,8 @@
 """The Kubernetes API for EndpointSlices.
 
-It checks the token and serves lists and watches. A watch starts at a resource version, sends an
-event a line, and may send bookmarks. It ends with 410 for a version that the server has forgotten.
+It checks the token and serves lists and watches. A watch starts at a resource version, sends one
+event per line, and may send bookmarks. It ends with 410 for a version that the server has
+forgotten.
 """
 
 import asyncio

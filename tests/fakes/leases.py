@@ -24,19 +24,24 @@ from tests.fakes.clock import FakeClock
 
 @dataclass(slots=True)
 class Lease:
+    """A gateway's lease, with the numbers of the request that was last applied to it."""
+
     number: int = 0
     since: int = 0
     spent_since: int = 0
-    held: int = 0
+    held: int = 0  # units
     ends_s: float = 0.0
 
 
 @dataclass(slots=True)
 class Pool:
+    """The units that the gateways share, of a budget or of a rate limit."""
+
     used: int = 0  # of a budget, leases included
+    # units of a budget that were added to `used` by an operator, before gateways reported them
     raised: int = 0
-    full_at_s: float = 0.0  # of a rate limit
-    leases: dict[str, Lease] = field(default_factory=dict)
+    full_at_s: float = 0.0  # of a rate limit: the time at which all units are available again
+    leases: dict[str, Lease] = field(default_factory=dict)  # by gateway
 
     def take_back_ended_leases(self, now_s: float, *, but: str) -> int:
         other_leases = (lease for name, lease in self.leases.items() if name != but)

@@ -17,7 +17,7 @@ RULE = BucketSpec(
     lease=10,
     max_lease=25,
 )
-TENANTS = replace(RULE, kind="tenant", key="caret:rate:{acme}:tenant:", capacity=1_000)
+TENANT_RULE = replace(RULE, kind="tenant", key="caret:rate:{acme}:tenant:", capacity=1_000)
 BUDGET = replace(RULE, kind="tokens", key="caret:token-quota:{acme}", interval_s=None, max_debt=100)
 
 
@@ -44,11 +44,11 @@ class Gateway:
             await self.run_background_tasks()
         return 0.0
 
-    async def spends_many(self, want: SpendRequest, count: int) -> int:
-        """Return how many of the requests were admitted."""
+    async def spend_repeatedly(self, want: SpendRequest, count: int) -> int:
+        """Spend the units `count` times, and return how often they were granted."""
         return sum([await self.try_to_spend(want) == 0.0 for _ in range(count)])
 
     async def run_background_tasks(self) -> None:
-        """Let the background tasks finish."""
+        """Let the event loop run often enough for calls to the store to finish."""
         for _ in range(6):
             await asyncio.sleep(0)

@@ -32,8 +32,10 @@ class SoftPasskey:
         options = challenge["publicKey"]
         self.user = _decode_base64(options["user"]["id"])
         point = self.key.public_key().public_numbers()
+        # A COSE key (RFC 9053): type EC2, algorithm ES256, curve P-256, and the point.
         public_key = {1: 2, 3: -7, -1: 1, -2: point.x.to_bytes(32), -3: point.y.to_bytes(32)}
-        attested = bytes(16) + len(self.id).to_bytes(2) + self.id + cbor.encode(public_key)
+        no_model = bytes(16)  # the AAGUID of an authenticator that does not name its model
+        attested = no_model + len(self.id).to_bytes(2) + self.id + cbor.encode(public_key)
         data = self._authenticator_data(options["rp"]["id"], _ATTESTED) + attested
         response = {
             "clientDataJSON": _encode_base64(self._client_data("webauthn.create", options)),
@@ -61,7 +63,8 @@ class SoftPasskey:
 
     def _authenticator_data(self, relying_party: str, flags: int = 0) -> bytes:
         flags |= _PRESENT | (_VERIFIED if self.verifies_user else 0)
-        return hashlib.sha256(relying_party.encode()).digest() + bytes([flags]) + bytes(4)
+        no_counter = bytes(4)  # this authenticator does not count its signatures
+        return hashlib.sha256(relying_party.encode()).digest() + bytes([flags]) + no_counter
 
     def _client_data(self, kind: str, options: dict[str, Any]) -> bytes:
         message = {"type": kind, "challenge": options["challenge"], "origin": self.origin}

@@ -32,7 +32,7 @@ def identity(
 
 @dataclass
 class FakeNetwork:
-    """Both ports: the addresses of names, and the identity of replicas."""
+    """Resolves names to addresses, and returns the identities of replicas."""
 
     identities: dict[str, ReplicaIdentity] = field(default_factory=dict)  # by the replica's name
     failing: dict[str, Exception] = field(default_factory=dict)
@@ -50,8 +50,8 @@ class FakeNetwork:
             raise Unreachable
         return self.identities[replica.name]
 
-    def holds(self, name: str) -> asyncio.Event:
-        """Make the replica's response wait for the returned event."""
+    def hold_response(self, name: str) -> asyncio.Event:
+        """Delay the replica's response until the returned event is set."""
         return self.release_events.setdefault(name, asyncio.Event())
 
     async def resolve(self, name: str) -> frozenset[str]:
@@ -59,7 +59,7 @@ class FakeNetwork:
             raise ResolutionFailed("planted")
         return self.names[name]
 
-    def leads_to(self, name: str, addresses: Iterable[str]) -> None:
+    def set_addresses(self, name: str, addresses: Iterable[str]) -> None:
         self.names[name] = frozenset(addresses)
 
 

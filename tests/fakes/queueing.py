@@ -30,12 +30,12 @@ class OfferedRequest:
 
 @dataclass(slots=True)
 class QueueModel:
-    rate: Callable[[float], float]  # requests a second, by the time
+    rate: Callable[[float], float]  # returns the requests a second at a time
     num_replicas: int = 2
     service_s: float = 0.02
     target_s: float = TARGET_S
     decode_s: float = 0.05
-    spread: float = 0.3  # standard deviation of the logarithm
+    spread: float = 0.3  # standard deviation of the logarithm of service times
     triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
     tenants: Sequence[
         Principal

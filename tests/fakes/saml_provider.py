@@ -50,7 +50,7 @@ _RESPONSE: Final = """<samlp:Response {spaces} ID="{id}" Version="2.0" IssueInst
 
 @dataclass(frozen=True)
 class AssertionData:
-    """A response before it is signed; fields that are None are left out."""
+    """The content of a response; fields that are None are left out."""
 
     email: str  # XML, so that a test can include markup
     request_id: str | None
@@ -60,11 +60,11 @@ class AssertionData:
     confirmed_request_id: str | None
     lasts_s: float = 300.0
     signed_in_s_ago: float = 0.0
-    requests_new_sign_in: bool = False  # the request had ForceAuthn
+    requests_new_sign_in: bool = False  # whether the request had ForceAuthn
     has_name_id: bool = True
     sp_name_qualifier: str | None = None
     has_email_attribute: bool = True
-    attributes: tuple[tuple[str, str], ...] = ()  # further ones, by name
+    attributes: tuple[tuple[str, str], ...] = ()  # name and value of each further attribute
     # changes the assertion before it is signed; None: no change
     edit: Callable[[str], str] | None = None
     issuer: str | None = None  # None: the provider's own
@@ -113,14 +113,15 @@ class SamlProvider:
         parts = urlsplit(url)
         assert f"{parts.scheme}://{parts.netloc}{parts.path}" == self.sso_url
         request_xml = base64.b64decode(parse_qs(parts.query)["SAMLRequest"][0])
-        question = Xml.to_etree(zlib.decompress(request_xml, -15))
-        acs_url = str(question.get("AssertionConsumerServiceURL"))
-        (issuer,) = Xml.query(question, "/samlp:AuthnRequest/saml:Issuer")
-        number = str(question.get("ID"))
+        # -15: raw deflate, without the header and the checksum of zlib's format.
+        request = Xml.to_etree(zlib.decompress(request_xml, -15))
+        acs_url = str(request.get("AssertionConsumerServiceURL"))
+        (issuer,) = Xml.query(request, "/samlp:AuthnRequest/saml:Issuer")
+        request_id = str(request.get("ID"))
         assertion_data = AssertionData(
-            escape(email), number, acs_url, str(issuer.text).strip(), acs_url, number
+            escape(email), request_id, acs_url, str(issuer.text).strip(), acs_url, request_id
         )
-        return replace(assertion_data, requests_new_sign_in=question.get("ForceAuthn") == "true")
+        return replace(assertion_data, requests_new_sign_in=request.get("ForceAuthn") == "true")
 
     def encode_response(self, assertion_data: AssertionData, **changes: Any) -> str:
         """Return the response as a browser posts it."""

@@ -20,9 +20,9 @@ class ScriptedEngine:
     metrics: dict[str, float] = field(default_factory=dict)  # by vLLM's names, without the prefix
     cached_tokens: int = 0
     host: str = "127.0.0.1"
-    port: int = 0  # 0: any
+    port: int = 0  # 0: any free port
     block_size: int | None = None  # None: it does not report one
-    root: str = ""  # of the model that it serves; "": it does not support that request
+    root: str = ""  # in its list of models; "": it has no such list, and responds with 404
     text: str = "x"  # of each completion
     finish_reason: str = "length"
     requests: list[dict[str, Any]] = field(default_factory=list)  # bodies of completions

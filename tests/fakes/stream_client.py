@@ -1,4 +1,4 @@
-"""An editor at the other end of a connection, with an engine behind the gateway."""
+"""A client of the gateway's WebSocket protocol, without a network, and an engine."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ PRINCIPAL = make_principal()
 
 
 class Editor:
-    """The client's end of a connection, with an engine behind the gateway."""
+    """Sends frames to the real connection class, and records the frames of the response."""
 
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
@@ -44,14 +44,14 @@ class Editor:
         self.opened: list[IncomingRequest] = []
         self.edits: list[SuggestionEdit] = []
         self.principal = PRINCIPAL
-        self.present: Callable[[], Any] = lambda: self.principal
+        self.find_principal: Callable[[], Any] = lambda: self.principal
         self.clock = FakeClock()
         backend = ConnectionBackend(
             serve=self._serve,
             append_record=self.journal.append,
             warm_up=lambda _tenant_id, arrival: self.opened.append(arrival),
             on_edited=self.edits.append,
-            find_principal=lambda: self.present(),
+            find_principal=lambda: self.find_principal(),
             find_modes=lambda principal: principal.modes,
             record_late_outcome=LateOutcomeRecorder(
                 clock=self.clock, append_record=self.journal.append
@@ -69,15 +69,15 @@ class Editor:
     async def opens(self, **fields: Any) -> None:
         await self.connection.on_frame(json.dumps({"type": "file_opened", **fields}))
 
-    def of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
+    def frames_of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
         named = (frame for frame in self.frames if not isinstance(frame, PolicyFrame))
         return [frame for frame in named if frame.id == id]
 
     def text(self, id: str) -> str:
-        return "".join(frame.text for frame in self.of(id) if isinstance(frame, DeltaFrame))
+        return "".join(frame.text for frame in self.frames_of(id) if isinstance(frame, DeltaFrame))
 
     def ends(self, id: str) -> list[str]:
-        ends = [frame for frame in self.of(id) if not isinstance(frame, DeltaFrame)]
+        ends = [frame for frame in self.frames_of(id) if not isinstance(frame, DeltaFrame)]
         return [end.finish_reason if isinstance(end, DoneFrame) else end.code for end in ends]
 
     async def waits(self, condition: Callable[[], bool]) -> None:

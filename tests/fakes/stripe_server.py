@@ -1,7 +1,8 @@
 """An HTTP server that follows Stripe's rules.
 
-It checks API keys and idempotency keys, rejects an event's identifier for 24 hours and times older
-than 35 days, and sums meter events. It can fail before or after it has handled a request.
+It checks API keys and idempotency keys, and sums meter events. It rejects an event whose identifier
+was used within the last 24 hours, or whose time is older than 35 days. It can fail before or after
+it has handled a request.
 """
 
 import base64
@@ -18,6 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 
 SECRET = "sk_test_0123456789"
 _PAGE = 4  # meters on a page, so that there are several pages
+_IDENTIFIER_LIFETIME = timedelta(hours=24)
+_MAX_AGE_S = 35 * 86_400
+_MAX_FUTURE_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,13 @@ class StripeServer:
         duplicates = [
             event
             for event in self.events
-            if event.identifier == identifier and self.now - event.at < timedelta(hours=24)
+            if event.identifier == identifier and self.now - event.at < _IDENTIFIER_LIFETIME
         ]
         if duplicates:
             text = f"An event already exists with identifier {identifier}."
             return 400, {"error": {"type": "invalid_request_error", "message": text}}
         age_s = self.now.timestamp() - timestamp
-        if not -300 <= age_s <= 35 * 86_400:
+        if not -_MAX_FUTURE_S <= age_s <= _MAX_AGE_S:
             return 400, _error("timestamp_too_far_in_past")
         if form["event_name"] not in self.meters or not form["payload[value]"].isdigit():
             return 400, _error("no_meter")

@@ -1,4 +1,4 @@
-"""A gateway that supersedes older requests, and tasks that keep a request in flight."""
+"""A gateway that supersedes older requests, and requests that stay in flight."""
 
 import asyncio
 from contextlib import suppress
@@ -18,12 +18,13 @@ from tests.fakes.tenants import ROOT_SECRET, make_principal
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request in flight; `end` says how it ended."""
+    """A request that was in flight, and its end."""
 
     task: asyncio.Task[str]
 
     @property
     def end(self) -> str | None:
+        """Return the finish reason, or None while the request is in flight."""
         return self.task.result() if self.task.done() else None
 
 

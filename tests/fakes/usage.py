@@ -1,4 +1,4 @@
-"""Usage records that differ from each other."""
+"""Usage records that differ by a number."""
 
 from caret.contracts.usage import OutcomeEvent, OutcomeRecord
 from caret.foundation.ids import RequestId

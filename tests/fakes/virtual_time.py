@@ -15,7 +15,7 @@ class _Selector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise RuntimeError("every task waits, and no timer is due")
+            raise RuntimeError("every task waits, and no timer is running")
         self.now_s += max(0.0, timeout)
         return super().select(0)
 

@@ -1,4 +1,4 @@
-"""Separate installations: a home, ports, and `manage.py` as a user runs it."""
+"""Installations of Caret that tests start with `manage.py`, as a user does."""
 
 import os
 import subprocess
@@ -23,8 +23,8 @@ from tests.stack.ports import free_ports
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The place of an installation, running or not."""
+class Installation:
+    """The home folder and the settings of an installation, which runs or not."""
 
     paths: EmbeddedPaths
     environment: dict[str, str]
@@ -41,13 +41,13 @@ class Place:
         return find_tagged_pids(home_digest(self.paths.home))
 
     @property
-    def family(self) -> set[int]:
+    def process_tree(self) -> set[int]:
         """Return the supervisor and all its descendants, tagged or not."""
         parents = _parents()
-        family = {self.entry["supervisor_pid"]}
-        while children := {pid for pid, parent in parents.items() if parent in family} - family:
-            family |= children
-        return family
+        pids = {self.entry["supervisor_pid"]}
+        while children := {pid for pid, parent in parents.items() if parent in pids} - pids:
+            pids |= children
+        return pids
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return manage(*arguments, environment=self.environment)
@@ -63,7 +63,7 @@ class Place:
         )
 
 
-def living(pids: set[int]) -> set[int]:
+def still_running(pids: set[int]) -> set[int]:
     """Return the processes that still run.
 
     Zombies do not count: they have ended, but nobody has waited for them yet.
@@ -72,7 +72,7 @@ def living(pids: set[int]) -> set[int]:
 
 
 def _parents() -> dict[int, int]:
-    """Return the parent of every living process."""
+    """Return the parent of every process, without zombies."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended meanwhile
@@ -84,29 +84,35 @@ def _parents() -> dict[int, int]:
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
+def new_installation() -> Iterator[Installation]:
+    """Return an installation that has not been started yet."""
     # Not pytest's folders: their paths are too long, and each module has one installation.
     with tempfile.TemporaryDirectory(prefix="caret-up-") as folder:
         home = Path(folder) / "home"
-        place = Place(EmbeddedPaths(home), environment_for(home, ports=free_ports(3)))
+        new_installation = Installation(
+            EmbeddedPaths(home), environment_for(home, ports=free_ports(3))
+        )
         try:
-            yield place
+            yield new_installation
         finally:
-            place.manage("down")
+            new_installation.manage("down")
             terminate_tagged(home_digest(home), grace_s=1.0)
 
 
 @pytest.fixture(scope="module")
-def place_without_engine(place: Place) -> Place:
-    """Configure an engine at which nothing listens: these tests need none."""
-    catalogue = place.paths.home.parent / "pools.toml"
+def installation_without_engine(new_installation: Installation) -> Installation:
+    """Return an installation whose engine has an address at which nothing listens.
+
+    These tests need no engine.
+    """
+    catalogue = new_installation.paths.home.parent / "pools.toml"
     catalogue.write_text(
         render_pools(
             model="absent",
             tokenizer=str(DEMO_MODEL),
             max_context_tokens=4608,
-            replicas=[f"http://{LOOPBACK}:{place.environment['CARET_ENGINE_PORT']}"],
+            replicas=[f"http://{LOOPBACK}:{new_installation.environment['CARET_ENGINE_PORT']}"],
         )
     )
-    place.environment["CARET_POOLS_FILE"] = os.fspath(catalogue)
-    return place
+    new_installation.environment["CARET_POOLS_FILE"] = os.fspath(catalogue)
+    return new_installation

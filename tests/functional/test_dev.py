@@ -11,7 +11,7 @@ import pytest
 
 from caret.local.paths import REPOSITORY
 from tests.faults.scratch import Scratch, scratch_copy
-from tests.functional.conftest import Place
+from tests.functional.conftest import Installation
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.deep  # two restarts of a console with all its modules
@@ -26,19 +26,22 @@ urlpatterns.append(path("edited", lambda request: HttpResponse("an edited view")
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    place: Place
+    """An installation that runs with `make dev` in a copy of the repository."""
+
+    installation: Installation
     scratch: Scratch
     output: Path  # the terminal's output
 
     def append(self, file: str, text: str) -> str:
-        """Return the file as it was before."""
+        """Append the text to the file; return the text before."""
         path = self.scratch.root / file
         before = path.read_text()
         path.write_text(before + text)
         return before
 
     def shows(self, text: str, *, at: str) -> bool:
-        url = self.place.entry["console_url"] + at
+        """Return True if the console's page at this path contains the text."""
+        url = self.installation.entry["console_url"] + at
         try:
             with urllib.request.urlopen(url) as answer:  # noqa: S310  # of this machine
                 return text in answer.read().decode()
@@ -50,17 +53,17 @@ class Development:
 
     @property
     def postgres(self) -> str:
-        (file,) = self.place.paths.home.rglob("postmaster.pid")
+        (file,) = self.installation.paths.home.rglob("postmaster.pid")
         return file.read_text().splitlines()[0]
 
 
 @pytest.fixture(scope="module")
-def development(place_without_engine: Place) -> Iterator[Development]:
-    place = place_without_engine
+def development(installation_without_engine: Installation) -> Iterator[Development]:
+    installation = installation_without_engine
     with scratch_copy(REPOSITORY) as scratch:
-        output = place.paths.home.parent / "output"
+        output = installation.paths.home.parent / "output"
         environment = {
-            **place.environment,
+            **installation.environment,
             "PYTHONPATH": scratch.environment["PYTHONPATH"],
             "CARET_RELOAD": "True",
         }
@@ -74,7 +77,7 @@ def development(place_without_engine: Place) -> Iterator[Development]:
                 env=environment,
             ) as supervisor,
         ):
-            development = Development(place, scratch, output)
+            development = Development(installation, scratch, output)
             try:
                 wait_until(lambda: development.has_output("Ctrl-C stops everything"), timeout_s=300)
                 yield development

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from caret.local.processes.health_checks import is_responding
-from tests.functional.conftest import Place, living
+from tests.functional.conftest import Installation, still_running
 from tests.stack.running import Stack
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
@@ -16,15 +16,15 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
-def place(stack: Stack, services: Services) -> Place:
-    return Place(services.paths, stack.environment)
+def installation(stack: Stack, services: Services) -> Installation:
+    return Installation(services.paths, stack.environment)
 
 
-def test_up_starts_everything_and_reports_it(place: Place, stack: Stack) -> None:
+def test_up_starts_everything_and_reports_it(installation: Installation, stack: Stack) -> None:
     for part in ("Engine", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
         assert f"ok  {part}" in stack.output
-    assert place.entry["console_url"] in stack.output
-    assert place.entry["tenants"][0]["api_key"] in stack.output
+    assert installation.entry["console_url"] in stack.output
+    assert installation.entry["tenants"][0]["api_key"] in stack.output
 
 
 def test_up_streams_one_completion_with_its_latency(stack: Stack) -> None:
@@ -33,12 +33,12 @@ def test_up_streams_one_completion_with_its_latency(stack: Stack) -> None:
     assert "failed" not in stack.output
 
 
-def test_the_up_file_is_private_and_lists_what_runs(place: Place) -> None:
-    entry = place.entry
+def test_the_up_file_is_private_and_lists_what_runs(installation: Installation) -> None:
+    entry = installation.entry
 
-    assert stat.S_IMODE(place.paths.up_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(installation.paths.up_file.stat().st_mode) == 0o600
     assert {pool["tier"] for pool in entry["pools"]} == {"fast", "quality"}
-    assert all(pool["pid"] in place.pids for pool in entry["pools"])
+    assert all(pool["pid"] in installation.pids for pool in entry["pools"])
     assert [tenant["slug"] for tenant in entry["tenants"]] == ["acme", "globex"]
     assert all(
         tenant["owner_email"]
@@ -54,28 +54,28 @@ def test_the_up_file_is_private_and_lists_what_runs(place: Place) -> None:
     assert entry["operator"]["totp_uri"].startswith("otpauth://")
 
 
-def test_gateway_console_and_engine_respond(place: Place) -> None:
-    assert is_responding(place.entry["gateway_url"] + "/healthz")
-    assert is_responding(place.entry["console_url"] + "/healthz")
-    assert is_responding(place.entry["pools"][0]["url"] + "/health")
+def test_gateway_console_and_engine_respond(installation: Installation) -> None:
+    assert is_responding(installation.entry["gateway_url"] + "/healthz")
+    assert is_responding(installation.entry["console_url"] + "/healthz")
+    assert is_responding(installation.entry["pools"][0]["url"] + "/health")
 
 
-def test_a_second_up_reports_the_running_installation(place: Place) -> None:
-    before = place.entry
+def test_a_second_up_reports_the_running_installation(installation: Installation) -> None:
+    before = installation.entry
 
-    second_run = place.manage("up")
+    second_run = installation.manage("up")
 
     assert second_run.returncode == 0
     assert "runs already" in second_run.stdout
     assert before["console_url"] in second_run.stdout
-    assert place.entry == before
+    assert installation.entry == before
 
 
 @pytest.mark.last
-def test_no_process_remains_after_the_supervisor_is_killed(place: Place) -> None:
-    family = place.family
-    assert len(family) > 9, "the engine's processes and the worker's pool are among them"
+def test_no_process_remains_after_the_supervisor_is_killed(installation: Installation) -> None:
+    process_tree = installation.process_tree
+    assert len(process_tree) > 9, "with the engine's processes and the worker's pool there are ten"
 
-    os.kill(place.entry["supervisor_pid"], signal.SIGKILL)
+    os.kill(installation.entry["supervisor_pid"], signal.SIGKILL)
 
-    wait_until(lambda: not living(family), timeout_s=60)
+    wait_until(lambda: not still_running(process_tree), timeout_s=60)

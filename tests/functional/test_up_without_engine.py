@@ -17,88 +17,90 @@ import pytest
 from caret.local.ports import LOOPBACK
 from caret.local.processes.health_checks import is_responding
 from caret.local.processes.process_tag import new_tag, tag_environment
-from tests.functional.conftest import Place, living
+from tests.functional.conftest import Installation, still_running
 from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def up_process(place_without_engine: Place) -> subprocess.CompletedProcess[str]:
-    return place_without_engine.manage("up", "--detach")
+def up_process(installation_without_engine: Installation) -> subprocess.CompletedProcess[str]:
+    return installation_without_engine.manage("up", "--detach")
 
 
 @pytest.fixture
-def stopped_installation(place_without_engine: Place) -> Iterator[Place]:
+def stopped_installation(installation_without_engine: Installation) -> Iterator[Installation]:
     """Stop the installation before and after the test, if it runs."""
-    _stop(place_without_engine)
-    yield place_without_engine
-    _stop(place_without_engine)
+    _stop(installation_without_engine)
+    yield installation_without_engine
+    _stop(installation_without_engine)
 
 
-def _stop(place: Place) -> None:
-    if place.pids:
-        place.manage("down")
+def _stop(installation: Installation) -> None:
+    if installation.pids:
+        installation.manage("down")
 
 
 def test_no_engine_is_started_if_engines_are_configured(
-    place_without_engine: Place, up_process: subprocess.CompletedProcess[str]
+    installation_without_engine: Installation, up_process: subprocess.CompletedProcess[str]
 ) -> None:
-    place = place_without_engine
+    installation = installation_without_engine
 
     assert up_process.returncode == 0, up_process.stdout + up_process.stderr
     for part in ("Postgres", "Valkey", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
         assert f"ok  {part}" in up_process.stdout
     # A failed test completion is no failure of `up`.
     assert "The engines are your own (CARET_POOLS_FILE)." in up_process.stdout
-    assert place.entry["pools"][0]["pid"] is None
-    assert not (place.paths.logs / "engine.log").exists()
+    assert installation.entry["pools"][0]["pid"] is None
+    assert not (installation.paths.logs / "engine.log").exists()
 
 
 @pytest.mark.usefixtures("up_process")
-def test_a_killed_gateway_is_restarted(place_without_engine: Place) -> None:
-    place = place_without_engine
-    url = place.entry["gateway_url"] + "/healthz"
-    (gateway,) = [pid for pid in place.pids if _arguments(pid)[-1:] == ["gateway"]]
+def test_a_killed_gateway_is_restarted(installation_without_engine: Installation) -> None:
+    installation = installation_without_engine
+    url = installation.entry["gateway_url"] + "/healthz"
+    (gateway,) = [pid for pid in installation.pids if _arguments(pid)[-1:] == ["gateway"]]
 
     os.kill(gateway, signal.SIGKILL)
-    wait_until(lambda: gateway not in place.pids, timeout_s=60)
+    wait_until(lambda: gateway not in installation.pids, timeout_s=60)
 
     wait_until(lambda: is_responding(url), timeout_s=30)
 
 
 @pytest.mark.usefixtures("up_process")
-def test_down_stops_everything_and_keeps_the_data(place_without_engine: Place) -> None:
-    place = place_without_engine
-    before, family = place.entry["tenants"], place.family
+def test_down_stops_everything_and_keeps_the_data(
+    installation_without_engine: Installation,
+) -> None:
+    installation = installation_without_engine
+    before, process_tree = installation.entry["tenants"], installation.process_tree
 
-    down = place.manage("down")
+    down = installation.manage("down")
 
     assert down.returncode == 0
     assert "Caret has stopped" in down.stdout
-    assert not living(family)
-    assert not place.paths.up_file.exists()
-    assert place.manage("up", "--detach").returncode == 0
-    assert place.entry["tenants"] == before
+    assert not still_running(process_tree)
+    assert not installation.paths.up_file.exists()
+    assert installation.manage("up", "--detach").returncode == 0
+    assert installation.entry["tenants"] == before
 
 
 @pytest.mark.usefixtures("up_process")
 def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
-    place_without_engine: Place,
+    installation_without_engine: Installation,
 ) -> None:
-    place = place_without_engine
-    supervisor = place.entry["supervisor_pid"]
+    installation = installation_without_engine
+    supervisor = installation.entry["supervisor_pid"]
     watchdogs = [
         pid for pid in _children(supervisor) if "caret.local.processes.watchdog" in _arguments(pid)
     ]
-    mark = tag_environment(new_tag(place.paths.home))
+    mark = tag_environment(new_tag(installation.paths.home))
     with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
         for pid in (*watchdogs, supervisor):
             os.kill(pid, signal.SIGKILL)
 
-        with place.start("up") as second_run:
+        with installation.start("up") as second_run:
             output = _read_until(second_run, "Ctrl-C stops everything")
             exit_status = leftover.wait(timeout=5)
-            new_supervisor = place.entry["supervisor_pid"]
+            new_supervisor = installation.entry["supervisor_pid"]
             second_run.send_signal(signal.SIGINT)
             remaining_output = _rest_of(second_run)
 
@@ -107,10 +109,10 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     assert new_supervisor != supervisor
     assert second_run.returncode == 0
     assert "Stopped." in remaining_output
-    assert not place.pids
+    assert not installation.pids
 
 
-def test_ctrl_c_during_the_start_leaves_no_process(stopped_installation: Place) -> None:
+def test_ctrl_c_during_the_start_leaves_no_process(stopped_installation: Installation) -> None:
     with stopped_installation.start("up") as supervisor:
         _read_until(supervisor, "... Migrations")
         supervisor.send_signal(signal.SIGINT)
@@ -120,7 +122,7 @@ def test_ctrl_c_during_the_start_leaves_no_process(stopped_installation: Place) 
     assert not stopped_installation.pids
 
 
-def test_ctrl_c_while_detaching_leaves_no_process(stopped_installation: Place) -> None:
+def test_ctrl_c_while_detaching_leaves_no_process(stopped_installation: Installation) -> None:
     with stopped_installation.start("up", "--detach") as waiting:
         _read_until(waiting, "... Migrations")
         waiting.send_signal(signal.SIGINT)
@@ -129,7 +131,7 @@ def test_ctrl_c_while_detaching_leaves_no_process(stopped_installation: Place) -
     assert not stopped_installation.pids
 
 
-def test_a_port_in_use_is_reported_before_the_start(stopped_installation: Place) -> None:
+def test_a_port_in_use_is_reported_before_the_start(stopped_installation: Installation) -> None:
     port = stopped_installation.environment["CARET_GATEWAY_PORT"]
     with socket.create_server((LOOPBACK, int(port))):
         process = stopped_installation.manage("up", "--detach")
@@ -140,7 +142,7 @@ def test_a_port_in_use_is_reported_before_the_start(stopped_installation: Place)
     assert not stopped_installation.pids
 
 
-def test_an_invalid_setting_is_reported_in_one_sentence(stopped_installation: Place) -> None:
+def test_an_invalid_setting_is_reported_in_one_sentence(stopped_installation: Installation) -> None:
     stopped_installation.environment["CARET_ENGINE_PORT"], valid_port = (
         "http",
         stopped_installation.environment["CARET_ENGINE_PORT"],
@@ -154,7 +156,7 @@ def test_an_invalid_setting_is_reported_in_one_sentence(stopped_installation: Pl
 
 
 def test_a_part_that_does_not_start_is_reported_with_its_log(
-    stopped_installation: Place, tmp_path: Path
+    stopped_installation: Installation, tmp_path: Path
 ) -> None:
     catalogue = tmp_path / "pools.toml"
     catalogue.write_text(
@@ -174,7 +176,7 @@ def test_a_part_that_does_not_start_is_reported_with_its_log(
     assert not stopped_installation.pids
 
 
-def test_down_reports_that_nothing_was_running(stopped_installation: Place) -> None:
+def test_down_reports_that_nothing_was_running(stopped_installation: Installation) -> None:
     down = stopped_installation.manage("down")
 
     assert down.returncode == 0

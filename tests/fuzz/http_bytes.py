@@ -10,7 +10,7 @@ _WEBSOCKET: Final = (
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
     b"Sec-WebSocket-Protocol: caret.v1\r\n\r\n"
 )
-SEEDS: Final[Sequence[bytes]] = (
+BASE_REQUESTS: Final[Sequence[bytes]] = (
     b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"GET /v1/models HTTP/1.0\r\n\r\n",
     b"HEAD /sign-in?next=/keys HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n",
@@ -57,16 +57,16 @@ _TOKENS: Final[Sequence[bytes]] = (
 
 
 def mutated_request(draw: random.Random) -> bytes:
-    """Return one or two seeds with up to eight mutations."""
-    data = draw.choice(SEEDS)
+    """Return one or two of BASE_REQUESTS with up to eight mutations."""
+    data = draw.choice(BASE_REQUESTS)
     if draw.random() < 0.2:
-        data += draw.choice(SEEDS)
+        data += draw.choice(BASE_REQUESTS)
     for _ in range(draw.randint(0, 8)):
         data = draw.choice(_MUTATIONS)(draw, data)
     return data
 
 
-def pieces(draw: random.Random, data: bytes) -> list[bytes]:
+def cut_at_random(draw: random.Random, data: bytes) -> list[bytes]:
     """Return the data whole, or cut at up to four places."""
     cuts = sorted(draw.randrange(len(data) + 1) for _ in range(draw.choice((0, 0, 1, 4))))
     edges = [0, *cuts, len(data)]

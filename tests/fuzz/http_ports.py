@@ -24,12 +24,12 @@ from urllib.parse import urlsplit
 
 from tests.benchmarks.hostile_edges import SERVERS, Server
 from tests.benchmarks.processes import divided_cores
-from tests.fuzz.http_bytes import mutated_request, pieces
+from tests.fuzz.http_bytes import cut_at_random, mutated_request
 
 _TIMEOUT_S: Final = 0.3
 _CHECK_EVERY: Final = 100  # requests
-_NUM_KEPT: Final = 100
-_PATIENCE_S: Final = 10.0
+_NUM_KEPT: Final = 100  # last requests, which a finding shows
+_RESPONSE_TIMEOUT_S: Final = 10.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -56,11 +56,11 @@ def _fuzz(server: Server, seconds: float, seed: int) -> int:
         for _ in range(_CHECK_EVERY):
             data = mutated_request(draw)
             recent.append(data)
-            status = _send(server, pieces(draw, data))
+            status = _send(server, cut_at_random(draw, data))
             statuses[status] += 1
             if status.startswith("5") and not _is_expected(status, data):
                 findings.append(f"{status} for {data!r}")
-        findings += _faults(server)
+        findings += _find_damage(server)
     if findings:
         findings += [f"sent before: {data!r}" for data in recent]
     line = {"fuzzed": server.name, "seed": seed, "requests": statuses.total()}
@@ -89,9 +89,9 @@ def _send(server: Server, parts: Sequence[bytes]) -> str:
     return words[1].decode("latin-1")[:3] if len(words) > 1 else "closed"
 
 
-def _faults(server: Server) -> list[str]:
+def _find_damage(server: Server) -> list[str]:
     url = urlsplit(server.url)
-    connection = HTTPConnection(str(url.hostname), url.port, timeout=_PATIENCE_S)
+    connection = HTTPConnection(str(url.hostname), url.port, timeout=_RESPONSE_TIMEOUT_S)
     try:
         server.request(connection)
         if (status := connection.getresponse().status) != 200:

@@ -41,7 +41,7 @@ def few_tenants(services: Services) -> None:
 @pytest.fixture(scope="module")
 def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker) -> Cast:
     """Two companies for tests that only read. Other tests make their own company."""
-    # Imported here: plugins are loaded before Django is set up, models after.
+    # Imported here, because pytest loads this module before Django is set up.
     from tests.fixtures.companies import make_cast
 
     with django_db_blocker.unblock():

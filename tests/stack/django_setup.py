@@ -33,8 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     django.setup()
     settings.PASSWORD_HASHERS = [f"{__name__}.{CheapPasswordHasher.__name__}"]
-    # Worker processes would read the settings of this home instead of their own.
+    # Processes that inherit the variable would read the settings of this home instead of their own.
     del os.environ["DJANGO_SETTINGS_MODULE"]
-    # A response that a test closes would close the connection, which later tests use again.
+    # None: closing a response does not close the connection, which later tests use again.
     connections.settings[DEFAULT_DB_ALIAS]["CONN_MAX_AGE"] = None
     config.stash[blocking_manager_key].block()

@@ -26,7 +26,7 @@ def make_home() -> EmbeddedPaths:
         shutil.copytree(template, paths.home, dirs_exist_ok=True)
     write_credentials(paths)
     os.environ["CARET_HOME"] = str(paths.home)
-    os.environ["CARET_OPERATOR_ADMIN_PATH"] = "operators"  # without it the admin has no pages
+    os.environ["CARET_OPERATOR_ADMIN_PATH"] = "operators"  # without it, operators have no pages
     os.environ["CARET_SELF_SIGN_UP"] = "True"  # the sign-up page exists only with this
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     return paths

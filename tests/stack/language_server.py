@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PATIENCE_S: Final = 60.0
+# The protocol's kinds of triggers of an inline completion.
 INVOKED: Final = 1
 AUTOMATIC: Final = 2
 
@@ -26,50 +27,51 @@ class LanguageServer:
     _ids: "count[int]" = field(default_factory=lambda: count(1))
     _notified: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def ask(self, method: str, params: Any) -> Any:
+    async def request(self, method: str, params: Any) -> Any:
         """Send a request and return its result.
 
         Raises RuntimeError for an error response.
         """
-        identifier, response = self.begin(method, params)
+        identifier, response = self.begin_request(method, params)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await response
         finally:
             self._responses.pop(identifier, None)
 
-    def begin(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
-        """Send a request and return its ID, for a cancel, and its future response."""
+    def begin_request(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
+        """Send a request. Return its ID, which a cancel needs, and its future response."""
         identifier = next(self._ids)
         self._responses[identifier] = asyncio.get_running_loop().create_future()
         self._send({"id": identifier, "method": method, "params": params})
         return identifier, self._responses[identifier]
 
-    def tell(self, method: str, params: Any) -> None:
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification, which gets no response."""
         self._send({"method": method, "params": params})
 
-    async def reaches(self, status: str) -> None:
+    async def wait_for_status(self, status: str) -> None:
         """Wait until this is the last reported status."""
         async with asyncio.timeout(PATIENCE_S):
             while self.statuses[-1:] != [status]:
                 self._notified.clear()
                 await self._notified.wait()
 
-    async def grows(self, num_known: int) -> int:
-        """Wait until the suggestion has grown more than `num_known` times; return how often."""
+    async def wait_for_growth(self, num_known: int) -> int:
+        """Wait until the suggestion has grown more than `num_known` times; return `num_grown`."""
         async with asyncio.timeout(PATIENCE_S):
             while self.num_grown <= num_known:
                 self._notified.clear()
                 await self._notified.wait()
         return self.num_grown
 
-    async def chats(self, text: str, **params: Any) -> dict[str, Any]:
-        """Ask in a chat and return how the answer ended."""
-        result: dict[str, Any] = await self.ask("$/caret/chat", chat_params(text, **params))
+    async def send_chat(self, text: str, **params: Any) -> dict[str, Any]:
+        """Send a chat message; when the answer has ended, return the result of the request."""
+        result: dict[str, Any] = await self.request("$/caret/chat", chat_params(text, **params))
         return result
 
-    async def answers(self) -> str:
-        """Wait for text of a chat's answer, and return it."""
+    async def wait_for_chat_text(self) -> str:
+        """Wait until a part of a chat's answer has arrived, and return it."""
         async with asyncio.timeout(PATIENCE_S):
             while not (text := self.chat_text):
                 self._notified.clear()
@@ -160,11 +162,11 @@ async def language_server(
             },
             "initializationOptions": options or {},
         }
-        await server.ask("initialize", params)
-        server.tell("initialized", {})
+        await server.request("initialize", params)
+        server.notify("initialized", {})
         yield server
-        await server.ask("shutdown", None)
-        server.tell("exit", None)
+        await server.request("shutdown", None)
+        server.notify("exit", None)
         async with asyncio.timeout(PATIENCE_S):
             await process.wait()
     finally:
@@ -191,19 +193,20 @@ class OpenBuffer:
     ) -> "OpenBuffer":
         buffer = cls(server, file.as_uri(), text, len(text))
         item = {"uri": buffer.uri, "languageId": language, "version": 1, "text": text}
-        server.tell("textDocument/didOpen", {"textDocument": item})
+        server.notify("textDocument/didOpen", {"textDocument": item})
         return buffer
 
-    def types(self, text: str) -> None:
-        self.replaces(self.cursor, self.cursor, text)
+    def type_text(self, text: str) -> None:
+        """Insert a text at the cursor."""
+        self.replace_text(self.cursor, self.cursor, text)
 
-    def replaces(self, start: int, end: int, text: str) -> None:
+    def replace_text(self, start: int, end: int, text: str) -> None:
         """Replace a span of the text and put the cursor behind the new text."""
         span = {"start": self.position(start), "end": self.position(end)}
         self.text = self.text[:start] + text + self.text[end:]
         self.cursor = start + len(text)
         self.version += 1
-        self.server.tell(
+        self.server.notify(
             "textDocument/didChange",
             {
                 "textDocument": {"uri": self.uri, "version": self.version},
@@ -225,22 +228,22 @@ class OpenBuffer:
             "context": {"triggerKind": trigger},
         }
 
-    async def asks(self, *, trigger: int = AUTOMATIC) -> list[dict[str, Any]]:
+    async def request_items(self, *, trigger: int = AUTOMATIC) -> list[dict[str, Any]]:
         """Request inline completions and return the items."""
-        response = await self.server.ask(
+        response = await self.server.request(
             "textDocument/inlineCompletion", self.completion_params(trigger=trigger)
         )
         return list(response["items"])
 
-    def takes(self, item: dict[str, Any]) -> None:
+    def accept_item(self, item: dict[str, Any]) -> None:
         """Accept an item as an editor does: insert its text, then run its command."""
         span = item["range"]
         replaced = span["end"]["character"] - span["start"]["character"]
-        self.replaces(self.cursor, self.cursor + replaced, item["insertText"])
+        self.replace_text(self.cursor, self.cursor + replaced, item["insertText"])
         command = item["command"]
-        self.server.begin(
+        self.server.begin_request(
             "workspace/executeCommand", {key: command[key] for key in ("command", "arguments")}
         )
 
-    def closes(self) -> None:
-        self.server.tell("textDocument/didClose", {"textDocument": {"uri": self.uri}})
+    def close(self) -> None:
+        self.server.notify("textDocument/didClose", {"textDocument": {"uri": self.uri}})

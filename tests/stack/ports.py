@@ -1,7 +1,8 @@
 """Free ports for processes that are started next and may be restarted.
 
-They lie below the range of client ports. Otherwise a client connection could take the port of a
-process that is restarting, and the process could not start again. This has happened to an engine.
+They are below the range from which the kernel takes the ports of client connections. Otherwise such
+a connection could take the port of a process that is restarting, and the process could not start
+again. This has happened to an engine.
 """
 
 import random
@@ -11,7 +12,7 @@ from typing import Final
 
 from caret.local.ports import LOOPBACK
 
-_FIRST, _LAST = 10_000, 32_000  # Linux gives clients 32,768 and more
+_FIRST, _LAST = 10_000, 32_000  # the range of client ports starts at 32,768 on Linux
 _MAX_TRIES: Final = 1_000
 
 
@@ -20,7 +21,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports: each stays bound until the last is found."""
+    """Return different ports: each stays bound until all are found."""
     with ExitStack() as sockets:
         return [sockets.enter_context(_bind_free_port()).getsockname()[1] for _ in range(count)]
 

@@ -1,7 +1,8 @@
 """The seed of random tests.
 
-The default suite uses the same seed in every run. The deep suite (`make test-deep`) draws one,
-prints it, and passes it to its processes in `CARET_TEST_SEED`; the same value repeats the run.
+The default suite uses the same seed in every run. The deep suite (`make test-deep`) draws a seed,
+prints it, and passes it to its processes in `CARET_TEST_SEED`. Setting the variable to that value
+repeats the run.
 """
 
 import os

@@ -24,8 +24,8 @@ from caret.local.processes.watchdog import Watchdog
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
-# With these settings data is lost only if the machine loses power, not if the server is killed.
-# Writing each commit to the disk takes longer than most tests.
+# These settings save time: waiting until a commit is on the disk takes longer than most tests. A
+# killed server loses no data with them; only a machine that loses power does.
 _NOT_DURABLE: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
@@ -79,8 +79,11 @@ def services(
 
 
 def _require_own_database(paths: EmbeddedPaths) -> None:
-    """Check that the tests do not write into a developer's database. With DJANGO_SETTINGS_MODULE in
-    the shell, pytest-django reads the settings before tests/conftest.py sets the environment."""
+    """Check that the tests do not write into a developer's database.
+
+    If the shell sets DJANGO_SETTINGS_MODULE, pytest-django reads the settings before
+    tests/conftest.py sets the environment.
+    """
     from django.conf import settings
 
     assert settings.DATABASES["default"]["HOST"] == str(paths.sockets), (

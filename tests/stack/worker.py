@@ -1,4 +1,4 @@
-"""The worker with its beat, as in production."""
+"""The Celery worker with its scheduler (beat), as in production."""
 
 import os
 import subprocess

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import ContentObject
-from tests.browser.axe import serious
+from tests.browser.axe import find_violations
 from tests.browser.end_to_end.gateway import complete, make_known_key
 from tests.browser.end_to_end.offline import change_middle_byte, download_file, run_verifier
 from tests.browser.end_to_end.worker import run_now
@@ -46,7 +46,7 @@ def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(
     check_withdrawal(auditors_page, company.developer.email)
     open_certificate(auditors_page)
     expect(auditors_page.get_by_role("status")).to_contain_text(_VALID_SIGNATURE)
-    assert serious(auditors_page) == []
+    assert find_violations(auditors_page) == []
     file = download_file(auditors_page, "link", "Download", tmp_path)
     keys = download_file(auditors_page, "link", "public keys", tmp_path)
 
@@ -74,7 +74,7 @@ def give_consent(page: Page) -> None:
     page.get_by_role("button", name="Give consent").click()
     expect(page.get_by_text("Consent given.")).to_be_visible()
     expect(page.locator("#receipts")).to_contain_text("Yes")
-    assert serious(page) == []
+    assert find_violations(page) == []
 
 
 def withdraw_consent(page: Page) -> None:

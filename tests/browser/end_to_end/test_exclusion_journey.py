@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.base.permissions import Role
-from tests.browser.axe import serious
+from tests.browser.axe import find_violations
 from tests.browser.end_to_end.gateway import (
     MAX_SYNC_S,
     complete,
@@ -57,7 +57,7 @@ def test_a_user_without_write_permission_can_test_the_rules(tabs: Tabs, company:
     developers_page.goto("/content-exclusion")
 
     assert _PATTERN in run_path_test(developers_page, _EXCLUDED)
-    assert serious(developers_page) == []
+    assert find_violations(developers_page) == []
 
 
 def run_path_test(page: Page, path: str) -> str:

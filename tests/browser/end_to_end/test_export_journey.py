@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.base.permissions import Role
-from tests.browser.axe import serious
+from tests.browser.axe import find_violations
 from tests.browser.end_to_end.offline import change_middle_byte, download_file, run_verifier
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
@@ -33,7 +33,7 @@ def test_an_export_is_verified_offline_and_on_the_page(page: Page, tmp_path: Pat
 
     assert output.startswith(f"OK: members version 1, {len(ACME)} rows")
     expect(page.get_by_role("status")).to_contain_text("the signature is valid")
-    assert serious(page) == []
+    assert find_violations(page) == []
 
 
 def test_a_changed_byte_is_detected_offline_and_on_the_page(page: Page, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.browser.end_to_end.playground import (
     wait_for_suggestion,
 )
 from tests.browser.sessions import session_of
-from tests.browser.tabs import DESK, PHONE, Look, Tabs
+from tests.browser.tabs import DESKTOP, PHONE, Look, Tabs
 from tests.fixtures.companies import Company, make_company
 from tests.stack.waiting import wait_until
 
@@ -31,7 +31,7 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
 
 
-def open_playground(tabs: Tabs, company: Company, look: Look = DESK) -> Page:
+def open_playground(tabs: Tabs, company: Company, look: Look = DESKTOP) -> Page:
     page = tabs.open(session_of(company.developer), look)
     page.goto("/playground")
     start_playground(tabs, page)

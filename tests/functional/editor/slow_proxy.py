@@ -18,6 +18,8 @@ _SUBPROTOCOL = Subprotocol("caret.v1")
 
 @dataclass(slots=True)
 class SlowProxy:
+    """Records what an editor sends to the gateway, and delays what the gateway sends."""
+
     gateway_url: str
     url: str = ""
     delay_s: float | None = 0.0  # of a completion's frames; None: they never arrive
@@ -36,10 +38,10 @@ class SlowProxy:
             ) as gateway,
             asyncio.TaskGroup() as group,
         ):
-            group.create_task(self._ask(editor, gateway))
-            group.create_task(self._answer(gateway, editor, group))
+            group.create_task(self._forward_requests(editor, gateway))
+            group.create_task(self._forward_responses(gateway, editor, group))
 
-    async def _ask(self, editor: ServerConnection, gateway: ClientConnection) -> None:
+    async def _forward_requests(self, editor: ServerConnection, gateway: ClientConnection) -> None:
         async for text in editor:
             frame = json.loads(text)
             if frame["type"] == "complete":
@@ -49,13 +51,13 @@ class SlowProxy:
             await gateway.send(text)
         await gateway.close()
 
-    async def _answer(
+    async def _forward_responses(
         self, gateway: ClientConnection, editor: ServerConnection, group: asyncio.TaskGroup
     ) -> None:
         """Forward responses in order, each with the same delay."""
         async for text in gateway:
-            is_answer = json.loads(text)["type"] in ("delta", "done")
-            if not is_answer:
+            is_delayed = json.loads(text)["type"] in ("delta", "done")
+            if not is_delayed:
                 await editor.send(text)
             elif self.delay_s is not None:
                 group.create_task(_send_later(editor, text, self.delay_s))

@@ -82,7 +82,7 @@ async def test_the_language_server_suggests(server: Path, tmp_path: Path) -> Non
         environment = environment_of(tmp_path, CARET_GATEWAY_URL=fake.url, **key)
         command = (*_BARE_PYTHON, str(server))
         async with language_server(environment, folder=tmp_path, command=command) as started:
-            await started.reaches("ready")
+            await started.wait_for_status("ready")
 
 
 def test_the_language_server_knows_the_addresses_of_its_installation(server: Path) -> None:
@@ -129,7 +129,7 @@ async def test_neovim_suggests_after_the_archive_is_unpacked(
         with start_neovim(tmp_path, file, environment) as neovim:
             await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
             neovim.press("Godef f")
-            assert await neovim.suggests()
+            assert await neovim.wait_for_any_suggestion()
             neovim.press("<Esc>:help caret-options<CR>")
             help_line = neovim.line
 

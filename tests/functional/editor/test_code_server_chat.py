@@ -70,8 +70,10 @@ def _open(workbench: Workbench, name: str) -> Path:
     return workbench.open_file(name)
 
 
-def _ask(workbench: Workbench, scripted_chat: ScriptedChat, name: str) -> tuple[Path, FrameLocator]:
-    """Ask for an explanation of all code of a file. Return the file and the panel's page."""
+def _request_explanation(
+    workbench: Workbench, scripted_chat: ScriptedChat, name: str
+) -> tuple[Path, FrameLocator]:
+    """Request an explanation of all code of a file. Return the file and the panel's page."""
     num_questions = len(scripted_chat.gateway.bodies)
     file = _open(workbench, name)
     workbench.press_keys("Control+a")
@@ -80,7 +82,7 @@ def _ask(workbench: Workbench, scripted_chat: ScriptedChat, name: str) -> tuple[
     return file, workbench.chat
 
 
-def _answer(scripted_chat: ScriptedChat, panel: FrameLocator) -> None:
+def _send_answer(scripted_chat: ScriptedChat, panel: FrameLocator) -> None:
     scripted_chat.run(lambda: scripted_chat.gateway.send(*_ANSWER))
     expect(panel.locator("article").last).to_contain_text("<img src=x>", timeout=_PATIENCE_MS)
     scripted_chat.run(scripted_chat.gateway.end)
@@ -90,10 +92,10 @@ def _answer(scripted_chat: ScriptedChat, panel: FrameLocator) -> None:
 def test_an_answer_is_streamed_and_its_code_applied_as_a_diff(
     workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
-    file, panel = _ask(workbench, scripted_chat, "applied.py")
+    file, panel = _request_explanation(workbench, scripted_chat, "applied.py")
     expect(panel.locator(".waiting")).to_be_visible()
     expect(panel.locator(".chip").first).to_have_text("applied.py, lines 1 to 2")
-    _answer(scripted_chat, panel)
+    _send_answer(scripted_chat, panel)
     workbench.take_screenshot(PICTURES / "chat.png")
 
     assert panel.locator("img").count() == 0
@@ -111,8 +113,8 @@ def test_an_answer_is_streamed_and_its_code_applied_as_a_diff(
 def test_a_diff_for_code_that_has_changed_is_refused(
     workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
-    file, panel = _ask(workbench, scripted_chat, "changed.py")
-    _answer(scripted_chat, panel)
+    file, panel = _request_explanation(workbench, scripted_chat, "changed.py")
+    _send_answer(scripted_chat, panel)
     _open(workbench, "changed.py")
     workbench.press_keys("Control+Home")
     workbench.press_keys("Control+ArrowRight")
@@ -128,7 +130,7 @@ def test_a_diff_for_code_that_has_changed_is_refused(
 def test_a_stopped_answer_is_cancelled_and_its_text_stays(
     workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
-    _, panel = _ask(workbench, scripted_chat, "stopped.py")
+    _, panel = _request_explanation(workbench, scripted_chat, "stopped.py")
     scripted_chat.run(lambda: scripted_chat.gateway.send("Because"))
     expect(panel.locator("article").last).to_contain_text("Because", timeout=_PATIENCE_MS)
     panel.get_by_role("button", name="Stop").click()
@@ -142,7 +144,7 @@ def test_a_refused_question_gets_the_reason(
     workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
     scripted_chat.gateway.error = "insufficient_scope"
-    _, panel = _ask(workbench, scripted_chat, "refused.py")
+    _, panel = _request_explanation(workbench, scripted_chat, "refused.py")
 
     expect(panel.locator(".note").last).to_have_text(
         "Your policy or your API key allows no chats here.", timeout=_PATIENCE_MS

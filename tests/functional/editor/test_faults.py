@@ -1,4 +1,4 @@
-"""`caret-ls` in error cases: exhausted budgets, bad keys, a second editor, another branch."""
+"""`caret-ls` with an exhausted budget, a refused key, a second editor and another branch."""
 
 import subprocess
 from pathlib import Path
@@ -31,11 +31,11 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 
 
 async def has_suggestion(buffer: OpenBuffer) -> bool:
-    return bool(await buffer.asks(trigger=INVOKED))
+    return bool(await buffer.request_items(trigger=INVOKED))
 
 
-async def why_not(server: LanguageServer) -> str | None:
-    reason: str | None = (await server.ask("$/caret/explainNoSuggestion", {}))["reason"]
+async def explain_no_suggestion(server: LanguageServer) -> str | None:
+    reason: str | None = (await server.request("$/caret/explainNoSuggestion", {}))["reason"]
     return reason
 
 
@@ -44,62 +44,62 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
 ) -> None:
     ada.publish_changes(spending=SPENT)
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
-        buffer.types(TYPED)
+        buffer.type_text(TYPED)
 
         async def is_over() -> bool:
-            return await buffer.asks() == [] and server.statuses[-1] == "over_budget"
+            return await buffer.request_items() == [] and server.statuses[-1] == "over_budget"
 
         assert await wait_until(is_over, patience_s=_PATIENCE_S)
-        assert await why_not(server) == "over_budget"
+        assert await explain_no_suggestion(server) == "over_budget"
         num_before = len(await ada.wait_for_records(CompletionRecord, 1))  # of the refused request
-        assert await buffer.asks() == []
+        assert await buffer.request_items() == []
         assert len(ada.records(CompletionRecord)) == num_before
         ada.publish_changes(spending=SpendingLimits())
 
-        async def is_well() -> bool:
+        async def suggests_again() -> bool:
             return await has_suggestion(buffer)
 
-        assert await wait_until(is_well, patience_s=_PATIENCE_S)
-        await server.reaches("ready")
-        assert await why_not(server) is None
+        assert await wait_until(suggests_again, patience_s=_PATIENCE_S)
+        await server.wait_for_status("ready")
+        assert await explain_no_suggestion(server) is None
 
 
 async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
     ada: Developer,
 ) -> None:
-    in_force = ada.snapshot.credentials
+    valid_credentials = ada.snapshot.credentials
     async with ada.editor() as server:
-        await server.reaches("ready")
-        assert await why_not(server) == "not_requested"
+        await server.wait_for_status("ready")
+        assert await explain_no_suggestion(server) == "not_requested"
         ada.publish_changes(credentials=())
-        await server.reaches("signed_out")
+        await server.wait_for_status("signed_out")
         buffer = open_file(server, ada)
-        buffer.types(TYPED)
-        assert await buffer.asks() == []
-        assert await why_not(server) == "signed_out"
+        buffer.type_text(TYPED)
+        assert await buffer.request_items() == []
+        assert await explain_no_suggestion(server) == "signed_out"
         settings = {"caret": {"complete_in_strings": True}}
-        server.tell("workspace/didChangeConfiguration", {"settings": settings})
-        await buffer.asks()
+        server.notify("workspace/didChangeConfiguration", {"settings": settings})
+        await buffer.request_items()
         assert server.statuses[-1] == "signed_out"
-        ada.publish_changes(credentials=in_force)
+        ada.publish_changes(credentials=valid_credentials)
 
-        async def is_taken() -> bool:
-            server.tell("$/caret/signIn", {"key": ada.key})
+        async def accepts_key() -> bool:
+            server.notify("$/caret/signIn", {"key": ada.key})
             return await has_suggestion(buffer)
 
-        assert await wait_until(is_taken, patience_s=_PATIENCE_S)
+        assert await wait_until(accepts_key, patience_s=_PATIENCE_S)
 
 
 async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Developer) -> None:
     async with ada.editor() as ada_editor, ada.editor() as other_editor:
         for server in (ada_editor, other_editor):
-            await server.reaches("ready")
+            await server.wait_for_status("ready")
         buffers = [open_file(server, ada) for server in (ada_editor, other_editor)]
         items = [await type_until_suggested(buffer, TYPED) for buffer in buffers]
         for buffer, item in zip(buffers, items, strict=True):
-            buffer.takes(item)
+            buffer.accept_item(item)
 
         async def are_recorded() -> bool:
             outcomes = ada.records(OutcomeRecord)
@@ -117,22 +117,22 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "first")
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         await type_until_suggested(buffer, TYPED)
         num_before = len(await ada.wait_for_records(CompletionRecord, 1))
-        assert await buffer.asks() != []
-        from_memory = len(ada.records(CompletionRecord))
+        assert await buffer.request_items() != []
+        num_after_repetition = len(ada.records(CompletionRecord))
         git(folder, "switch", "-q", "-c", "other")
 
         async def is_noticed() -> bool:
             return "repository.switched" in ada.log
 
         assert await wait_until(is_noticed, patience_s=_PATIENCE_S)
-        await buffer.asks()
+        await buffer.request_items()
         await ada.wait_for_records(CompletionRecord, num_before + 1)
 
-    assert from_memory == num_before
+    assert num_after_repetition == num_before
 
 
 def git(folder: Path, *words: str) -> None:

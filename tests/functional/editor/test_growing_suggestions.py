@@ -32,7 +32,7 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
         editor.press(f"Go{_LINE}")
         await wait_until(lambda: bool(_requests(fake)), timeout_s=PATIENCE_S)
         await fake.send(type="delta", id=_request(fake), text=f"{_untyped(fake)}{_FIRST}\n")
-        assert await editor.shows(_FIRST)
+        assert await editor.wait_for_suggestion(_FIRST)
         yield editor
 
 
@@ -51,7 +51,7 @@ def _untyped(fake: Gateway) -> str:
 
 async def test_the_rest_follows_and_tab_accepts_the_whole(fake: Gateway, neovim: Neovim) -> None:
     await fake.send(type="delta", id=_request(fake), text="    return a\n")
-    assert await neovim.shows(f"{_FIRST}\n    return a")
+    assert await neovim.wait_for_suggestion(f"{_FIRST}\n    return a")
     await fake.send(type="done", id=_request(fake), finish_reason="stop", meta={})
     neovim.press("<Tab>")
     await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)

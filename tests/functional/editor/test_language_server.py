@@ -22,11 +22,11 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 
 async def test_an_accepted_suggestion_is_recorded(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         item = await type_until_suggested(buffer, "self.path = path\n        self.m")
         before = buffer.text
-        buffer.takes(item)
+        buffer.accept_item(item)
         outcomes = await ada.wait_for_records(OutcomeRecord, 2)
 
     assert buffer.text == before + item["insertText"]
@@ -47,15 +47,15 @@ async def test_an_accepted_suggestion_is_recorded(ada: Developer) -> None:
 
 async def test_typing_along_a_suggestion_sends_no_new_request(ada: Developer) -> None:
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         remainder = (await type_until_suggested(buffer, "self.path = path\n        self.m"))[
             "insertText"
         ]
         num_requests = len(await ada.wait_for_records(CompletionRecord, 1))
         for character in remainder[:3]:
-            buffer.types(character)
-            (item,) = await buffer.asks()
+            buffer.type_text(character)
+            (item,) = await buffer.request_items()
             remainder = remainder[1:]
             assert item["insertText"] == remainder
 
@@ -65,12 +65,14 @@ async def test_typing_along_a_suggestion_sends_no_new_request(ada: Developer) ->
 async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> None:
     # With the default debounce_ms the first requests are sent at once, and may be answered.
     async with ada.editor(CARET_LS_DEBOUNCE_MS="100") as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         pending = []
         for character in "self.number_of_lines":
-            buffer.types(character)
-            _, answer = server.begin("textDocument/inlineCompletion", buffer.completion_params())
+            buffer.type_text(character)
+            _, answer = server.begin_request(
+                "textDocument/inlineCompletion", buffer.completion_params()
+            )
             pending.append(answer)  # all at once: on a busy machine a pause may take long
         answers = await asyncio.gather(*pending)
 
@@ -80,28 +82,28 @@ async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> No
 
 async def test_a_cancelled_editor_request_gets_a_response(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
-        identifier, answer = server.begin(
+        identifier, answer = server.begin_request(
             "textDocument/inlineCompletion", buffer.completion_params()
         )
-        server.tell("$/cancelRequest", {"id": identifier})
+        server.notify("$/cancelRequest", {"id": identifier})
         with pytest.raises(RuntimeError, match="canceled"):
             await answer
 
-        assert isinstance(await buffer.asks(), list)
+        assert isinstance(await buffer.request_items(), list)
 
 
 async def test_excluded_files_are_not_sent(site: Site, tmp_path: Path) -> None:
     ada = make_developer(site, tmp_path, content_exclusion={"*": ("**/legal/*",)})
     (ada.home / "shop" / ".git").mkdir(parents=True)
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada, "legal/reader.py")
         for trigger in (INVOKED, INVOKED, INVOKED):
-            buffer.types("a")
-            assert await buffer.asks(trigger=trigger) == []
-        reason = await server.ask("$/caret/explainNoSuggestion", {})
+            buffer.type_text("a")
+            assert await buffer.request_items(trigger=trigger) == []
+        reason = await server.request("$/caret/explainNoSuggestion", {})
         await asyncio.sleep(0.5)
 
     assert reason == {"reason": "excluded"}
@@ -110,17 +112,17 @@ async def test_excluded_files_are_not_sent(site: Site, tmp_path: Path) -> None:
 
 async def test_a_gateway_restart_causes_no_error(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         ada.site.gateway.child.stop()
         try:
-            await server.reaches("offline")
-            buffer.types("s")
-            items_offline = await buffer.asks()
-            reason = await server.ask("$/caret/explainNoSuggestion", {})
+            await server.wait_for_status("offline")
+            buffer.type_text("s")
+            items_offline = await buffer.request_items()
+            reason = await server.request("$/caret/explainNoSuggestion", {})
         finally:
             ada.site.launch_gateway()
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         item = await type_until_suggested(buffer, "elf.path = path\n        self.m")
 
     assert (items_offline, reason) == ([], {"reason": "offline"})
@@ -129,24 +131,24 @@ async def test_a_gateway_restart_causes_no_error(ada: Developer) -> None:
 
 async def test_a_refused_key_is_shown_as_a_status(ada: Developer) -> None:
     async with ada.editor(CARET_API_KEY="cpk_live_nobodys") as server:
-        await server.reaches("signed_out")
+        await server.wait_for_status("signed_out")
         buffer = open_file(server, ada)
-        buffer.types("s")
-        items = await buffer.asks()
-        server.tell("$/caret/signIn", {"key": ada.key})
-        await server.reaches("ready")
+        buffer.type_text("s")
+        items = await buffer.request_items()
+        server.notify("$/caret/signIn", {"key": ada.key})
+        await server.wait_for_status("ready")
 
     assert items == []
 
 
 async def test_the_log_contains_neither_code_nor_key(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         await type_until_suggested(buffer, "self.path = path\n        self.m")
         for method in ("textDocument/didChange", "textDocument/inlineCompletion"):
-            server.begin(method, {"textDocument": {"nonsense": LINES}})
-        await server.ask("$/caret/explainNoSuggestion", {})
+            server.begin_request(method, {"textDocument": {"nonsense": LINES}})
+        await server.request("$/caret/explainNoSuggestion", {})
 
     assert "link.connected" in ada.log
     assert "server.failed" in ada.log
@@ -157,19 +159,19 @@ async def test_the_log_contains_neither_code_nor_key(ada: Developer) -> None:
 async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
     wide = 'x = "😀中"\r\ny = "\ud800"\rz = 1\n' + LINES
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         huge = OpenBuffer.opened(server, ada.home / "huge.py", "value = 1\n" * 500_000)
         mixed = OpenBuffer.opened(server, ada.home / "mixed.py", wide)
         began_s = time.monotonic()
         for buffer in (huge, mixed):
-            buffer.types("\nself")
-            await buffer.asks(trigger=INVOKED)
+            buffer.type_text("\nself")
+            await buffer.request_items(trigger=INVOKED)
         took_s = time.monotonic() - began_s
-        mixed.server.begin(
+        mixed.server.begin_request(
             "textDocument/inlineCompletion", mixed.completion_params(trigger=INVOKED)
         )
-        mixed.closes()
-        failures = await mixed.asks()
+        mixed.close()
+        failures = await mixed.request_items()
 
     assert failures == []
     assert took_s < 10

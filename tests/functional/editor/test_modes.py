@@ -34,9 +34,9 @@ def open_text(server: LanguageServer, ada: Developer, path: str, text: str) -> O
 async def start_chat(server: LanguageServer, **params: Any) -> None:
     """Ask, and cancel the answer when it has begun: the small model would answer for minutes."""
     params = chat_params("Repeat this file.", **params)
-    identifier, answer = server.begin("$/caret/chat", params)
-    await server.answers()
-    server.tell("$/cancelRequest", {"id": identifier})
+    identifier, answer = server.begin_request("$/caret/chat", params)
+    await server.wait_for_chat_text()
+    server.notify("$/cancelRequest", {"id": identifier})
     with pytest.raises(RuntimeError, match="canceled"):
         await answer
 
@@ -54,9 +54,9 @@ async def last_record(ada: Developer, mode: str) -> CompletionRecord:
 
 async def test_an_empty_block_is_completed_on_the_quality_tier(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT + HEAD)
-        await buffer.asks()
+        await buffer.request_items()
         record = await last_record(ada, "block")
 
     assert record.tier == "quality"
@@ -64,11 +64,11 @@ async def test_an_empty_block_is_completed_on_the_quality_tier(ada: Developer) -
 
 async def test_a_key_requests_a_docstring_with_its_marks(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT + HEAD)
         command = {"command": "caret.useMode", "arguments": [buffer.uri, "docstring"]}
-        await server.ask("workspace/executeCommand", command)
-        (item,) = await buffer.asks(trigger=INVOKED)
+        await server.request("workspace/executeCommand", command)
+        (item,) = await buffer.request_items(trigger=INVOKED)
         record = await last_record(ada, "docstring")
 
     assert item["insertText"].startswith('"""')
@@ -77,11 +77,11 @@ async def test_a_key_requests_a_docstring_with_its_marks(ada: Developer) -> None
 
 async def test_a_second_key_press_brings_alternatives(ada: Developer) -> None:
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT + "        self.m")
-        first = await buffer.asks(trigger=INVOKED)
-        second = await buffer.asks(trigger=INVOKED)
-        buffer.takes(second[-1])
+        first = await buffer.request_items(trigger=INVOKED)
+        second = await buffer.request_items(trigger=INVOKED)
+        buffer.accept_item(second[-1])
         outcomes = await ada.wait_for_records(OutcomeRecord, 2)
         completions = await ada.wait_for_records(CompletionRecord, 3)
 
@@ -94,11 +94,11 @@ async def test_a_second_key_press_brings_alternatives(ada: Developer) -> None:
 
 async def test_a_docstring_is_written_for_the_function_at_the_cursor(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT)
         params = {"uri": buffer.uri, "line": 5}
-        result = await server.ask("$/caret/writeDocstring", params)
-        missing = await server.ask("$/caret/writeDocstring", {"uri": buffer.uri, "line": 0})
+        result = await server.request("$/caret/writeDocstring", params)
+        missing = await server.request("$/caret/writeDocstring", {"uri": buffer.uri, "line": 0})
 
     assert missing == {"reason": "no_function"}
     assert result["edit"]["range"]["start"] == {"line": 5, "character": 0}
@@ -111,7 +111,7 @@ async def test_a_chat_streams_its_answer_about_the_open_files_until_it_is_cancel
     ada: Developer,
 ) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         open_text(server, ada, "lines.py", "LINES = 3\n")
         buffer = open_text(server, ada, "reader.py", TEXT)
         selection = {"start": {"line": 4, "character": 0}, "end": {"line": 6, "character": 0}}
@@ -132,19 +132,19 @@ async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
     ada = make_developer(site, tmp_path, content_exclusion={"*": ("legal/*",)})
     (ada.home / "shop" / ".git").mkdir(parents=True)
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         excluded = open_text(server, ada, "legal/terms.py", "TERMS = 1\n")
 
         async def is_known_as_excluded() -> bool:
-            await excluded.asks(trigger=INVOKED)
-            reason = await server.ask("$/caret/explainNoSuggestion", {})
+            await excluded.request_items(trigger=INVOKED)
+            reason = await server.request("$/caret/explainNoSuggestion", {})
             return bool(reason == {"reason": "excluded"})
 
         assert await wait_until(is_known_as_excluded)  # the gateway has sent the policy
         buffer = open_text(server, ada, "reader.py", TEXT)
         span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
         await start_chat(server, uri=buffer.uri)
-        result = await server.chats("Why?", uri=excluded.uri, selection=span)
+        result = await server.send_chat("Why?", uri=excluded.uri, selection=span)
 
     assert [part["files"] for part in server.chat_parts if "files" in part] == [["reader.py"]]
     assert result == {"finishReason": "", "reason": "excluded"}
@@ -159,10 +159,10 @@ async def test_a_key_without_the_modes_permission_gets_the_reason(
     )
     ada.publish_changes(credentials=(credential,))
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT)
-        chat = await server.chats("Why?", uri=buffer.uri)
-        docstring = await server.ask("$/caret/writeDocstring", {"uri": buffer.uri, "line": 5})
+        chat = await server.send_chat("Why?", uri=buffer.uri)
+        docstring = await server.request("$/caret/writeDocstring", {"uri": buffer.uri, "line": 5})
 
     assert chat == {"finishReason": "", "reason": "chat_off"}
     assert docstring == {"reason": "docstring_off"}
@@ -170,13 +170,15 @@ async def test_a_key_without_the_modes_permission_gets_the_reason(
 
 async def test_a_chat_ends_when_its_key_is_revoked(ada: Developer) -> None:
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT * 20)
-        _, answer = server.begin("$/caret/chat", chat_params("Repeat this file.", uri=buffer.uri))
-        await server.answers()
+        _, answer = server.begin_request(
+            "$/caret/chat", chat_params("Repeat this file.", uri=buffer.uri)
+        )
+        await server.wait_for_chat_text()
         ada.publish_changes(credentials=())
         result = await answer
-        second_result = await server.chats("Why?", uri=buffer.uri)
+        second_result = await server.send_chat("Why?", uri=buffer.uri)
 
     assert result == second_result == {"finishReason": "", "reason": "signed_out"}
     assert server.chat_text

@@ -35,7 +35,7 @@ async def test_tab_accepts_a_visible_suggestion(ada: Developer, neovim: Neovim) 
 
     assert await wait_until(is_ready, patience_s=PATIENCE_S), "Neovim did not start"
     neovim.press("Go        self.path = path<CR>        self.m")
-    suggestion = await neovim.suggests()
+    suggestion = await neovim.wait_for_any_suggestion()
     before = neovim.line
     neovim.press("<Tab>")
     shown_outcome, accepted = (await ada.wait_for_records(OutcomeRecord, 2))[-2:]

@@ -55,6 +55,10 @@ def buffer_text(neovim: Neovim) -> str:
     return neovim.evaluate("join(getbufline('a.py', 1, '$'), nr2char(10))").rstrip("\n")
 
 
+# Of "&diff .. tabpagenr('$')": Neovim compares two texts (1), in a second tab (2).
+_DIFF_IN_SECOND_TAB: Final = "12"
+
+
 async def explain(fake: ChatGateway, neovim: Neovim) -> None:
     """Ask about the function, and wait until its answer is there."""
     await asyncio.to_thread(neovim.press, ":4,5Caret explain<CR>")
@@ -83,7 +87,7 @@ async def test_a_code_block_is_reviewed_as_a_diff_and_applied(
 ) -> None:
     await explain(fake, neovim)
     await asyncio.to_thread(neovim.press, "/return b<CR>a")
-    await becomes(neovim, "&diff .. tabpagenr('$')", "12")
+    await becomes(neovim, "&diff .. tabpagenr('$')", _DIFF_IN_SECOND_TAB)
     await asyncio.to_thread(neovim.press, "a")
     await becomes(neovim, "tabpagenr('$')", "1")
 
@@ -97,7 +101,7 @@ async def test_a_diff_for_code_that_has_moved_is_applied_where_it_is_now(
     await explain(fake, neovim)
     await asyncio.to_thread(neovim.press, ":call appendbufline('a.py', 0, '# new')<CR>")
     await asyncio.to_thread(neovim.press, "/return b<CR>a")
-    await becomes(neovim, "&diff .. tabpagenr('$')", "12")
+    await becomes(neovim, "&diff .. tabpagenr('$')", _DIFF_IN_SECOND_TAB)
     await asyncio.to_thread(neovim.press, "a")
     await becomes(neovim, "tabpagenr('$')", "1")
 

@@ -31,7 +31,7 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
         fake.suggestion = None
         editor.press("Godef f")
         await _answer(fake)
-        assert await editor.shows(_SUGGESTION)
+        assert await editor.wait_for_suggestion(_SUGGESTION)
         yield editor
 
 
@@ -55,9 +55,9 @@ async def _answer(fake: Gateway) -> None:
 
 async def test_words_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> None:
     neovim.press("<M-Right>")
-    assert await neovim.shows(_SUGGESTION.removeprefix("("))
+    assert await neovim.wait_for_suggestion(_SUGGESTION.removeprefix("("))
     neovim.press("<M-Right><M-Right><M-Right>")
-    assert await neovim.shows("):\n    return größe * 2")
+    assert await neovim.wait_for_suggestion("):\n    return größe * 2")
     assert neovim.line.rstrip("\n") == "def f(self, größe"
     neovim.press("<Tab>")
     await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
@@ -67,17 +67,17 @@ async def test_words_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> N
 
 async def test_lines_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> None:
     neovim.press("<M-C-Right>")
-    assert await neovim.shows("\n    return größe * 2")
+    assert await neovim.wait_for_suggestion("\n    return größe * 2")
     assert neovim.line.rstrip("\n") == "def f(self, größe):"
     neovim.press("<M-C-Right>")
-    assert await neovim.shows("")
+    assert await neovim.wait_for_suggestion("")
 
     assert neovim.text == f"import os\ndef f{_SUGGESTION}"
 
 
 async def test_without_a_suggestion_the_keys_have_their_usual_effect(neovim: Neovim) -> None:
     neovim.press("<C-]>")
-    assert await neovim.shows("")
+    assert await neovim.wait_for_suggestion("")
     neovim.press("<Tab>x")
 
     assert neovim.line.rstrip("\n") == "def f   x"
@@ -94,7 +94,7 @@ async def test_a_late_server_gets_the_text_typed_before_its_start(
         neovim.press("Godef f")
         assert not fake.sockets, "the server was not late"
 
-        assert await neovim.shows("(self)")
+        assert await neovim.wait_for_suggestion("(self)")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_a_message_gives_the_reason_of_being_signed_out(
 ) -> None:
     fake.refusal = refusal
     with running_neovim(tmp_path, _file(tmp_path), key=key, gateway_url=fake.url) as neovim:
-        assert await neovim.tells(message)
+        assert await neovim.wait_for_message(message)
 
 
 async def test_a_message_names_the_key_file_that_others_can_read(
@@ -121,34 +121,34 @@ async def test_a_message_names_the_key_file_that_others_can_read(
     key_file.write_text(_KEY)
     key_file.chmod(0o644)
     with running_neovim(tmp_path, _file(tmp_path), key="", gateway_url=fake.url) as neovim:
-        assert await neovim.tells(f"chmod 600 {key_file}")
+        assert await neovim.wait_for_message(f"chmod 600 {key_file}")
         assert _KEY not in neovim.evaluate("execute('messages')")
 
 
 async def test_a_message_names_the_gateway_that_cannot_be_reached(tmp_path: Path) -> None:
     url = "http://127.0.0.1:9"
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=url) as neovim:
-        assert await neovim.tells(f"Caret: the gateway at {url} cannot be reached.")
+        assert await neovim.wait_for_message(f"Caret: the gateway at {url} cannot be reached.")
 
 
 async def test_a_message_reports_a_missing_server(tmp_path: Path) -> None:
     with running_neovim(
         tmp_path, _file(tmp_path), key=_KEY, gateway_url="http://127.0.0.1:9", cmd=("caret-none",)
     ) as neovim:
-        assert await neovim.tells("`caret-none` of the option `cmd` is not executable")
+        assert await neovim.wait_for_message("`caret-none` of the option `cmd` is not executable")
 
 
 async def test_a_message_reports_a_crashed_server(fake: Gateway, tmp_path: Path) -> None:
     with running_neovim(
         tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", "exit 3")
     ) as neovim:
-        assert await neovim.tells("the language server has stopped")
+        assert await neovim.wait_for_message("the language server has stopped")
 
 
 async def test_checkhealth_names_server_gateway_and_status(fake: Gateway, tmp_path: Path) -> None:
     fake.refusal = 401
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as neovim:
-        assert await neovim.tells("refuses your key")
+        assert await neovim.wait_for_message("refuses your key")
         neovim.press(":checkhealth caret<CR>")
         report = neovim.text
 

@@ -1,4 +1,7 @@
-"""The language server suggests the next edit. The gateway is a script, or else the engine is."""
+"""The language server suggests the next edit.
+
+The gateway is a script; in the last test it is real, and the engine is a script.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -41,7 +44,7 @@ async def fake() -> AsyncIterator[Gateway]:
 async def server(fake: Gateway, tmp_path: Path) -> AsyncIterator[LanguageServer]:
     environment = environment_of(tmp_path, CARET_API_KEY=_KEY, CARET_GATEWAY_URL=fake.url)
     async with language_server(environment, folder=tmp_path) as started_server:
-        await started_server.reaches("ready")
+        await started_server.wait_for_status("ready")
         yield started_server
 
 
@@ -60,12 +63,12 @@ async def _open_renamed(server: LanguageServer, folder: Path) -> OpenBuffer:
     async with asyncio.timeout(_PATIENCE_S):
         while await _suggest_edit(buffer) != {"reason": "nothing_to_suggest"}:
             pass  # edits are off until the policy arrives
-    buffer.replaces(9, 9, "_of")
+    buffer.replace_text(9, 9, "_of")
     return buffer
 
 
 async def _suggest_edit(buffer: OpenBuffer, **more: Any) -> Any:
-    return await buffer.server.ask("$/caret/nextEdit", _params(buffer, **more))
+    return await buffer.server.request("$/caret/nextEdit", _params(buffer, **more))
 
 
 def _params(buffer: OpenBuffer, **more: Any) -> dict[str, Any]:
@@ -98,10 +101,10 @@ async def test_an_accepted_edit_is_counted_and_followed_by_the_next(
     fake: Gateway, server: LanguageServer, buffer: OpenBuffer
 ) -> None:
     first = await _suggest_edit(buffer)
-    server.tell("$/caret/editDisplayed", {"id": first["id"]})
-    server.tell("$/caret/editAccepted", {"id": first["id"]})
+    server.notify("$/caret/editDisplayed", {"id": first["id"]})
+    server.notify("$/caret/editAccepted", {"id": first["id"]})
     start = buffer.text.index("print")
-    buffer.replaces(start, len(buffer.text), first["edit"]["newText"])
+    buffer.replace_text(start, len(buffer.text), first["edit"]["newText"])
     fake.edit = {"start_line": 0, "end_line": 0, "text": "# new\n"}
     second = await _suggest_edit(buffer, isFollowUp=True)
     await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=_PATIENCE_S)
@@ -118,9 +121,9 @@ async def test_a_keystroke_cancels_the_request_at_the_gateway(
     fake: Gateway, server: LanguageServer, buffer: OpenBuffer
 ) -> None:
     fake.edit = None
-    _, response = server.begin("$/caret/nextEdit", _params(buffer))
+    _, response = server.begin_request("$/caret/nextEdit", _params(buffer))
     await wait_until(lambda: bool(fake.requests("edit")), timeout_s=_PATIENCE_S)
-    buffer.types("x")
+    buffer.type_text("x")
 
     async with asyncio.timeout(_PATIENCE_S):
         assert await response == {"reason": "newer_keystroke"}
@@ -134,7 +137,7 @@ async def test_without_the_mode_nothing_is_requested(
     fake.modes = ["inline"]
     file = tmp_path / "a.py"
     buffer = OpenBuffer.opened(server, file, _TEXT)
-    buffer.replaces(9, 9, "_of")
+    buffer.replace_text(9, 9, "_of")
 
     assert await _suggest_edit(buffer) == {"reason": "edit_off"}
     assert fake.requests("edit") == []
@@ -144,9 +147,9 @@ async def test_the_setting_turns_edits_off(fake: Gateway, tmp_path: Path) -> Non
     environment = environment_of(tmp_path, CARET_API_KEY=_KEY, CARET_GATEWAY_URL=fake.url)
     options = {"next_edit": False}
     async with language_server(environment, folder=tmp_path, options=options) as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = OpenBuffer.opened(server, tmp_path / "a.py", _TEXT)
-        buffer.replaces(9, 9, "_of")
+        buffer.replace_text(9, 9, "_of")
 
         assert await _suggest_edit(buffer) == {"reason": "edit_off"}
 
@@ -170,10 +173,10 @@ async def test_the_models_answer_becomes_an_edit_and_its_outcome_is_recorded(
 ) -> None:
     ada = make_developer(site, tmp_path)
     async with ada.editor() as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = await _open_renamed(server, ada.home / "shop")
         result = await _suggest_edit(buffer)
-        server.tell("$/caret/editAccepted", {"id": result["id"]})
+        server.notify("$/caret/editAccepted", {"id": result["id"]})
         (completion,) = await ada.wait_for_records(CompletionRecord, 1)
         outcomes = await ada.wait_for_records(OutcomeRecord, 2)
 

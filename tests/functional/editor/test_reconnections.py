@@ -31,6 +31,8 @@ _PATIENCE_S: Final = 90.0  # the language server checks for persisted text after
 
 @dataclass(frozen=True, slots=True)
 class People:
+    """Ada, who uses an editor, and the keys of a colleague and of another company."""
+
     ada: Developer
     colleagues_key: str
     other_tenants_key: str
@@ -67,27 +69,27 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
 ) -> None:
     ada = people.ada
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         buffer = open_file(server, ada)
         item = await type_until_suggested(buffer, "self.path = path\n        self.m")
         outcome = (await ada.wait_for_records(OutcomeRecord, 1))[-1]
         ada.site.gateway.child.stop()
         try:
-            await server.reaches("offline")
-            buffer.takes(item)
+            await server.wait_for_status("offline")
+            buffer.accept_item(item)
         finally:
             ada.site.launch_gateway()
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         for key in (people.other_tenants_key, people.colleagues_key):
-            await _claim(ada.site, key, outcome.request_id)
+            await _report_for_other(ada.site, key, outcome.request_id)
 
-        async def is_looked_at() -> bool:
+        async def has_persisted() -> bool:
             return any(record.event == "persisted" for record in _late_outcomes(ada))
 
-        assert await wait_until(is_looked_at, patience_s=_PATIENCE_S)
+        assert await wait_until(has_persisted, patience_s=_PATIENCE_S)
 
-    of_it = [record for record in _late_outcomes(ada) if record.request_id == outcome.request_id]
-    assert "shown" in {record.event for record in of_it}, "the outcome was lost"
+    records = [record for record in _late_outcomes(ada) if record.request_id == outcome.request_id]
+    assert "shown" in {record.event for record in records}, "the outcome was lost"
     await in_thread(lambda: _ingest(ada.site))
     rows = await in_thread(lambda: _outcomes(ada.snapshot.tenant_id, outcome.request_id))
     assert [event for event, _, _ in rows] == ["accepted", "persisted", "shown"]
@@ -96,9 +98,11 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
     assert await in_thread(lambda: _num_rows(people.other_tenants_id)) == 0
 
 
-async def _claim(site: Site, key: str, request_id: str) -> None:
-    """Send an outcome, which gets no response; the next frame's response proves it was
-    processed."""
+async def _report_for_other(site: Site, key: str, request_id: str) -> None:
+    """Report an outcome of another user's request.
+
+    It gets no response; that of the next frame proves that it was processed.
+    """
     frame = {"type": "outcome", "request_id": request_id, "event": "rejected", "after_ms": 5}
     async with site.open_websocket(key) as socket:
         await socket.send(json.dumps(frame))

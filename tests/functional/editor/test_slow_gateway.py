@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _PATIENCE_S: Final = 30.0
 _LATE_S: Final = 3.0
 _MAX_TYPING_GAP_S: Final = 1.1  # between keys: such a long pause does not count as typing
-_PATIENT_S: Final = 0.2  # 75 ms grow to 250 ms with slow responses
+# The language server waits 75 ms after a key, and up to 250 ms if responses are slow.
+_MIN_SLOWED_WAIT_S: Final = 0.2
 _NUM_KEYS: Final = 5
 
 
@@ -38,9 +39,11 @@ async def proxy(site: Site) -> AsyncIterator[SlowProxy]:
 async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
     """Press a key and return the seconds until the gateway receives a request."""
     num_before = len(proxy.requests)
-    buffer.types(f"\n        {name} = self.")
+    buffer.type_text(f"\n        {name} = self.")
     pressed_s = time.monotonic()
-    _, answer = buffer.server.begin("textDocument/inlineCompletion", buffer.completion_params())
+    _, answer = buffer.server.begin_request(
+        "textDocument/inlineCompletion", buffer.completion_params()
+    )
 
     async def has_new_request() -> bool:
         return len(proxy.requests) > num_before
@@ -56,12 +59,12 @@ async def quick_waits_s(proxy: SlowProxy, buffer: OpenBuffer) -> list[float]:
     for number in range(_NUM_KEYS):
         waits_s.append(await waited_s(proxy, buffer, f"quick_{number}"))
         await asyncio.sleep(_MAX_TYPING_GAP_S)
-        await buffer.server.reaches("ready")
+        await buffer.server.wait_for_status("ready")
     return waits_s
 
 
-async def why_not(server: LanguageServer) -> str | None:
-    reason: str | None = (await server.ask("$/caret/explainNoSuggestion", {}))["reason"]
+async def explain_no_suggestion(server: LanguageServer) -> str | None:
+    reason: str | None = (await server.request("$/caret/explainNoSuggestion", {}))["reason"]
     return reason
 
 
@@ -69,24 +72,24 @@ async def test_slow_responses_still_arrive_and_requests_become_less_frequent(
     ada: Developer, proxy: SlowProxy
 ) -> None:
     async with ada.editor(CARET_GATEWAY_URL=proxy.url, CARET_LS_PREFETCH="no") as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         num_statuses = len(server.statuses)
         buffer = open_file(server, ada)
         before_s = await quick_waits_s(proxy, buffer)
         proxy.delay_s = _LATE_S
         for number in range(_NUM_KEYS):
-            buffer.types(f"\n        late_{number} = self.")
+            buffer.type_text(f"\n        late_{number} = self.")
             began_s = time.monotonic()
-            pending = asyncio.create_task(buffer.asks())
-            await server.reaches("working")
+            pending = asyncio.create_task(buffer.request_items())
+            await server.wait_for_status("working")
             assert await pending
             assert time.monotonic() - began_s >= _LATE_S
-            await server.reaches("ready")
+            await server.wait_for_status("ready")
         proxy.delay_s = 0.0
         after_s = await waited_s(proxy, buffer, "patient")
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
 
-    assert min(before_s) < _PATIENT_S <= after_s
+    assert min(before_s) < _MIN_SLOWED_WAIT_S <= after_s
     assert set(server.statuses[num_statuses:]) == {"ready", "working"}
     assert "failed" not in ada.log
 
@@ -95,21 +98,21 @@ async def test_missing_responses_cause_no_error_in_the_editor(
     ada: Developer, proxy: SlowProxy
 ) -> None:
     async with ada.editor(CARET_GATEWAY_URL=proxy.url, CARET_LS_PREFETCH="no") as server:
-        await server.reaches("ready")
+        await server.wait_for_status("ready")
         num_statuses = len(server.statuses)
         buffer = open_file(server, ada)
         proxy.delay_s = None
         answers, began_s = [], time.monotonic()
         for number in range(_NUM_KEYS):
-            buffer.types(f"\n        lost_{number} = self.")
-            answers.append(asyncio.create_task(buffer.asks()))
+            buffer.type_text(f"\n        lost_{number} = self.")
+            answers.append(asyncio.create_task(buffer.request_items()))
             await asyncio.sleep(_MAX_TYPING_GAP_S)
         given_up = await asyncio.gather(*answers[:-1])
         assert server.statuses[-1] == "working"
         last = await answers[-1]
         took_s = time.monotonic() - began_s
-        await server.reaches("ready")
-        reason = await why_not(server)
+        await server.wait_for_status("ready")
+        reason = await explain_no_suggestion(server)
 
     assert (given_up, last) == ([[]] * (_NUM_KEYS - 1), [])
     assert took_s >= MAX_RESPONSE_S

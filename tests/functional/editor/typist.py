@@ -12,8 +12,8 @@ LINES: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode)
 async def type_until_suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
     """Return the first suggestion while `text` is typed, with a request after each key."""
     for character in text:
-        buffer.types(character)
-        items = await buffer.asks()
+        buffer.type_text(character)
+        items = await buffer.request_items()
         if items:
             return items[0]
     raise AssertionError("no suggestion appeared")

@@ -11,13 +11,13 @@ from tests.functional.gateway.gateway_stack import Frame
 from tests.stack.services import Services
 
 
-class Plants:
+class PlantedStrings:
     """Strings that occur nowhere else, and the place where each was planted."""
 
     def __init__(self) -> None:
         self.places: dict[str, str] = {}
 
-    def new(self, place: str) -> str:
+    def plant(self, place: str) -> str:
         text = f"Planted{secrets.token_hex(12)}"
         self.places[text] = place
         return text
@@ -28,70 +28,74 @@ class Plants:
             "type": "complete",
             "id": identifier,
             "mode": "fim",
-            "path": f"{self.new(f'path{kind}')}.py",
-            "prefix": f"class {self.new(f'prefix{kind}')}:\n    def run(self):\n        self.",
-            "suffix": f"\n\n    def {self.new(f'suffix{kind}')}(self):\n        pass\n",
+            "path": f"{self.plant(f'path{kind}')}.py",
+            "prefix": f"class {self.plant(f'prefix{kind}')}:\n    def run(self):\n        self.",
+            "suffix": f"\n\n    def {self.plant(f'suffix{kind}')}(self):\n        pass\n",
             "files": [
-                {"path": self.new(f"file's path{kind}"), "text": self.new(f"file's text{kind}")}
+                {"path": self.plant(f"file's path{kind}"), "text": self.plant(f"file's text{kind}")}
             ],
             "repository": {
-                "name": self.new(f"repository{kind}"),
-                "framework": self.new(f"framework{kind}"),
-                "imports": [self.new(f"import{kind}")],
+                "name": self.plant(f"repository{kind}"),
+                "framework": self.plant(f"framework{kind}"),
+                "imports": [self.plant(f"import{kind}")],
             },
             "max_tokens": 8,
-            "traceparent": self.new(f"traceparent{kind}"),
-            self.new(f"unknown field{kind}"): self.new(f"value of an unknown field{kind}"),
+            "traceparent": self.plant(f"traceparent{kind}"),
+            self.plant(f"unknown field{kind}"): self.plant(f"value of an unknown field{kind}"),
         }
 
-    def opened(self) -> Frame:
-        """Return an `file_opened` frame."""
+    def file_opened_frame(self) -> Frame:
+        """Return a `file_opened` frame with a string in every field that accepts one."""
         return {
             "type": "file_opened",
-            "path": f"{self.new('path of an opened file')}.py",
-            "text": f"# {self.new('an opened file')}\n" * 80,  # enough text for a warm-up
+            "path": f"{self.plant('path of an opened file')}.py",
+            "text": f"# {self.plant('an opened file')}\n" * 80,  # enough text for a warm-up
             "files": [
-                {"path": self.new("path beside it"), "text": f"{self.new('text beside it')} = 1\n"}
+                {
+                    "path": self.plant("path beside it"),
+                    "text": f"{self.plant('text beside it')} = 1\n",
+                }
             ],
-            "repository": {"name": self.new("repository of an opened file")},
+            "repository": {"name": self.plant("repository of an opened file")},
         }
 
     def code(self, place: str) -> str:
-        return f"def {self.new(place)}(self):\n    return "
+        """Return code that the model can continue."""
+        return f"def {self.plant(place)}(self):\n    return "
 
-    def dialects(self) -> list[tuple[str, dict[str, Any]]]:
+    def other_protocols(self) -> list[tuple[str, dict[str, Any]]]:
         """Return a path and a valid body for each protocol except OpenAI's completions."""
         segments = {
             "prefix": self.code("prefix of Tabby"),
-            "suffix": f"\n{self.new('suffix of Tabby')}\n",
-            "filepath": f"{self.new('path of Tabby')}.py",
-            "git_url": f"git@example.com:acme/{self.new('repository of Tabby')}.git",
+            "suffix": f"\n{self.plant('suffix of Tabby')}\n",
+            "filepath": f"{self.plant('path of Tabby')}.py",
+            "git_url": f"git@example.com:acme/{self.plant('repository of Tabby')}.git",
             "declarations": [
-                {"filepath": self.new("declared in"), "body": self.code("declaration")}
+                {"filepath": self.plant("declared in"), "body": self.code("declaration")}
             ],
         }
         infill = {
-            "input_prefix": f"# {self.new('input_prefix')}\n",
-            "input_suffix": f"\n# {self.new('input_suffix')}\n",
-            "prompt": f"{self.new('line of the cursor')} = ",
+            "input_prefix": f"# {self.plant('input_prefix')}\n",
+            "input_suffix": f"\n# {self.plant('input_suffix')}\n",
+            "prompt": f"{self.plant('line of the cursor')} = ",
             "input_extra": [
-                {"filename": self.new("extra's name"), "text": self.code("extra's text")}
+                {"filename": self.plant("extra's name"), "text": self.code("extra's text")}
             ],
             "n_predict": 8,
         }
         chat = {
             "messages": [
-                {"role": "system", "content": self.new("system's message")},
-                {"role": "user", "content": f"What does {self.new('question')} do?"},
+                {"role": "system", "content": self.plant("system's message")},
+                {"role": "user", "content": f"What does {self.plant('question')} do?"},
             ],
             "max_tokens": 8,
         }
-        mistral = {"prompt": self.code("FIM"), "suffix": f"\n{self.new('suffix of FIM')}\n"}
-        ollama = {"prompt": self.code("Ollama"), "suffix": f"\n{self.new('suffix of Ollama')}\n"}
+        mistral = {"prompt": self.code("FIM"), "suffix": f"\n{self.plant('suffix of FIM')}\n"}
+        ollama = {"prompt": self.code("Ollama"), "suffix": f"\n{self.plant('suffix of Ollama')}\n"}
         return [
             ("/v1/completions", {"language": "python", "segments": segments}),
             ("/infill", infill),
-            ("/infill", {**infill, "prompt": self.new("prompt of a warm-up"), "n_predict": 0}),
+            ("/infill", {**infill, "prompt": self.plant("prompt of a warm-up"), "n_predict": 0}),
             ("/v1/chat/completions", chat),
             ("/v1/chat/completions", {**chat, "stream": True}),
             ("/v1/fim/completions", {**mistral, "max_tokens": 8}),
@@ -100,18 +104,19 @@ class Plants:
         ]
 
     def body(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Return a body for OpenAI's completions."""
         return {
-            "model": self.new(f"model{kind}"),
-            "prompt": f"x = {self.new(f'prompt{kind}')}\ny = ",
-            "stop": [self.new(f"stop{kind}")],
-            "user": self.new(f"user{kind}"),
+            "model": self.plant(f"model{kind}"),
+            "prompt": f"x = {self.plant(f'prompt{kind}')}\ny = ",
+            "stop": [self.plant(f"stop{kind}")],
+            "user": self.plant(f"user{kind}"),
             "max_tokens": 8,
             **fields,
         }
 
 
-class Haystack:
-    """Everything stored: the files below each folder of the home, and the values in Redis."""
+class StoredData:
+    """Everything that is stored: the files in each folder of the home, and the values in Redis."""
 
     def __init__(self, services: Services) -> None:
         self._home = services.paths.home
@@ -125,7 +130,8 @@ class Haystack:
             for name in connection.scan_iter():
                 self._contents["Redis"] += name + (connection.dump(name) or b"")
 
-    def holders(self, text: str) -> set[str]:
+    def find_holders(self, text: str) -> set[str]:
+        """Return the names of the folders that contain the text, and "Redis" if Redis does."""
         return {place for place, content in self._contents.items() if text.encode() in content}
 
     def _folder(self, file: Path) -> str:

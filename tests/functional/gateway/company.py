@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from django.db import connections
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-async def in_thread(question: Callable[[], Answer]) -> Answer:
-    def ask() -> Answer:
+async def in_thread(query: Callable[[], Result]) -> Result:
+    def run_query() -> Result:
         try:
-            return question()
+            return query()
         finally:
             connections.close_all()
 
-    return await asyncio.to_thread(ask)
+    return await asyncio.to_thread(run_query)

@@ -1,3 +1,5 @@
+"""Gateways at the session's engine, and requests to them."""
+
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +10,7 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
 from tests.stack.running import Engine
 
-_LONG = 160  # tokens: long enough for a test to interrupt it, even on a busy machine
+_LONG_TOKENS = 160  # so many that a test can interrupt them, even on a busy machine
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +45,7 @@ async def long_frame(site: Site) -> Frame:
     frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
     async with site.stream() as stream:
         _, done = await request_completion(
-            stream, {**frame, "id": site.new_id(), "max_tokens": _LONG}
+            stream, {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS}
         )
     assert done["finish_reason"] == "length", "the model does not write a long completion"
     assert _begins_early(done["meta"])

@@ -49,6 +49,8 @@ class PatientStream(CompletionStream):
 
 @dataclass(slots=True)
 class Site:
+    """A running gateway with its Valkey, and an API key of each of two tenants."""
+
     url: str
     metrics_url: str
     engine_url: str

@@ -66,7 +66,9 @@ def events(raw: bytes) -> list[Any]:
     return [json.loads(data) for data in data]
 
 
-async def test_llama_vim(site: Site, text_around_cursor: tuple[str, str]) -> None:
+async def test_llama_vim_gets_the_fields_that_it_reads(
+    site: Site, text_around_cursor: tuple[str, str]
+) -> None:
     lines, _, cursor_line = text_around_cursor[0].rpartition("\n")
     body = {
         "id_slot": 0,
@@ -99,7 +101,9 @@ async def test_llama_vim(site: Site, text_around_cursor: tuple[str, str]) -> Non
     json.loads(warm_up)
 
 
-async def test_llama_vscode(site: Site, text_around_cursor: tuple[str, str]) -> None:
+async def test_llama_vscode_gets_a_suggestion(
+    site: Site, text_around_cursor: tuple[str, str]
+) -> None:
     body = {
         "input_prefix": text_around_cursor[0],
         "input_suffix": text_around_cursor[1],
@@ -125,7 +129,7 @@ async def test_llama_vscode(site: Site, text_around_cursor: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions", "/beta/completions"])
-async def test_minuet_and_continues_mistral_and_deepseek_kinds(
+async def test_minuet_and_continue_get_choices_in_each_event(
     site: Site, text_around_cursor: tuple[str, str], path: str
 ) -> None:
     body = {
@@ -151,7 +155,9 @@ async def test_minuet_and_continues_mistral_and_deepseek_kinds(
     assert choices[-1]["finish_reason"] in ("stop", "length")
 
 
-async def test_continues_openai_kind(site: Site, text_around_cursor: tuple[str, str]) -> None:
+async def test_continue_gets_the_same_text_with_markers_as_with_a_suffix(
+    site: Site, text_around_cursor: tuple[str, str]
+) -> None:
     prefix, suffix = text_around_cursor
     body = {
         "prompt": f"<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
@@ -177,7 +183,9 @@ async def test_continues_openai_kind(site: Site, text_around_cursor: tuple[str, 
     assert text == "".join(event["choices"][0]["text"] for event in events(as_parts))
 
 
-async def test_zed(site: Site, text_around_cursor: tuple[str, str]) -> None:
+async def test_zed_gets_the_fields_that_it_requires(
+    site: Site, text_around_cursor: tuple[str, str]
+) -> None:
     prefix, suffix = text_around_cursor
     body = {
         "model": "qwen2.5-coder",
@@ -197,7 +205,7 @@ async def test_zed(site: Site, text_around_cursor: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("is_raw", [False, True], ids=["Continue", "twinny, llm-ls and Zed"])
-async def test_ollamas_clients(
+async def test_clients_of_ollama_get_lines_with_the_whole_response(
     site: Site, text_around_cursor: tuple[str, str], is_raw: bool
 ) -> None:
     model = json.loads(await post(site, "/api/show", {"name": "codellama:7b-code"}))

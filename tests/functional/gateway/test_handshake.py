@@ -17,14 +17,16 @@ pytestmark = pytest.mark.engine
 
 
 @dataclass(frozen=True, slots=True)
-class DeadKeys:
+class RefusedKeys:
+    """API keys that the gateway knows and refuses."""
+
     revoked: str
     expired: str
     of_suspended_tenant: str
 
 
 @pytest.fixture(scope="module")
-async def dead_keys(site: Site) -> DeadKeys:
+async def refused_keys(site: Site) -> RefusedKeys:
     root_secret, now_ms = root_secret_of(site.home.paths), time.time_ns() // 1_000_000
     snapshot, key = new_tenant("initech", root_secret=root_secret)
     revoked, revoked_text = new_credential(root_secret)
@@ -44,7 +46,7 @@ async def dead_keys(site: Site) -> DeadKeys:
     assert await wait_until(is_known)
     async with site.open_websocket(key):
         pass
-    return DeadKeys(revoked_text, expired_text, suspended_text)
+    return RefusedKeys(revoked_text, expired_text, suspended_text)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +58,9 @@ async def dead_keys(site: Site) -> DeadKeys:
     ],
 )
 async def test_a_revoked_expired_or_suspended_key_is_refused_with_the_reason(
-    site: Site, dead_keys: DeadKeys, name: str, code: str
+    site: Site, refused_keys: RefusedKeys, name: str, code: str
 ) -> None:
-    key = getattr(dead_keys, name)
+    key = getattr(refused_keys, name)
 
     assert await _refusal(site, key) == (401, code)
     async with site.http(key) as session, session.post("/v1/completions", json={}) as response:
@@ -67,12 +69,12 @@ async def test_a_revoked_expired_or_suspended_key_is_refused_with_the_reason(
 
 
 async def test_a_revocation_is_revealed_only_for_the_complete_key(
-    site: Site, dead_keys: DeadKeys
+    site: Site, refused_keys: RefusedKeys
 ) -> None:
     other_key = generate_key(KeyKind.DEVELOPER)
-    assert dead_keys.revoked[:17] != other_key.text[:17]
+    assert refused_keys.revoked[:17] != other_key.text[:17]
 
-    assert await _refusal(site, dead_keys.revoked[:-1] + "0") == (401, "invalid_api_key")
+    assert await _refusal(site, refused_keys.revoked[:-1] + "0") == (401, "invalid_api_key")
     assert await _refusal(site, other_key.text) == (401, "invalid_api_key")
 
 

@@ -109,28 +109,28 @@ async def test_each_metric_is_exported_once(site: Site) -> None:
 
 
 async def test_metrics_contain_no_customer_text(site: Site) -> None:
-    plants = [f"Planted{secrets.token_hex(8)}" for _ in range(5)]
+    planted_texts = [f"Planted{secrets.token_hex(8)}" for _ in range(5)]
     async with site.stream() as stream:
         await request_completion(
             stream,
             {
                 "id": site.new_id(),
                 "mode": "fim",
-                "path": f"{plants[0]}.py",
-                "prefix": f"x = {plants[1]}",
-                "suffix": plants[2],
-                "repository": {"name": plants[3]},
+                "path": f"{planted_texts[0]}.py",
+                "prefix": f"x = {planted_texts[1]}",
+                "suffix": planted_texts[2],
+                "repository": {"name": planted_texts[3]},
                 "language": "python",
                 "max_tokens": 4,
             },
         )
-        await stream.send({"type": "complete", "id": site.new_id(), "mode": plants[4]})
+        await stream.send({"type": "complete", "id": site.new_id(), "mode": planted_texts[4]})
         await stream.receive()
 
     page = await site.metrics()
 
     assert "caret_completions_total" in page
-    assert [plant for plant in plants if plant in page] == []
+    assert [text for text in planted_texts if text in page] == []
 
 
 async def test_metrics_are_served_only_on_their_own_port(site: Site) -> None:

@@ -28,24 +28,24 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
 from tests.fixtures.companies import Company, make_company, make_key
-from tests.functional.gateway.canary_strings import Haystack, Plants
+from tests.functional.gateway.canary_strings import PlantedStrings, StoredData
 from tests.functional.gateway.company import in_thread
 from tests.functional.gateway.gateway_stack import Frame, connect_websocket, wait_until
 from tests.stack.running import Stack
 from tests.stack.services import Services
 
 pytestmark = pytest.mark.engine
-_NUM_RECORDS = 13  # of the good requests below
+_NUM_RECORDS = 13  # of the valid requests below
 
 
 @pytest.mark.usefixtures("database")
 async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services: Services) -> None:
     company, key = await in_thread(_new_customer)
-    plants = Plants()
-    plants.places[key.text] = "key"
+    planted = PlantedStrings()
+    planted.places[key.text] = "key"
     assert await wait_until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
-    await _send_valid_requests(stack, key.text, plants)
-    await _send_invalid_requests(stack, key.text, plants)
+    await _send_valid_requests(stack, key.text, planted)
+    await _send_invalid_requests(stack, key.text, planted)
 
     async def is_ingested() -> bool:
         return await in_thread(lambda: _num_rows(company.tenant_id)) >= _NUM_RECORDS
@@ -53,48 +53,50 @@ async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services:
     assert await wait_until(is_ingested, patience_s=20.0), "the usage was not ingested"
 
     # The search finds known values, so an empty result is meaningful.
-    haystack = Haystack(services)
-    assert haystack.holders(key.key.lookup_id) >= {"postgres", "valkey", "Redis"}
-    holders_by_place = {place: haystack.holders(text) for text, place in plants.places.items()}
+    stored_data = StoredData(services)
+    assert stored_data.find_holders(key.key.lookup_id) >= {"postgres", "valkey", "Redis"}
+    holders_by_place = {
+        place: stored_data.find_holders(text) for text, place in planted.places.items()
+    }
     assert {place: holders for place, holders in holders_by_place.items() if holders} == {}
 
 
 @pytest.mark.usefixtures("database")
 async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Services) -> None:
     company, key = await in_thread(_new_consenting_customer)
-    plants = Plants()
+    planted = PlantedStrings()
     assert await wait_until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
 
-    async def is_kept() -> bool:
-        stored_content = await in_thread(lambda: _kept_content(company.tenant_id))
+    async def is_stored() -> bool:
+        stored_content = await in_thread(lambda: _read_stored_content(company.tenant_id))
         return all(kind in stored_content for kind in (b'"type":"completion"', b'"type":"edit"'))
 
     # The filter withholds some of the model's text, and withheld text is not captured.
     for number in range(10):
-        await _ask_and_edit(stack, key.text, plants, kind=f" {number}")
-        if await wait_until(is_kept, patience_s=10.0):
+        await _request_and_edit(stack, key.text, planted, kind=f" {number}")
+        if await wait_until(is_stored, patience_s=10.0):
             break
 
-    stored_content = await in_thread(lambda: _kept_content(company.tenant_id))
+    stored_content = await in_thread(lambda: _read_stored_content(company.tenant_id))
     found_places = {
-        place for text, place in plants.places.items() if text.encode() in stored_content
+        place for text, place in planted.places.items() if text.encode() in stored_content
     }
     fields = {place.rpartition(" ")[0] for place in found_places}
     assert fields == {"path", "prefix", "suffix", "repository", "edited suggestion"}
-    haystack = Haystack(services)
-    assert haystack.holders(company.tenant_id) >= {"content"}
-    holders = {place: haystack.holders(text) for text, place in plants.places.items()}
+    stored_data = StoredData(services)
+    assert stored_data.find_holders(company.tenant_id) >= {"content"}
+    holders = {place: stored_data.find_holders(text) for text, place in planted.places.items()}
     assert {
         place: holders_of_text for place, holders_of_text in holders.items() if holders_of_text
     } == {}
 
 
-async def _ask_and_edit(stack: Stack, key: str, plants: Plants, *, kind: str) -> None:
+async def _request_and_edit(stack: Stack, key: str, planted: PlantedStrings, *, kind: str) -> None:
     async with open_stream(stack.gateway_url, key) as stream:
-        await stream.send(plants.frame("1", kind))
-        await _end(stream)
+        await stream.send(planted.frame("1", kind))
+        await _wait_for_end(stream)
         outcome = {"type": "outcome", "id": "1", "event": "accepted", "chars": 3}
-        await stream.send({**outcome, "text": f"{plants.new(f'edited suggestion{kind}')} = 1"})
+        await stream.send({**outcome, "text": f"{planted.plant(f'edited suggestion{kind}')} = 1"})
 
 
 async def _is_known(stack: Stack, key: str) -> bool:
@@ -105,111 +107,117 @@ async def _is_known(stack: Stack, key: str) -> bool:
         return False
 
 
-async def _send_valid_requests(stack: Stack, key: str, plants: Plants) -> None:
+async def _send_valid_requests(stack: Stack, key: str, planted: PlantedStrings) -> None:
     async with open_stream(stack.gateway_url, key) as stream:
-        await stream.send(plants.opened())
-        await stream.send(plants.frame("whole"))
-        await _end(stream)
+        await stream.send(planted.file_opened_frame())
+        await stream.send(planted.frame("whole"))
+        await _wait_for_end(stream)
         outcome = {"type": "outcome", "id": "whole", "event": "accepted", "chars": 3}
-        await stream.send({**outcome, "text": plants.new("edited suggestion")})
-        await stream.send(plants.frame("cancelled", " of a cancelled one"))
+        await stream.send({**outcome, "text": planted.plant("edited suggestion")})
+        await stream.send(planted.frame("cancelled", " of a cancelled one"))
         await stream.send({"type": "cancel", "id": "cancelled"})
-        await _end(stream)
+        await _wait_for_end(stream)
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(stack.gateway_url, headers=headers) as session:
         for body in (
-            plants.body(" of a raw one"),
-            plants.body(" of a streamed one", stream=True),
-            plants.body(" of one with a suffix", suffix=f"\n{plants.new('suffix of HTTP')}\n"),
-            plants.body(" of one with four stops", stop=[plants.new("stops")] * 4),
+            planted.body(" of a raw one"),
+            planted.body(" of a streamed one", stream=True),
+            planted.body(" of one with a suffix", suffix=f"\n{planted.plant('suffix of HTTP')}\n"),
+            planted.body(" of one with four stops", stop=[planted.plant("stops")] * 4),
         ):
             async with session.post("/v1/completions", json=body) as response:
                 assert response.status == 200
                 await response.read()
-        for path, body in plants.dialects():
+        for path, body in planted.other_protocols():
             located = {
-                "X-Caret-Path": f"{plants.new(f'path header of {path}')}.py",
-                "X-Caret-Repository": plants.new(f"repository header of {path}"),
-                "traceparent": f"00-{plants.new(f'traceparent of {path}')}",
-                "User-Agent": plants.new(f"user agent of {path}"),
+                "X-Caret-Path": f"{planted.plant(f'path header of {path}')}.py",
+                "X-Caret-Repository": planted.plant(f"repository header of {path}"),
+                "traceparent": f"00-{planted.plant(f'traceparent of {path}')}",
+                "User-Agent": planted.plant(f"user agent of {path}"),
             }
             async with session.post(path, json=body, headers=located) as response:
                 assert response.status == 200, (path, await response.text())
                 await response.read()
 
 
-async def _send_invalid_requests(stack: Stack, key: str, plants: Plants) -> None:
+async def _send_invalid_requests(stack: Stack, key: str, planted: PlantedStrings) -> None:
     async with open_stream(stack.gateway_url, key) as stream:
-        broken = plants.new("broken frame")
+        broken = planted.plant("broken frame")
         for frame in (
-            {**plants.frame("1", " of a bad mode"), "mode": plants.new("mode")},
-            {**plants.frame("2", " of a bad language"), "language": plants.new("language")},
-            {**plants.frame("3", " of bad tokens"), "max_tokens": plants.new("max_tokens")},
-            {**plants.frame("4", " of a bad type"), "type": plants.new("type")},
-            {**plants.frame("5", " of a long path"), "path": plants.new("long path") * 60},
-            {"type": "cancel", "id": plants.new("id of a cancel") * 3},
+            {**planted.frame("1", " of a bad mode"), "mode": planted.plant("mode")},
+            {**planted.frame("2", " of a bad language"), "language": planted.plant("language")},
+            {**planted.frame("3", " of bad tokens"), "max_tokens": planted.plant("max_tokens")},
+            {**planted.frame("4", " of a bad type"), "type": planted.plant("type")},
+            {**planted.frame("5", " of a long path"), "path": planted.plant("long path") * 60},
+            {"type": "cancel", "id": planted.plant("id of a cancel") * 3},
             [broken],
         ):
             await stream.send(cast(Frame, frame))
             assert (await stream.receive())["type"] == "error"
-    await _open_invalid_streams(stack, key, plants)
+    await _open_invalid_streams(stack, key, planted)
     async with aiohttp.ClientSession(stack.gateway_url) as session:
         valid_headers = {"Authorization": f"Bearer {key}"}
-        query = f"?{plants.new('query')}={plants.new('query value')}"
+        query = f"?{planted.plant('query')}={planted.plant('query value')}"
         for path, headers, data in (
-            ("/v1/completions", valid_headers, f'{{"prompt": "{plants.new("half a body")}'),
+            ("/v1/completions", valid_headers, f'{{"prompt": "{planted.plant("half a body")}'),
             (
                 "/v1/completions",
                 valid_headers,
-                json.dumps({"prompt": 1, "x": plants.new("bad body")}),
+                json.dumps({"prompt": 1, "x": planted.plant("bad body")}),
             ),
-            (f"/v1/completions{query}", valid_headers, plants.new("no JSON")),
-            (f"/{plants.new('address')}", valid_headers, plants.new("body at no address")),
-            (f"/v1/completions?key={key}", {}, plants.new("body without a key")),
-            ("/v1/completions", {"Authorization": f"Bearer {plants.new('bad key')}"}, ""),
-            ("/v1/completions", {"Authorization": plants.new("bad authorization")}, ""),
-            *_bad_dialects(valid_headers, plants),
+            (f"/v1/completions{query}", valid_headers, planted.plant("no JSON")),
+            (f"/{planted.plant('address')}", valid_headers, planted.plant("body at no address")),
+            (f"/v1/completions?key={key}", {}, planted.plant("body without a key")),
+            ("/v1/completions", {"Authorization": f"Bearer {planted.plant('bad key')}"}, ""),
+            ("/v1/completions", {"Authorization": planted.plant("bad authorization")}, ""),
+            *_invalid_other_protocols(valid_headers, planted),
         ):
             async with session.post(path, headers=headers, data=data) as response:
                 assert response.status in (400, 401, 404, 413)
 
 
-def _bad_dialects(
-    valid_headers: dict[str, str], plants: Plants
+def _invalid_other_protocols(
+    valid_headers: dict[str, str], planted: PlantedStrings
 ) -> Iterator[tuple[str, dict[str, str], str]]:
     """Yield every body of the other protocols with a field of the wrong type, and as invalid
     JSON."""
-    for path, body in plants.dialects():
-        wrong_body = {**body, next(iter(body)): {"wrong": [plants.new(f"wrong field of {path}")]}}
+    for path, body in planted.other_protocols():
+        wrong_body = {
+            **body,
+            next(iter(body)): {"wrong": [planted.plant(f"wrong field of {path}")]},
+        }
         yield path, valid_headers, json.dumps(wrong_body)
         yield path, valid_headers, json.dumps(body)[:-1]
         yield path, {}, json.dumps(body)
-    event = {"type": plants.new("event's type"), "completion_id": plants.new("event's completion")}
+    event = {
+        "type": planted.plant("event's type"),
+        "completion_id": planted.plant("event's completion"),
+    }
     yield (
         "/v1/events",
         valid_headers,
-        json.dumps({**event, "elapsed": plants.new("event's elapsed")}),
+        json.dumps({**event, "elapsed": planted.plant("event's elapsed")}),
     )
-    yield "/api/show", valid_headers, json.dumps({"model": [plants.new("model to show")]})
+    yield "/api/show", valid_headers, json.dumps({"model": [planted.plant("model to show")]})
 
 
-async def _open_invalid_streams(stack: Stack, key: str, plants: Plants) -> None:
-    path = f"/v1/stream?key={key}&{plants.new('query of a stream')}=1"
+async def _open_invalid_streams(stack: Stack, key: str, planted: PlantedStrings) -> None:
+    path = f"/v1/stream?key={key}&{planted.plant('query of a stream')}=1"
     with pytest.raises(InvalidStatus):
         async with connect_websocket(stack.gateway_url, {}, path=path):
             pass
-    headers = {"Authorization": f"Bearer {key}", "Origin": f"https://{plants.new('origin')}"}
+    headers = {"Authorization": f"Bearer {key}", "Origin": f"https://{planted.plant('origin')}"}
     with pytest.raises(InvalidStatus):
         async with connect_websocket(stack.gateway_url, headers):
             pass
-    text = plants.new("text that is not UTF-8").encode() + b"\xff"
+    text = planted.plant("text that is not UTF-8").encode() + b"\xff"
     async with connect_websocket(stack.gateway_url, {"Authorization": f"Bearer {key}"}) as socket:
         await socket.send(text, text=True)
         with pytest.raises(ConnectionClosed):
             await socket.recv()
 
 
-async def _end(stream: CompletionStream) -> None:
+async def _wait_for_end(stream: CompletionStream) -> None:
     while (answer := await stream.receive())["type"] == "delta":
         pass
     assert answer["type"] == "done"
@@ -241,7 +249,7 @@ def _new_consenting_customer() -> tuple[Company, CreatedKey]:
     return company, make_key(company, company.developer)
 
 
-def _kept_content(tenant_id: TenantId) -> bytes:
+def _read_stored_content(tenant_id: TenantId) -> bytes:
     """Return the decrypted content of all stored objects."""
     with tenant_scope(tenant_id):
         rows = ContentObject.objects.filter(tenant_id=tenant_id, stored_at__isnull=False)

@@ -94,7 +94,7 @@ async def test_the_consoles_python_snippets_work(site: Site, python: Path, code:
     await _run_snippet(site, [str(python), "-c", _snippet(code, site)], "openai")
 
 
-def test_openais_client(results: dict[str, Any]) -> None:
+def test_openais_client_completes_streams_and_reports_errors(results: dict[str, Any]) -> None:
     result = results["openai"]
 
     assert result["text"]
@@ -104,7 +104,7 @@ def test_openais_client(results: dict[str, Any]) -> None:
     assert result["refusal"] == ["unsupported_parameter", "tools"]
 
 
-def test_ollamas_client(results: dict[str, Any]) -> None:
+def test_ollamas_client_completes_and_reports_errors(results: dict[str, Any]) -> None:
     result = results["ollama"]
 
     assert result["text"]
@@ -113,7 +113,7 @@ def test_ollamas_client(results: dict[str, Any]) -> None:
     assert result["refusal"] == [501, "this model does not support embeddings"]
 
 
-def test_mistrals_client(results: dict[str, Any]) -> None:
+def test_mistrals_client_completes_streams_and_chats(results: dict[str, Any]) -> None:
     result = results["mistral"]
 
     assert result["text"] == result["streamed"] != ""
@@ -121,19 +121,19 @@ def test_mistrals_client(results: dict[str, Any]) -> None:
     assert result["finish_reason"] in ("stop", "length")
 
 
-def test_langchain(results: dict[str, Any]) -> None:
+def test_langchain_completes_and_chats(results: dict[str, Any]) -> None:
     result = results["langchain"]
 
     assert result == {"text": result["text"], "several": 2, "chat": "demo", "ollama": True}
     assert result["text"]
 
 
-def test_litellm(results: dict[str, Any]) -> None:
+def test_litellm_completes_and_chats(results: dict[str, Any]) -> None:
     result = results["litellm"]
 
     assert result["text"]
     assert result["finish_reason"] in ("stop", "length")
 
 
-def test_llm(results: dict[str, Any]) -> None:
+def test_the_llm_program_ends_without_an_error(results: dict[str, Any]) -> None:
     assert results["llm"] == {"returncode": 0, "errors": ""}

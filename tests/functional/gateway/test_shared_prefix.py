@@ -1,6 +1,6 @@
-"""The beginning of prompts that users of a repository share, with the real engine.
+"""Prompts in one repository begin alike: the engine may reuse its cache for a colleague.
 
-Colleagues share it only if the policy lets users share the cache, and tenants never do.
+It does so only if the policy lets users share the cache, and never for another tenant.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.functional.gateway.gateway_stack import Frame, Site, request_completi
 pytestmark = pytest.mark.engine
 _NUM_PINNED: Final = 4
 _PINNED_TOKENS: Final = 200  # each
-_MIN_SHARED: Final = 0.4  # of a colleague's first prompt
+_MIN_CACHED_SHARE: Final = 0.4  # of a colleague's first prompt
 
 MakeFrame = Callable[[str], Frame]
 
@@ -88,7 +88,7 @@ async def test_a_colleagues_first_prompt_is_cached_in_large_part(
     ]
 
     assert first["cached_tokens"] == 0
-    assert second["cached_tokens"] >= _MIN_SHARED * second["prompt_tokens"]
+    assert second["cached_tokens"] >= _MIN_CACHED_SHARE * second["prompt_tokens"]
 
 
 async def test_in_strict_isolation_colleagues_share_nothing(
@@ -100,7 +100,9 @@ async def test_in_strict_isolation_colleagues_share_nothing(
         meta = await _request(site, key, make_frame(user))
 
         assert meta["cached_tokens"] == 0
-    assert (await _request(site, ada, make_frame("ada")))["cached_tokens"] > 0, "the control"
+    assert (await _request(site, ada, make_frame("ada")))["cached_tokens"] > 0, (
+        "nothing is ever cached"
+    )
 
 
 async def test_another_tenant_shares_nothing(site: Site, make_frame: MakeFrame) -> None:

@@ -69,7 +69,7 @@ def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Ite
             process.kill()
 
 
-async def evaluates(neovim: Neovim, expression: str) -> str:
+async def wait_for_value(neovim: Neovim, expression: str) -> str:
     """Wait until the expression has a value, and return it without white space around it."""
     values = [""]
 
@@ -83,11 +83,11 @@ async def evaluates(neovim: Neovim, expression: str) -> str:
 
 async def accept_suggestion(neovim: Neovim, accept: str) -> str:
     """Type at the end of line 5, accept the suggestion, and return the line, not indented."""
-    await evaluates(neovim, "line('$') >= 6 ? 'loaded' : ''")
+    await wait_for_value(neovim, "line('$') >= 6 ? 'loaded' : ''")
     neovim.press("5GA'")
-    await evaluates(neovim, VISIBLE)
+    await wait_for_value(neovim, VISIBLE)
     neovim.press(accept)
-    return await evaluates(neovim, "len(getline(5)) > 15 ? getline(5) : ''")
+    return await wait_for_value(neovim, "len(getline(5)) > 15 ? getline(5) : ''")
 
 
 async def completions_after(site: Site, num_records: int) -> list[CompletionRecord]:
@@ -127,7 +127,7 @@ async def test_minuets_three_requests_are_generated_once(site: Site, tmp_path: P
         tmp_path, init, site, "nvim-lua/plenary.nvim", "milanglacier/minuet-ai.nvim"
     ) as neovim:
         await accept_suggestion(neovim, "<A-A>")
-        started = int(await evaluates(neovim, "g:started"))
+        started = int(await wait_for_value(neovim, "g:started"))
 
     completions = await completions_after(site, num_records)
     assert started >= 3
@@ -154,9 +154,9 @@ async def test_codecompanion_chats(site: Site, tmp_path: Path) -> None:
     with running_plugin(
         tmp_path, CODECOMPANION, site, "nvim-lua/plenary.nvim", "olimorris/codecompanion.nvim"
     ) as neovim:
-        await evaluates(neovim, "exists(':CodeCompanionChat') ? 'loaded' : ''")
+        await wait_for_value(neovim, "exists(':CodeCompanionChat') ? 'loaded' : ''")
         neovim.press(":CodeCompanionChat import os and read a file<CR>")
-        answer = await evaluates(
+        answer = await wait_for_value(
             neovim, "join(getline(search('^## CodeCompanion') + 2, '$'), '') =~ '\\w' ? 'text' : ''"
         )
 

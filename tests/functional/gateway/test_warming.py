@@ -1,4 +1,7 @@
-"""Warm-up with the real engine: the stable part of a prompt is cached before the user types."""
+"""Warm-up with the real engine: the part of a prompt that typing does not change is cached early.
+
+It is cached when the user opens a file, before the first completion.
+"""
 
 from collections.abc import Awaitable
 from typing import Final
@@ -9,11 +12,11 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText
 from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, wait_until
 
 pytestmark = pytest.mark.engine
-_NUM_OTHERS: Final = 3
+_NUM_OTHER_FILES: Final = 3
 # Short enough to fit into a prompt; a longer file appears as an outline of at most 300 tokens.
-_OTHER_TOKENS: Final = 180
+_OTHER_FILE_TOKENS: Final = 180
 _STABLE_TOKENS: Final = 400  # of the prompt, fewer than the other files have
-# Behind the stable part: a part of a block of 32, and the text around the cursor.
+# After the stable part: a part of a cache block (32 tokens), and the text around the cursor.
 _MAX_UNCACHED_TOKENS: Final = 32 + 32
 _WARMED: Final = 'caret_warmups_total{outcome="warmed"}'
 
@@ -22,15 +25,16 @@ class File:
     """A file in an editor, with others open beside it."""
 
     def __init__(self, site: Site, code: CodeText, *, has_repository: bool = False) -> None:
-        """Open a file, with `has_repository` in a new repository.
+        """Create a file; with `has_repository`, in a new repository.
 
-        A warm-up follows its first completion, and the next test would mistake it for its own.
+        A warm-up follows the first completion in a repository. Without one, no test can mistake the
+        warm-up of the previous test for its own.
         """
         self._site = site
         self._name = site.new_id()
         samples = [
-            code.sample(mode="fim", num_tokens=_OTHER_TOKENS, max_tokens=4).prefix
-            for _ in range(_NUM_OTHERS)
+            code.sample(mode="fim", num_tokens=_OTHER_FILE_TOKENS, max_tokens=4).prefix
+            for _ in range(_NUM_OTHER_FILES)
         ]
         self.context: Frame = {
             "path": f"{self._name}/main.py",
@@ -85,13 +89,13 @@ async def test_a_cancelled_first_completion_still_warms_the_repository(
     file = File(site, code, has_repository=True)
     first = file.completion()
 
-    async def asks_and_takes_it_back() -> None:
+    async def request_and_cancel() -> None:
         await stream.send({"type": "complete", **first})
         await stream.send({"type": "cancel", "id": first["id"]})
         assert (await stream.receive())["finish_reason"] == "cancelled"
 
     async with site.stream() as stream:
-        await _wait_for_warm_up(site, asks_and_takes_it_back())
+        await _wait_for_warm_up(site, request_and_cancel())
         _, done = await request_completion(stream, file.completion("second = "))
 
     assert _is_warm(done["meta"])

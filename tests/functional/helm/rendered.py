@@ -15,16 +15,18 @@ SIZES = {
     "1,000 developers": ("values-small.yaml", "values-1000-developers.yaml"),
     "a million developers": ("values-small.yaml", "values-1m-developers.yaml"),
 }
-# Of operators that a cluster may have: Kubernetes does not define their schemas.
+# Kinds of documents that extensions of Kubernetes define: it has no schemas for them.
 FOREIGN = {"ScaledObject", "PodMonitor", "ExternalSecret"}
 Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
+    """The documents that the chart consists of with certain values."""
+
     documents: tuple[Document, ...]
 
-    def of(self, *kinds: str) -> dict[str, Document]:
+    def of_kind(self, *kinds: str) -> dict[str, Document]:
         """Return the documents of these kinds by name."""
         return {
             document["metadata"]["name"]: document

@@ -24,7 +24,7 @@ def check_pods(rendered: Rendered) -> None:
 
 def check_rules(rendered: Rendered) -> None:
     """Check that no rule allows all peers."""
-    for name, policy in rendered.of("NetworkPolicy").items():
+    for name, policy in rendered.of_kind("NetworkPolicy").items():
         # The schema accepts any text as a type.
         assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name
         for way, peers in (("ingress", "from"), ("egress", "to")):

@@ -37,10 +37,10 @@ def test_the_catalogue_has_only_fields_that_gateways_read() -> None:
     pools = _text("templates/_pools.tpl")
     catalog = pools[pools.index('define "caret.catalog"') :]
     fields = set(re.findall(r"^(\w+) = ", catalog, re.MULTILINE))
-    written_of_replicas = set(re.findall(r"\"(\w+) = ", catalog))
+    replica_fields = set(re.findall(r"\"(\w+) = ", catalog))
 
     assert fields <= set(PoolEntry.__struct_fields__)
-    assert written_of_replicas == set(ReplicaEntry.__struct_fields__)
+    assert replica_fields == set(ReplicaEntry.__struct_fields__)
 
 
 def test_the_schema_allows_the_values_that_gateways_accept() -> None:

@@ -64,13 +64,13 @@ def test_a_pool_may_have_replicas_with_and_without_speculation() -> None:
     plain = _flags(rendered.container("caret-engine-fast-plain")["args"])
     speculating = _flags(rendered.container("caret-engine-fast")["args"])
     assert speculating.keys() - plain.keys() == {"--speculative-config"}
-    assert rendered.of("StatefulSet")["caret-engine-fast-plain"]["spec"]["replicas"] == 2
+    assert rendered.of_kind("StatefulSet")["caret-engine-fast-plain"]["spec"]["replicas"] == 2
     replicas = _replicas(rendered, "fast")
     assert [replica.get("speculation") for replica in replicas] == ["ngram"] * 2 + [None] * 2
     assert [replica["url"] for replica in replicas[2:]] == [
         f"http://caret-engine-fast-plain-{n}.caret-engine-fast-plain:8000" for n in range(2)
     ]
-    assert "caret-engine-quality-plain" not in rendered.of("StatefulSet")
+    assert "caret-engine-quality-plain" not in rendered.of_kind("StatefulSet")
 
 
 def _render_fast_pool(**values: Any) -> Rendered:
@@ -85,7 +85,7 @@ def _replica(rendered: Rendered, pool: str) -> dict[str, Any]:
 def _replicas(rendered: Rendered, pool: str) -> list[dict[str, Any]]:
     (catalog,) = [
         config_map["data"]["pools.toml"]
-        for config_map in rendered.of("ConfigMap").values()
+        for config_map in rendered.of_kind("ConfigMap").values()
         if "pools.toml" in config_map["data"]
     ]
     pools = {pool["name"]: pool for pool in tomllib.loads(catalog)["pools"]}

@@ -58,7 +58,7 @@ def _copy(source: str, target: Path) -> None:
         return
     ignored = [line for line in _ignored() if not line.startswith("!")]
 
-    def leave_out(folder: str, names: list[str]) -> set[str]:
+    def list_ignored(folder: str, names: list[str]) -> set[str]:
         below = Path(folder).relative_to(REPOSITORY)
         return {
             name
@@ -71,7 +71,7 @@ def _copy(source: str, target: Path) -> None:
             )
         }
 
-    shutil.copytree(REPOSITORY / source, target, ignore=leave_out)
+    shutil.copytree(REPOSITORY / source, target, ignore=list_ignored)
 
 
 def _ignored() -> list[str]:
@@ -94,14 +94,14 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
 
 def test_the_image_compiles_and_its_commands_run(image: Path) -> None:
     (compiling,) = [arguments for _, arguments in _steps("RUN") if "compileall" in arguments]
-    own = compiling.replace("/opt/caret/bin/python", sys.executable).split()
-    subprocess.run(own, cwd=image, check=True)
-    helped = _manage(image, "migrate", "--help", **_STORES)
-    process = _manage(image, "gateway", CARET_ROOT_SECRET="0")
+    command = compiling.replace("/opt/caret/bin/python", sys.executable).split()
+    subprocess.run(command, cwd=image, check=True)
+    help_run = _manage(image, "migrate", "--help", **_STORES)
+    failed_run = _manage(image, "gateway", CARET_ROOT_SECRET="0")
 
-    assert helped.returncode == 0, helped.stderr
-    assert "CARET_ROOT_SECRET" in process.stdout + process.stderr
-    assert "Traceback" not in process.stderr
+    assert help_run.returncode == 0, help_run.stderr
+    assert "CARET_ROOT_SECRET" in failed_run.stdout + failed_run.stderr
+    assert "Traceback" not in failed_run.stderr
     assert not (image / "inference" / "demo_model" / "weights").exists()
 
 

@@ -35,11 +35,11 @@ ON_CALL_FIVE = [
 _NAME = re.compile(r"(?<![\w:\"/.])caret_[a-z0-9_]+(?![\w:\"])")
 _RECORDED = re.compile(r"caret:[a-z0-9_]+:[a-z0-9_]+")
 # Names of metric families that only a complete gateway creates, found in the source.
-_MADE = re.compile(r"(CounterMetricFamily|GaugeMetricFamily|_make_gauge)\(\s*\"(caret_[a-z_]+)\"")
+_FAMILY = re.compile(r"(CounterMetricFamily|GaugeMetricFamily|_make_gauge)\(\s*\"(caret_[a-z_]+)\"")
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 
 
-class _Nobody(EngineMetricsReader):
+class _NoEngine(EngineMetricsReader):
     async def read(self, replica: object) -> Values | None:
         raise AssertionError("this test must not query an engine")
 
@@ -127,7 +127,7 @@ def _alerts() -> list[tuple[str, Path]]:
 def _exported_metrics() -> set[str]:
     families = [
         *CompletionMetrics().collect(),
-        *EngineMetricsPoller(_Nobody(), tuple).collect(),
+        *EngineMetricsPoller(_NoEngine(), tuple).collect(),
         *EventLoopLagProbe(SystemClock()).collect(),
         *SyntheticProbe().registry.collect(),
         *console_registry.collect(),
@@ -143,5 +143,5 @@ def _samples(families: Iterable[Metric]) -> Iterator[str]:
 
 def _samples_in_code() -> Iterator[str]:
     for path in (REPOSITORY / "inference" / "recording").rglob("*.py"):
-        for kind, name in _MADE.findall(path.read_text()):
+        for kind, name in _FAMILY.findall(path.read_text()):
             yield f"{name}_total" if kind == "CounterMetricFamily" else name

@@ -28,7 +28,7 @@ def test_relay_and_prober_are_valid_and_restricted(changes: Document) -> None:
     check_pods(rendered)
     check_rules(rendered)
     check_secrets(rendered)
-    accounts = rendered.of("ServiceAccount")
+    accounts = rendered.of_kind("ServiceAccount")
     used_accounts = {pod["spec"].get("serviceAccountName", "default") for _, pod in rendered.pods()}
     assert used_accounts - {"default"} <= set(accounts)
 
@@ -48,7 +48,7 @@ def test_a_relayed_region_has_no_control_plane_and_no_database_access() -> None:
     }
     assert gateway["CARET_BEHIND_RELAY"]["value"] == "True"
     assert gateway["CARET_REGION"]["value"] == "ap"
-    relay = rendered.of("NetworkPolicy")["caret-relay"]["spec"]
+    relay = rendered.of_kind("NetworkPolicy")["caret-relay"]["spec"]
     assert "ingress" not in relay
     assert relay["egress"][-1]["to"] == RELAYED["relay"]["homeRedis"]["to"]
     relay_variables = {variable["name"] for variable in rendered.container("caret-relay")["env"]}
@@ -66,12 +66,12 @@ def test_the_prober_has_only_its_key() -> None:
     (container,) = template["spec"]["containers"]
     variables = {variable["name"]: variable["value"] for variable in container["env"]}
     assert variables["CARET_GATEWAY_URL"] == "https://completions.example.com"
-    policy = rendered.of("NetworkPolicy")["caret-prober"]["spec"]
+    policy = rendered.of_kind("NetworkPolicy")["caret-prober"]["spec"]
     assert policy["egress"][-1]["to"] == PROBED["prober"]["to"]
     ports = [port["containerPort"] for port in container["ports"]]
     assert ports == [int(variables["CARET_PROBE_PORT"])]
     assert [port["port"] for port in policy["ingress"][0]["ports"]] == ports
-    assert "caret-prober" in rendered.of("PodMonitor")
+    assert "caret-prober" in rendered.of_kind("PodMonitor")
 
 
 def test_relay_and_prober_are_off_by_default() -> None:
@@ -81,8 +81,8 @@ def test_relay_and_prober_are_off_by_default() -> None:
 def test_relay_and_prober_secrets_come_from_the_external_store() -> None:
     store = {"externalSecrets": {"enabled": True, "store": {"name": "vault"}}}
 
-    relayed = render(changes={**RELAYED, **store}).of("ExternalSecret")
-    probed = render(changes={**PROBED, **store}).of("ExternalSecret")
+    relayed = render(changes={**RELAYED, **store}).of_kind("ExternalSecret")
+    probed = render(changes={**PROBED, **store}).of_kind("ExternalSecret")
 
     assert set(relayed) == {"caret", "caret-relay"}
     assert set(probed) == {"caret", "caret-owner", "caret-prober"}

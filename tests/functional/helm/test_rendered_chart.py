@@ -15,7 +15,7 @@ from tests.functional.helm.rendered import FOREIGN, SIZES, Document, Rendered, r
 from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
 
 VERSIONS = ("1.30", validate.latest_version())  # the oldest supported version and the newest
-ENGINES_PORTS = [8000, 5557, 5558]
+ENGINE_PORTS = [8000, 5557, 5558]
 GATEWAYS = {"app.kubernetes.io/component": "gateway"}
 
 
@@ -41,7 +41,7 @@ def test_all_documents_are_valid(rendered: Rendered, version: str) -> None:
 
 
 def test_a_misspelt_field_is_not_valid() -> None:
-    gateway = render().of("StatefulSet")["caret-gateway"]
+    gateway = render().of_kind("StatefulSet")["caret-gateway"]
     gateway["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
 
     with pytest.raises(validate.ValidationError):
@@ -68,7 +68,7 @@ def test_serving_pods_have_disruption_budgets(rendered: Rendered) -> None:
 
 
 def test_a_default_deny_policy_covers_every_pod(rendered: Rendered) -> None:
-    closed = rendered.of("NetworkPolicy")["caret-nothing-else"]["spec"]
+    closed = rendered.of_kind("NetworkPolicy")["caret-nothing-else"]["spec"]
 
     assert closed["policyTypes"] == ["Ingress", "Egress"]
     assert not {"ingress", "egress"} & set(closed)
@@ -78,13 +78,13 @@ def test_a_default_deny_policy_covers_every_pod(rendered: Rendered) -> None:
 
 
 def test_only_gateways_can_reach_engines(rendered: Rendered) -> None:
-    (rule,) = rendered.of("NetworkPolicy")["caret-engine"]["spec"]["ingress"]
+    (rule,) = rendered.of_kind("NetworkPolicy")["caret-engine"]["spec"]["ingress"]
 
     (peer,) = rule["from"]
     assert set(peer) == {"podSelector"}
     assert GATEWAYS.items() <= peer["podSelector"]["matchLabels"].items()
-    assert [port["port"] for port in rule["ports"]] == ENGINES_PORTS
-    assert "egress" not in rendered.of("NetworkPolicy")["caret-engine"]["spec"]
+    assert [port["port"] for port in rule["ports"]] == ENGINE_PORTS
+    assert "egress" not in rendered.of_kind("NetworkPolicy")["caret-engine"]["spec"]
 
 
 def test_no_network_rule_allows_all_peers(rendered: Rendered) -> None:
@@ -103,11 +103,11 @@ def test_no_secret_is_a_plain_value(rendered: Rendered) -> None:
 
 def test_gateways_can_read_the_rendered_catalogue(rendered: Rendered, tmp_path: Any) -> None:
     path = tmp_path / "pools.toml"
-    path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
+    path.write_text(rendered.of_kind("ConfigMap")["caret-pools"]["data"]["pools.toml"])
 
     pools = read_catalog(path)
 
-    engines = {name for name in rendered.of("StatefulSet") if name.startswith("caret-engine-")}
+    engines = {name for name in rendered.of_kind("StatefulSet") if name.startswith("caret-engine-")}
     assert {f"caret-engine-{name}" for name in pools.by_name} == engines
     for pool in tomllib.loads(path.read_text())["pools"]:
         args = rendered.container(f"caret-engine-{pool['name']}")["args"]
@@ -136,7 +136,7 @@ def test_streams_have_time_to_end(rendered: Rendered) -> None:
 
 
 def test_scaling_down_keeps_undelivered_usage() -> None:
-    spec = render().of("StatefulSet")["caret-gateway"]["spec"]
+    spec = render().of_kind("StatefulSet")["caret-gateway"]["spec"]
 
     retained = {"whenScaled": "Retain", "whenDeleted": "Retain"}
     assert spec["persistentVolumeClaimRetentionPolicy"] == retained
@@ -151,7 +151,7 @@ def test_the_gateway_allows_the_console_only_over_tls() -> None:
 
 def test_the_million_developers_profile_has_enough_gpus(million_user_chart: Rendered) -> None:
     fast, quality = (
-        million_user_chart.of("ScaledObject")[f"caret-engine-{pool}"]["spec"]
+        million_user_chart.of_kind("ScaledObject")[f"caret-engine-{pool}"]["spec"]
         for pool in ("fast", "quality")
     )
 
@@ -168,7 +168,7 @@ def test_a_tenants_own_pool_has_dedicated_nodes(million_user_chart: Rendered) ->
     (own,) = [
         pool
         for pool in tomllib.loads(
-            million_user_chart.of("ConfigMap")["caret-pools"]["data"]["pools.toml"]
+            million_user_chart.of_kind("ConfigMap")["caret-pools"]["data"]["pools.toml"]
         )["pools"]
         if pool["name"] == "fast-acme"
     ]
@@ -181,7 +181,7 @@ def test_a_tenants_own_pool_has_dedicated_nodes(million_user_chart: Rendered) ->
 def test_only_prometheus_can_reach_control_plane_metrics() -> None:
     rendered = render(changes={"podMonitor": {"enabled": True}})
     monitoring = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "mon"}}}]
-    policies = render(changes={"network": {"monitoring": monitoring}}).of("NetworkPolicy")
+    policies = render(changes={"network": {"monitoring": monitoring}}).of_kind("NetworkPolicy")
 
     for name in ("caret-console", "caret-beat"):
         ports = rendered.container(name)["ports"]
@@ -196,7 +196,7 @@ def test_only_prometheus_can_reach_control_plane_metrics() -> None:
             if {"protocol": "TCP", "port": port} in rule["ports"]
         ]
         assert rule["from"] == monitoring
-        selected = rendered.of("PodMonitor")[name]["spec"]["selector"]["matchLabels"].items()
+        selected = rendered.of_kind("PodMonitor")[name]["spec"]["selector"]["matchLabels"].items()
         (template,) = [pod for pod_name, pod in rendered.pods() if pod_name == name]
         assert selected <= template["metadata"]["labels"].items()
 
@@ -210,8 +210,8 @@ KUBERNETES_DISCOVERY: Document = {
 def test_only_gateways_may_read_endpoint_slices() -> None:
     rendered = render(changes=KUBERNETES_DISCOVERY)
 
-    (role,) = rendered.of("Role").values()
-    (binding,) = rendered.of("RoleBinding").values()
+    (role,) = rendered.of_kind("Role").values()
+    (binding,) = rendered.of_kind("RoleBinding").values()
     assert role["rules"] == [
         {
             "apiGroups": ["discovery.k8s.io"],
@@ -234,21 +234,23 @@ def test_gateways_reach_the_kubernetes_api_only_if_a_pool_needs_it() -> None:
         "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
         "ports": [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}],
     }
-    watching = render(changes=KUBERNETES_DISCOVERY).of("NetworkPolicy")
+    watching = render(changes=KUBERNETES_DISCOVERY).of_kind("NetworkPolicy")
     without_discovery = render(changes={"network": KUBERNETES_DISCOVERY["network"]})
 
     allowed = {
         name for name, policy in watching.items() if to_api in policy["spec"].get("egress", ())
     }
     assert allowed == {"caret-gateway"}
-    assert to_api not in without_discovery.of("NetworkPolicy")["caret-gateway"]["spec"]["egress"]
-    assert not without_discovery.of("Role", "RoleBinding")
+    assert (
+        to_api not in without_discovery.of_kind("NetworkPolicy")["caret-gateway"]["spec"]["egress"]
+    )
+    assert not without_discovery.of_kind("Role", "RoleBinding")
     assert not any("serviceAccountToken" in str(pod) for _, pod in without_discovery.pods())
 
 
 def test_a_pools_endpoints_come_from_its_service(tmp_path: Any) -> None:
     rendered, path = render(changes=KUBERNETES_DISCOVERY), tmp_path / "pools.toml"
-    path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
+    path.write_text(rendered.of_kind("ConfigMap")["caret-pools"]["data"]["pools.toml"])
 
     pool = read_catalog(path).by_name["fast"]
 
@@ -257,7 +259,7 @@ def test_a_pools_endpoints_come_from_its_service(tmp_path: Any) -> None:
     account = ServiceAccount("https://10.0.0.1", tmp_path)
     url, query = account.build_slices_request(pool.discover.host)
     service = query["labelSelector"].partition("=")[2]
-    assert service in rendered.of("Service")
+    assert service in rendered.of_kind("Service")
     assert "/namespaces/caret/" in url
     assert pool.discover.with_address("10.1.2.3").kv_events == "tcp://10.1.2.3:5557"
 
@@ -281,11 +283,11 @@ def test_the_token_is_mounted_where_gateways_read_it() -> None:
 def test_secrets_come_from_the_external_store_if_configured() -> None:
     rendered = render(changes={"externalSecrets": {"enabled": True, "store": {"name": "vault"}}})
 
-    secrets = rendered.of("ExternalSecret")
+    secrets = rendered.of_kind("ExternalSecret")
     assert set(secrets) == {"caret", "caret-owner"}
     for secret in secrets.values():
         assert secret["spec"]["secretStoreRef"]["name"] == "vault"
-    assert not rendered.of("Secret")
+    assert not rendered.of_kind("Secret")
 
 
 REFUSED: dict[str, tuple[Document, str]] = {
@@ -309,18 +311,18 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"pools": {"fast": {"source": "kubernetes"}}},
         "network.kubernetesApi.to",
     ),
-    "plain replicas beside plain ones": (
+    "replicas without speculation beside others without it": (
         {"pools": {"quality": {"plainReplicas": 1}}},
         "pools.quality has plainReplicas, but its other replicas do not speculate",
     ),
-    "plain replicas that no name tells apart": (
+    "replicas without speculation that have no names": (
         KUBERNETES_DISCOVERY | {"pools": {"fast": {"source": "kubernetes", "plainReplicas": 1}}},
         "source kubernetes, which cannot tell them",
     ),
     "a relay that leads nowhere": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
     "a prober that leads nowhere": ({"prober": {"enabled": True}}, "prober.to"),
-    "everybody": ({"network": {"ingress": []}}, "ingress"),
-    "what nobody knows": ({"gatewayy": {}}, "gatewayy"),
+    "an ingress that allows everybody": ({"network": {"ingress": []}}, "ingress"),
+    "an unknown value": ({"gatewayy": {}}, "gatewayy"),
 }
 
 

@@ -79,6 +79,7 @@ class TieredEngine:
         """Send a prompt and return the number of its tokens that the engine did not compute."""
         body = {
             "model": self.settings.model.served_name,
+            # Arbitrary IDs of ordinary tokens.
             "prompt": [7 * number % 4_000 + 20 for number in range(_NUM_TOKENS)],
             "max_tokens": 1,
             "cache_salt": salt,
@@ -155,17 +156,17 @@ async def test_a_tenants_blocks_survive_a_restart_and_serve_no_other_tenant() ->
         )
         address = {"lmcache.mp.host": f"tcp://{LOOPBACK}", "lmcache.mp.port": lmcache.port}
         arguments = _connector("LMCacheMPConnector", **address)
-        check_arguments(arguments, {})  # Caret allows it
+        check_arguments(arguments, {})  # Caret allows this connector
         engine = _make_engine(home, *arguments)
 
         with lmcache.run(), started(engine.make_service()):
             first = await engine.count_cached_tokens("acme")
         with lmcache.run(), started(engine.make_service()):
-            stranger = await engine.count_cached_tokens("globex")
+            other_tenant = await engine.count_cached_tokens("globex")
             returned = await engine.count_cached_tokens("acme")
 
     assert first == 0
-    assert stranger == 0
+    assert other_tenant == 0
     assert returned >= _NUM_TOKENS - 2 * _BLOCK_TOKENS
 
 

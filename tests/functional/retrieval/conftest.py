@@ -19,19 +19,22 @@ from caret.local.ports import LOOPBACK
 from tests.stack.ports import free_ports
 
 if TYPE_CHECKING:
-    from tests.functional.conftest import Place
+    from tests.functional.conftest import Installation
     from tests.stack.running import Engine
 
 
 @dataclass(frozen=True, slots=True)
-class Pooling:
+class EmbeddingServer:
+    """The address of the embedding engine, and the name of its model."""
+
     url: str
     model: str
 
 
 @pytest.fixture(scope="module")
-def installation(place: Place, engine: Engine) -> Place:
-    catalogue = place.paths.home.parent / "pools.toml"
+def installation(new_installation: Installation, engine: Engine) -> Installation:
+    """Start an installation with retrieval."""
+    catalogue = new_installation.paths.home.parent / "pools.toml"
     catalogue.write_text(
         render_pools(
             model="demo",
@@ -41,18 +44,18 @@ def installation(place: Place, engine: Engine) -> Place:
             heals_words=False,
         )
     )
-    place.environment.update(
+    new_installation.environment.update(
         CARET_POOLS_FILE=os.fspath(catalogue),
         CARET_RETRIEVAL="True",
         CARET_EMBEDDINGS_PORT=str(free_ports(1)[0]),
     )
-    process = place.manage("up", "--detach")
+    process = new_installation.manage("up", "--detach")
     assert process.returncode == 0, process.stdout + process.stderr
-    return place
+    return new_installation
 
 
 @pytest.fixture(scope="module")
-def pooling(installation: Place) -> Pooling:
-    """Return its embedding engine: vLLM's pooling runner with the default model."""
+def embedding_server(installation: Installation) -> EmbeddingServer:
+    """Return the installation's embedding engine, with the default model."""
     port = installation.environment["CARET_EMBEDDINGS_PORT"]
-    return Pooling(f"http://{LOOPBACK}:{port}", DEFAULT_EMBEDDINGS_MODEL)
+    return EmbeddingServer(f"http://{LOOPBACK}:{port}", DEFAULT_EMBEDDINGS_MODEL)

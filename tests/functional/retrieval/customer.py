@@ -14,7 +14,7 @@ import psycopg
 
 from caret.client.websocket_client import CompletionStream, open_stream
 from caret.local.state_file import TenantEntry
-from tests.functional.conftest import Place
+from tests.functional.conftest import Installation
 from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
 
 _PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and some margin
@@ -22,7 +22,7 @@ _PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and som
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    installation: Place
+    installation: Installation
     slug: str
 
     async def allow_retrieval(self, *repositories: str) -> None:
@@ -99,7 +99,7 @@ class Customer:
             return session.execute(query, arguments).fetchall()
 
 
-def num_queries_served(installation: Place) -> int:
+def num_queries_served(installation: Installation) -> int:
     """Return the retrieval queries that the worker served for all tenants, from its log."""
     lines = (installation.paths.logs / "worker.log").read_text().splitlines()
     lines_served = [json.loads(line) for line in lines if '"retrieval.served"' in line]

@@ -11,9 +11,9 @@ import pytest
 
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tests.fakes.embeddings import serving_embeddings
-from tests.functional.conftest import Place
+from tests.functional.conftest import Installation
 from tests.functional.gateway.gateway_stack import Frame, wait_until
-from tests.functional.retrieval.conftest import Pooling
+from tests.functional.retrieval.conftest import EmbeddingServer
 from tests.functional.retrieval.customer import Customer, num_queries_served
 from tests.functional.retrieval.samples import IMAGES, INVOICES, SOCKETS
 from tests.integration.retrieval.index_harness import TenantIndex, make_index
@@ -22,17 +22,17 @@ from tests.stack.services import Services
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _PATIENCE_S: Final = 20.0
 _ASK_EVERY_S: Final = 0.5
-_KEPT_WITHIN_S: Final = 2.5  # the worker polls each second
+_INDEXED_WITHIN_S: Final = 2.5  # the worker polls each second
 _REPOSITORY: Final = "shop"
 
 
 @pytest.fixture(scope="module")
-def acme(installation: Place) -> Customer:
+def acme(installation: Installation) -> Customer:
     return Customer(installation, "acme")
 
 
 @pytest.fixture(scope="module")
-def globex(installation: Place) -> Customer:
+def globex(installation: Installation) -> Customer:
     """Another tenant, which allows indexing of a repository with the same name."""
     return Customer(installation, "globex")
 
@@ -40,7 +40,7 @@ def globex(installation: Place) -> Customer:
 async def test_without_consent_nothing_is_indexed(acme: Customer) -> None:
     assert await acme.num_snippets(_request_in_pay()) == 0
 
-    await asyncio.sleep(_KEPT_WITHIN_S)
+    await asyncio.sleep(_INDEXED_WITHIN_S)
     assert acme.chunks() == []
 
 
@@ -67,7 +67,9 @@ async def test_later_completions_include_snippets(acme: Customer) -> None:
     assert await _gets_snippets(acme)
 
 
-async def test_another_tenant_gets_no_snippets(installation: Place, globex: Customer) -> None:
+async def test_another_tenant_gets_no_snippets(
+    installation: Installation, globex: Customer
+) -> None:
     before = num_queries_served(installation)
     assert await globex.num_snippets(_request_in_cart()) == 0
 
@@ -89,10 +91,11 @@ async def test_withdrawing_consent_erases_the_index_immediately(acme: Customer) 
 
 
 @pytest.fixture
-def index(services: Services, database: None, pooling: Pooling) -> TenantIndex:
+def index(services: Services, database: None, embedding_server: EmbeddingServer) -> TenantIndex:
+    # Make an index with a fake engine, then replace the engine by the real one.
     with serving_embeddings() as unused:
         index_site = make_index("initech", unused)
-    engine = EmbeddingEngine(pooling.url, model=pooling.model)
+    engine = EmbeddingEngine(embedding_server.url, model=embedding_server.model)
     return replace(index_site, context=replace(index_site.context, embedder=engine))
 
 
@@ -108,11 +111,11 @@ def test_semantically_similar_files_are_found_first(index: TenantIndex) -> None:
 
 
 async def _gets_snippets(customer: Customer) -> bool:
-    async def carries() -> bool:
+    async def has_snippets() -> bool:
         await asyncio.sleep(_ASK_EVERY_S)
         return await customer.num_snippets(_request_in_cart()) > 0
 
-    return await wait_until(carries, patience_s=_PATIENCE_S)
+    return await wait_until(has_snippets, patience_s=_PATIENCE_S)
 
 
 def _request_in_pay() -> Frame:

@@ -1,3 +1,5 @@
+"""A gateway with two engines, of which one uses speculative decoding."""
+
 import json
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +18,7 @@ _NGRAM: Final = {
     "prompt_lookup_min": 2,
     "prompt_lookup_max": 3,
 }
-_LOOK_S: Final = 1  # interval at which the gateway reads the engines' metrics
+_METRICS_INTERVAL_S: Final = 1  # after which the gateway reads the engines' metrics again
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
     """A gateway whose pools contain both replicas."""
     entries = [replica.entry for replica in replicas]
     with create_home() as home:
-        home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_LOOK_S)
+        home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_METRICS_INTERVAL_S)
         home.environment["CARET_SPECULATION_FALLBACK_S"] = "2"
         with start_site(home, replicas[0].url, replicas=entries) as running_site:
             yield running_site

@@ -1,4 +1,4 @@
-"""Files of a language, and an editor that requests completions for them at one replica."""
+"""Files of one language that one replica serves, and the completions that an editor requests."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ class Language:
     random: random.Random
     paths: list[str]
 
-    async def ask(self, path: str, *, max_tokens: int = 64) -> str:
+    async def request_in(self, path: str, *, max_tokens: int = 64) -> str:
         """Request a completion and return its replica."""
         frame: Frame = {
             "mode": "fim",
@@ -43,7 +43,7 @@ class Language:
         """Request completions for this time and return the replicas of the last round."""
         end_s = time.monotonic() + seconds
         while True:
-            replicas = set(await asyncio.gather(*map(self.ask, self.paths)))
+            replicas = set(await asyncio.gather(*map(self.request_in, self.paths)))
             if time.monotonic() > end_s:
                 return replicas
 
@@ -51,15 +51,15 @@ class Language:
 async def files_at(
     replica: OwnReplica, site: Site, name: str, write: Callable[[random.Random], str]
 ) -> Language:
-    """Return a language with files whose home is this replica."""
+    """Return a language with files whose completions are routed to this replica."""
     language = Language(site, name, write, random.Random(20261121), [])
     for number in range(16 * _NUM_FILES):
         path = f"{name}/{number}"
-        if await language.ask(path, max_tokens=1) == replica.name:
+        if await language.request_in(path, max_tokens=1) == replica.name:
             language.paths.append(path)
         if len(language.paths) == _NUM_FILES:
             return language
-    raise AssertionError("no file has this replica as its home")
+    raise AssertionError("no file is routed to this replica")
 
 
 def assignments(chance: random.Random) -> str:

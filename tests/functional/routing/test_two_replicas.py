@@ -34,10 +34,10 @@ _NUM_FILES = 8
 _PREFIX_TOKENS = MIN_GAIN_TOKENS + 150
 # At least twelve windows of a second or of 50 tokens; many times that on a busy core.
 _LEARNING_S = 180.0
-_TURN_S = 1.0
+_TURN_S = 1.0  # for which one language's completions are requested before the other's
 _PATIENCE_S = 60.0
 _NUM_COMPLETIONS, _COMPLETION_TOKENS = 3, 32
-_MIN_GAIN = 1.2
+_MIN_GAIN = 1.2  # tokens of a step with speculation, in multiples of those without it
 _MAX_TRIES = 150  # one completion in eight is long
 
 
@@ -174,22 +174,22 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
     site: Site, replicas: list[OwnReplica]
 ) -> None:
     plain, speculating = replicas
-    copied = await files_at(speculating, site, "python", assignments)
-    files = await files_at(speculating, site, "csv", numbers)
+    python = await files_at(speculating, site, "python", assignments)
+    csv = await files_at(speculating, site, "csv", numbers)
 
-    async def has_learnt() -> bool:
-        # One after the other: with a constant mix of languages, nothing could be learnt.
-        await copied.request_for(_TURN_S)
-        return await files.request_for(_TURN_S) == {plain.name}
+    async def csv_has_moved() -> bool:
+        # One language after the other: the engine's counters do not tell languages apart.
+        await python.request_for(_TURN_S)
+        return await csv.request_for(_TURN_S) == {plain.name}
 
-    async def stays() -> bool:
+    async def python_stays() -> bool:
         # Not every time: if its replica is full, a file goes to the other one.
-        return await copied.request_for(0) == {speculating.name}
+        return await python.request_for(0) == {speculating.name}
 
-    assert await wait_until(has_learnt, patience_s=_LEARNING_S), (
+    assert await wait_until(csv_has_moved, patience_s=_LEARNING_S), (
         "no speculation statistics were learnt"
     )
-    assert await wait_until(stays, patience_s=_PATIENCE_S), (
+    assert await wait_until(python_stays, patience_s=_PATIENCE_S), (
         "a language with good acceptance left its replica"
     )
     page = await site.metrics()
@@ -208,11 +208,11 @@ async def test_speculation_saves_steps_where_drafts_are_accepted(
     """Compare the tokens of a step. Times depend on the load of the machine."""
     plain, speculating = replicas
 
-    copied = [await _tokens_per_step(replica, assignments) for replica in (plain, speculating)]
-    tokens_guessed = [await _tokens_per_step(replica, numbers) for replica in (plain, speculating)]
+    repetitive = [await _tokens_per_step(replica, assignments) for replica in (plain, speculating)]
+    unpredictable = [await _tokens_per_step(replica, numbers) for replica in (plain, speculating)]
 
-    assert copied[1] / copied[0] > _MIN_GAIN
-    assert tokens_guessed[1] / tokens_guessed[0] < copied[1] / copied[0]
+    assert repetitive[1] / repetitive[0] > _MIN_GAIN
+    assert unpredictable[1] / unpredictable[0] < repetitive[1] / repetitive[0]
 
 
 async def _tokens_per_step(replica: OwnReplica, write: Callable[[random.Random], str]) -> float:

@@ -1,3 +1,5 @@
+"""A benchmark moves programs to some of the processor's cores, with their children and threads."""
+
 import os
 import signal
 import subprocess
@@ -21,7 +23,7 @@ def parent() -> Iterator[subprocess.Popen[str]]:
         ["sh", "-c", command], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         yield process
-        with suppress(ProcessLookupError):  # it had not started its child yet
+        with suppress(ProcessLookupError):  # the test has ended the shell
             os.killpg(process.pid, signal.SIGKILL)
 
 

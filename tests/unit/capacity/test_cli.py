@@ -1,3 +1,5 @@
+"""`caret capacity`: its table, JSON and plot, and the errors for invalid options."""
+
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Inputs of the capacity model: read from a file, or computed from the metrics of a gateway."""
+
 import json
 from pathlib import Path
 

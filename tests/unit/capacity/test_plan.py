@@ -1,3 +1,5 @@
+"""Plans of the capacity model: the GPUs and the hit rate that a load needs, and its latency."""
+
 import math
 from typing import Any
 
@@ -106,10 +108,11 @@ def test_the_p99_falls_as_the_hit_rate_rises() -> None:
 
 
 def test_the_minimum_hit_rate_leaves_one_request_in_a_hundred_cold() -> None:
-    """No request queues here: the p99 is a cold prefill or a warm one, and nothing between."""
+    """With so many GPUs, no request waits: each takes the time of a warm or of a cold prefill."""
     plan = compute_plan(CapacityInputs(requests_per_s=0.01, num_gpus=1_000))
 
     assert plan.min_hit_rate is not None
+    # A prompt of 6,000 tokens has 100 left to prefill if it is warm, and all of them if it is cold.
     share_cold = ((1 - plan.min_hit_rate) * 6_000 - 100) / 5_900
     assert share_cold == pytest.approx(0.01, abs=0.001)
 

@@ -1,3 +1,5 @@
+"""Waiting times of requests, compared with known formulas and with a simulated queue."""
+
 import heapq
 import random
 

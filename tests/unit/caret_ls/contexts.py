@@ -1,4 +1,4 @@
-"""Completion contexts for the tests of the code that decides about them."""
+"""Completion contexts, made of a text with a mark at the cursor."""
 
 from typing import Any
 

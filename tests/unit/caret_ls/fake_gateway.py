@@ -12,21 +12,17 @@ from caret_ls.frames import Frame
 
 
 class Gateway:
-    """Records the frames that it receives.
-
-    `refusal` is the HTTP status of the next handshakes. `suggestion`, if any, is its response to
-    each `complete` frame, with a new request ID; `edit` is that in the mode `edit`. `modes`, if
-    any, are those of its policy.
-    """
+    """Records the frames that it receives, and responds to them as the test has set."""
 
     def __init__(self) -> None:
         self.received: list[Frame] = []
         self.headers: list[dict[str, str]] = []
         self.sockets: list[ServerConnection] = []
-        self.refusal: int | None = None
-        self.suggestion: str | None = None
+        self.refusal: int | None = None  # HTTP status of the next handshakes; None: accepted
+        # Responses to `complete` frames, in the mode `edit` and in the others; None: no response.
         self.edit: Frame | None = None
-        self.modes: list[str] | None = None
+        self.suggestion: str | None = None
+        self.modes: list[str] | None = None  # of the policy; None: policy frames get no response
         self.url = ""
 
     async def serve(self, socket: ServerConnection) -> None:

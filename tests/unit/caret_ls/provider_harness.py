@@ -1,4 +1,4 @@
-"""A suggestion provider with a gateway that a test controls."""
+"""A suggestion provider with an open file, a clock and a gateway that a test controls."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,13 +44,12 @@ class ManualClock:
 
 @dataclass
 class FakeGateway:
-    """A gateway that `request` calls, as it calls the link. Requests wait for responses from the
-    test."""
+    """Stands in for the connection to the gateway. Requests wait for responses from the test."""
 
     requests: list[Frame] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     responses: dict[str, asyncio.Queue[Frame | RequestEnded]] = field(default_factory=dict)
-    # responses for the next requests
+    # for each of the next requests, its responses
     ready: list[list[Frame | RequestEnded]] = field(default_factory=list)
 
     @asynccontextmanager
@@ -91,8 +90,8 @@ def response_frames(*texts: str, finish_reason: str | None = "stop") -> list[Fra
     )
 
 
-class Desk:
-    """One file, `URI`, with the cursor at `|`."""
+class Harness:
+    """A provider with its real parts, and one file, `URI`, in which the cursor is at `|`."""
 
     def __init__(self, *, max_response_s: float = MAX_RESPONSE_S, **settings: Any) -> None:
         self.clock = ManualClock()
@@ -156,7 +155,7 @@ class Desk:
             self.at = _after(self.at, character)
 
     def spend_allowance(self) -> None:
-        """Let requests wait for a pause, as after many requests."""
+        """Use up the allowance of requests without a delay, as after many requests."""
         for _ in range(int(MAX_ALLOWANCE)):
             self.debouncer.on_request()
 

@@ -1,4 +1,4 @@
-"""Alternatives to a suggestion: requested on the second key press, and found in an edit."""
+"""Alternatives to a suggestion: requested on the second key press, recognized when inserted."""
 
 from dataclasses import replace
 from itertools import count
@@ -16,7 +16,7 @@ from tests.unit.caret_ls.provider_harness import URI, FakeGateway, response_fram
 ITEM = InlineItem("s-1", "self.a", Position(0, 4), replaces=0, mode="block")
 
 
-class Desk:
+class Harness:
     def __init__(self) -> None:
         self.gateway = FakeGateway()
         files = OpenFiles(lambda _: None)
@@ -35,57 +35,63 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    desk = Desk()
-    desk.gateway.ready += [response_frames("self.b"), response_frames("self.c\n")]
-    return desk
+def harness() -> Harness:
+    harness = Harness()
+    harness.gateway.ready += [response_frames("self.b"), response_frames("self.c\n")]
+    return harness
 
 
-async def test_the_second_key_press_requests_alternatives(desk: Desk) -> None:
+async def test_the_second_key_press_requests_alternatives(harness: Harness) -> None:
     edited_item = replace(ITEM, mode="inline")
-    first, second, third = await desk.invoke(), await desk.invoke(edited_item), await desk.invoke()
+    first, second, third = (
+        await harness.invoke(),
+        await harness.invoke(edited_item),
+        await harness.invoke(),
+    )
 
     assert (first, second, third) == ([], ["self.b", "self.c"], ["self.b", "self.c"])
-    requests = [(frame["alternative"], frame["mode"]) for frame in desk.gateway.requests]
+    requests = [(frame["alternative"], frame["mode"]) for frame in harness.gateway.requests]
     assert requests == [(1, "block"), (2, "block")]
 
 
-async def test_an_automatic_request_brings_no_alternatives(desk: Desk) -> None:
-    await desk.invoke(is_invoked=False)
+async def test_an_automatic_request_brings_no_alternatives(harness: Harness) -> None:
+    await harness.invoke(is_invoked=False)
 
-    assert await desk.invoke(is_invoked=False) == []
-    assert desk.gateway.requests == []
-
-
-async def test_the_editors_own_request_for_a_grown_suggestion_brings_none(desk: Desk) -> None:
-    await desk.invoke()
-    desk.alternatives.on_grown(URI)
-
-    assert await desk.invoke() == []
-    assert await desk.invoke() == ["self.b", "self.c"]
+    assert await harness.invoke(is_invoked=False) == []
+    assert harness.gateway.requests == []
 
 
-async def test_another_suggestion_has_alternatives_of_its_own(desk: Desk) -> None:
-    await desk.invoke()
+async def test_the_request_of_an_editor_that_redraws_a_grown_suggestion_gets_no_alternatives(
+    harness: Harness,
+) -> None:
+    await harness.invoke()
+    harness.alternatives.on_grown(URI)
+
+    assert await harness.invoke() == []
+    assert await harness.invoke() == ["self.b", "self.c"]
+
+
+async def test_another_suggestion_has_alternatives_of_its_own(harness: Harness) -> None:
+    await harness.invoke()
     other_item = InlineItem("s-2", "y", Position(0, 4), replaces=0)
 
-    assert await desk.invoke(other_item) == []
+    assert await harness.invoke(other_item) == []
 
 
 async def test_equal_and_failed_alternatives_are_left_out() -> None:
-    desk = Desk()
-    desk.gateway.ready += [response_frames("self.a"), [RequestEnded("offline")]]
-    await desk.invoke()
+    harness = Harness()
+    harness.gateway.ready += [response_frames("self.a"), [RequestEnded("offline")]]
+    await harness.invoke()
 
-    assert await desk.invoke() == []
+    assert await harness.invoke() == []
 
 
-async def test_an_inserted_alternative_is_recognised(desk: Desk) -> None:
-    await desk.invoke()
-    await desk.invoke()
+async def test_an_inserted_alternative_is_recognised(harness: Harness) -> None:
+    await harness.invoke()
+    await harness.invoke()
 
-    inserted = desk.alternatives.find_inserted(URI, TextEdit(4, 0, "self.b"))
+    inserted = harness.alternatives.find_inserted(URI, TextEdit(4, 0, "self.b"))
 
     assert inserted is not None
     assert (inserted.id, inserted.at, inserted.text) == ("a-1", 4, "self.b")
-    assert desk.alternatives.find_inserted(URI, TextEdit(4, 0, "self.a")) is None
+    assert harness.alternatives.find_inserted(URI, TextEdit(4, 0, "self.a")) is None

@@ -1,3 +1,5 @@
+"""The API key of the language server: where it is searched and stored."""
+
 import logging
 import sys
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The delay before the next attempt to connect."""
+
 from caret_ls.backoff import FIRST_S, MAX_S, Backoff
 
 

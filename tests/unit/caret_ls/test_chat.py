@@ -1,4 +1,4 @@
-"""A chat's request and its end. The gateway is a script."""
+"""A chat: the request that is sent, and the result that the user sees."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -21,7 +21,7 @@ OTHER = FrameFile("b.py", "b = 1\n", 0.0)
 HELLO = (ConversationTurn("user", "Why?"),)
 
 
-class Desk:
+class Harness:
     """One file, and a gateway that answers with `parts`, once for each list."""
 
     def __init__(self, *parts: list[str | ChatEnd | ChatFailed]) -> None:
@@ -72,89 +72,89 @@ class Desk:
 
 
 async def test_the_answer_arrives_part_by_part() -> None:
-    desk = Desk(["Be", "cause.", ChatEnd("stop")])
+    harness = Harness(["Be", "cause.", ChatEnd("stop")])
 
-    result = await desk.ask()
+    result = await harness.ask()
 
     assert result == ChatResult("stop")
-    assert desk.texts == ["Be", "cause."]
-    assert desk.board.num_in_flight == 0
+    assert harness.texts == ["Be", "cause."]
+    assert harness.board.num_in_flight == 0
 
 
 async def test_the_current_file_the_selection_and_open_files_are_sent() -> None:
-    desk = Desk([ChatEnd("stop")])
+    harness = Harness([ChatEnd("stop")])
 
-    await desk.ask(start=Position(3, 0), end=Position(5, 0))
+    await harness.ask(start=Position(3, 0), end=Position(5, 0))
 
-    (body,) = desk.bodies
+    (body,) = harness.bodies
     assert [file["path"] for file in body["caret_files"]] == ["a.py", "b.py"]
     assert body["caret_path"] == "a.py"
     assert body["messages"][-1]["content"] == (
         "Selected code, `a.py`, lines 4 to 5:\n\n```python\ndef f():\n    return 1\n```\n\nWhy?"
     )
-    assert desk.contexts == [SentContext(("a.py", "b.py"), (4, 5))]
+    assert harness.contexts == [SentContext(("a.py", "b.py"), (4, 5))]
 
 
 async def test_open_files_are_sent_only_if_the_user_wants_it() -> None:
-    desk = Desk([ChatEnd("stop")])
+    harness = Harness([ChatEnd("stop")])
 
-    await desk.ask(has_open_files=False)
+    await harness.ask(has_open_files=False)
 
-    assert [file["path"] for file in desk.bodies[0]["caret_files"]] == ["a.py"]
+    assert [file["path"] for file in harness.bodies[0]["caret_files"]] == ["a.py"]
 
 
 async def test_a_command_asks_its_own_question_about_the_line_of_the_cursor() -> None:
-    desk = Desk([ChatEnd("stop")])
+    harness = Harness([ChatEnd("stop")])
     turn = ConversationTurn("user", "Erklären", ChatCommand.EXPLAIN)
 
-    await desk.ask((turn,), start=Position(3, 2), end=Position(3, 2))
+    await harness.ask((turn,), start=Position(3, 2), end=Position(3, 2))
 
-    content = desk.bodies[0]["messages"][-1]["content"]
+    content = harness.bodies[0]["messages"][-1]["content"]
     assert "The cursor is at this code, `a.py`, lines 4 to 4:" in content
     assert content.endswith("Explain this code: its purpose first, then how it works.")
 
 
 async def test_without_a_file_only_the_messages_are_sent() -> None:
-    desk = Desk([ChatEnd("stop")])
+    harness = Harness([ChatEnd("stop")])
 
-    await desk.ask(uri=None)
+    await harness.ask(uri=None)
 
-    assert (desk.bodies[0]["caret_files"], desk.bodies[0]["caret_path"]) == ([], "")
+    assert (harness.bodies[0]["caret_files"], harness.bodies[0]["caret_path"]) == ([], "")
 
 
 async def test_a_question_about_excluded_code_is_not_sent() -> None:
-    desk = Desk()
-    desk.is_excluded = True
+    harness = Harness()
+    harness.is_excluded = True
 
-    result = await desk.ask(start=Position(3, 0), end=Position(5, 0))
+    result = await harness.ask(start=Position(3, 0), end=Position(5, 0))
 
     assert result == ChatResult("", SkipReason.EXCLUDED)
-    assert desk.bodies == []
+    assert harness.bodies == []
 
 
 async def test_a_general_question_is_sent_without_the_excluded_file() -> None:
-    desk = Desk([ChatEnd("stop")])
-    desk.is_excluded = True
+    harness = Harness([ChatEnd("stop")])
+    harness.is_excluded = True
 
-    await desk.ask(start=Position(0, 0), end=Position(0, 0))
+    await harness.ask(start=Position(0, 0), end=Position(0, 0))
 
-    (body,) = desk.bodies
+    (body,) = harness.bodies
     assert ([file["path"] for file in body["caret_files"]], body["caret_path"]) == (["b.py"], "")
-    assert desk.contexts == [SentContext(("b.py",), withheld="a.py")]
+    assert harness.contexts == [SentContext(("b.py",), withheld="a.py")]
 
 
 async def test_a_chat_that_the_policy_does_not_allow_is_not_sent() -> None:
-    desk = Desk()
-    desk.modes = frozenset({"inline"})
+    harness = Harness()
+    harness.modes = frozenset({"inline"})
 
-    assert await desk.ask() == ChatResult("", SkipReason.CHAT_OFF)
+    assert await harness.ask() == ChatResult("", SkipReason.CHAT_OFF)
 
 
 async def test_without_a_key_the_chat_is_not_sent() -> None:
-    desk = Desk()
-    desk.address = None
+    harness = Harness()
+    harness.address = None
 
-    assert await desk.ask() == ChatResult("", SkipReason.SIGNED_OUT)
+    assert await harness.ask() == ChatResult("", SkipReason.SIGNED_OUT)
 
 
 @pytest.mark.parametrize(
@@ -175,25 +175,25 @@ async def test_without_a_key_the_chat_is_not_sent() -> None:
 async def test_a_failed_chat_keeps_its_text_and_shows_the_reason(
     code: str, reason: SkipReason, num_refused: int
 ) -> None:
-    desk = Desk(["Be", ChatFailed(code)])
+    harness = Harness(["Be", ChatFailed(code)])
 
-    assert await desk.ask() == ChatResult("", reason)
-    assert (desk.texts, desk.num_refused) == (["Be"], num_refused)
+    assert await harness.ask() == ChatResult("", reason)
+    assert (harness.texts, harness.num_refused) == (["Be"], num_refused)
 
 
 async def test_a_model_without_a_system_role_gets_the_instructions_in_the_first_message() -> None:
-    desk = Desk([ChatFailed("invalid_messages")], ["Because.", ChatEnd("stop")])
+    harness = Harness([ChatFailed("invalid_messages")], ["Because.", ChatEnd("stop")])
 
-    result = await desk.ask()
+    result = await harness.ask()
 
     assert result == ChatResult("stop")
-    assert [message["role"] for message in desk.bodies[0]["messages"]] == ["system", "user"]
-    assert [message["role"] for message in desk.bodies[1]["messages"]] == ["user"]
+    assert [message["role"] for message in harness.bodies[0]["messages"]] == ["system", "user"]
+    assert [message["role"] for message in harness.bodies[1]["messages"]] == ["user"]
 
 
 async def test_a_withheld_or_shed_chat_gets_an_explanation() -> None:
-    desk = Desk([ChatEnd("filtered")], [ChatEnd("shed")])
+    harness = Harness([ChatEnd("filtered")], [ChatEnd("shed")])
 
-    results = [await desk.ask(), await desk.ask()]
+    results = [await harness.ask(), await harness.ask()]
 
     assert [result.reason for result in results] == [SkipReason.WITHHELD, SkipReason.OVERLOADED]

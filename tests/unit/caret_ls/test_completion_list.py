@@ -1,3 +1,5 @@
+"""Suggestions as entries of a completion list, for editors without inline completion."""
+
 import pytest
 from lsprotocol import types
 

@@ -1,10 +1,12 @@
+"""The delay between a key press and the request for a suggestion."""
+
 import pytest
 
-from caret_ls.debounce import MAX_ALLOWANCE, MAX_WAIT_MS, MIN_WAIT_MS, Debouncer
+from caret_ls.debounce import MAX_ALLOWANCE, MAX_WAIT_MS, MIN_WAIT_MS, USUAL_RESPONSE_MS, Debouncer
 
 
 def make_debouncer(gap_s: float, *, keys: int = 12) -> tuple[Debouncer, float]:
-    """Return a typing rate without allowance, and the time of its last key."""
+    """Return a debouncer that has no allowance left, and the time of the last of its keys."""
     debouncer = Debouncer()
     for number in range(keys):
         debouncer.on_keystroke(number * gap_s)
@@ -18,8 +20,8 @@ def _spend_allowance(debouncer: Debouncer) -> None:
 
 
 def wait_ms(debouncer: Debouncer, now_s: float, **flags: bool) -> float:
-    place = {"is_invoked": False, "is_fresh_line": False} | flags
-    return round(debouncer.delay_s(now_s, **place) * 1000, 3)
+    request_flags = {"is_invoked": False, "is_fresh_line": False} | flags
+    return round(debouncer.delay_s(now_s, **request_flags) * 1000, 3)
 
 
 def test_the_delay_for_a_slow_typist_is_the_minimum() -> None:
@@ -31,21 +33,21 @@ def test_the_delay_for_a_slow_typist_is_the_minimum() -> None:
 def test_time_since_the_last_key_shortens_the_delay() -> None:
     debouncer, now_s = make_debouncer(5.0)
 
-    assert wait_ms(debouncer, now_s + 0.05) == 25
+    assert wait_ms(debouncer, now_s + 0.05) == MIN_WAIT_MS - 50
     assert wait_ms(debouncer, now_s + 0.2) == 0
 
 
 def test_the_delay_for_a_fast_typist_covers_the_gap_between_keys() -> None:
     debouncer, now_s = make_debouncer(0.12)
 
-    assert wait_ms(debouncer, now_s) == pytest.approx(180)
+    assert wait_ms(debouncer, now_s) == pytest.approx(1.5 * 120)
 
 
 def test_a_long_pause_does_not_change_the_typing_rate() -> None:
     debouncer, now_s = make_debouncer(0.1, keys=6)
     debouncer.on_keystroke(now_s + 30)
 
-    assert wait_ms(debouncer, now_s + 30) == pytest.approx(150)
+    assert wait_ms(debouncer, now_s + 30) == pytest.approx(1.5 * 100)
 
 
 @pytest.mark.parametrize("option", ["is_invoked", "is_fresh_line"])
@@ -101,7 +103,7 @@ def test_slow_responses_increase_the_delay() -> None:
     for _ in range(8):
         debouncer.on_response(300.0)
 
-    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS + 150
+    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS + (300 - USUAL_RESPONSE_MS)
 
 
 def test_usual_responses_do_not_change_the_delay() -> None:
@@ -116,10 +118,10 @@ def test_ignored_suggestions_increase_the_delay_until_one_is_accepted() -> None:
     debouncer, now_s = make_debouncer(5.0)
     debouncer.on_rejected()
     debouncer.on_rejected()
-    patient = wait_ms(debouncer, now_s)
+    wait_after_rejections_ms = wait_ms(debouncer, now_s)
     debouncer.on_accepted()
 
-    assert patient == pytest.approx(1.2 * MIN_WAIT_MS)
+    assert wait_after_rejections_ms == pytest.approx(1.2 * MIN_WAIT_MS)
     assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
 
 

@@ -1,4 +1,4 @@
-"""The device flow of the language server, against recorded answers of a console."""
+"""The OAuth device flow of the language server, against scripted answers of a console."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ TOKEN: Json = {"access_token": "cpk_live_1", "token_type": "Bearer"}
 
 
 class Console:
-    """Answers each request with the next of its answers, and keeps what it was sent."""
+    """Gives its answers one after the other, and records the requests and the waits."""
 
     def __init__(self, *answers: Any) -> None:
         self._answers = list(answers)
@@ -39,7 +39,7 @@ class Console:
         answer: Any = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer  # type: ignore[no-any-return]  # what the test says
+        return answer  # type: ignore[no-any-return]  # as scripted
 
     async def sleep(self, duration_s: float) -> None:
         self.waits_s.append(duration_s)

@@ -1,4 +1,4 @@
-"""The place of a function's docstring, for the cursor on a line."""
+"""The place for the docstring of the function or class in which the cursor is."""
 
 import pytest
 

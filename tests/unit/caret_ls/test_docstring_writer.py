@@ -1,4 +1,4 @@
-"""The command that writes a docstring: its request, its edit, and why there is none."""
+"""The command that writes a docstring: its request, its edit, and the reasons for having none."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ TEXT = "def f(a):\n    return a\n"
 JSDOC = "class A {\n  f(a) {\n    return a;\n  }\n}\n"
 
 
-class Desk:
+class Harness:
     def __init__(self, text: str = TEXT, language: str = "python") -> None:
         self.gateway = FakeGateway()
         self.modes = frozenset({"docstring"})
@@ -43,13 +43,13 @@ class Desk:
 
 
 async def test_a_docstring_is_inserted_below_the_head() -> None:
-    desk = Desk()
-    desk.gateway.ready.append(response_frames("Return a.", '"""'))
+    harness = Harness()
+    harness.gateway.ready.append(response_frames("Return a.", '"""'))
 
-    edit = await desk.writer.write(URI, 1)
+    edit = await harness.writer.write(URI, 1)
 
     assert edit == DocstringEdit(URI, Position(1, 0), '    """Return a."""\n')
-    (frame,) = desk.gateway.requests
+    (frame,) = harness.gateway.requests
     assert (frame["mode"], frame["trigger"]) == ("docstring", "manual")
     assert frame["prefix"] == 'def f(a):\n    """'
     assert frame["suffix"] == "\n    return a\n"
@@ -63,48 +63,48 @@ async def test_a_docstring_is_inserted_below_the_head() -> None:
     ],
 )
 async def test_closing_marks_are_added_or_end_the_text(answer: str, text: str) -> None:
-    desk = Desk()
-    desk.gateway.ready.append(response_frames(answer))
+    harness = Harness()
+    harness.gateway.ready.append(response_frames(answer))
 
-    edit = await desk.writer.write(URI, 0)
+    edit = await harness.writer.write(URI, 0)
 
     assert isinstance(edit, DocstringEdit)
     assert edit.text == text
 
 
 async def test_a_jsdoc_is_inserted_above_the_method() -> None:
-    desk = Desk(JSDOC, "javascript")
-    desk.gateway.ready.append(response_frames("\n   * Return a.\n   */"))
+    harness = Harness(JSDOC, "javascript")
+    harness.gateway.ready.append(response_frames("\n   * Return a.\n   */"))
 
-    edit = await desk.writer.write(URI, 2)
+    edit = await harness.writer.write(URI, 2)
 
     assert edit == DocstringEdit(URI, Position(1, 0), "  /**\n   * Return a.\n   */\n")
-    assert desk.gateway.requests[0]["prefix"] == "class A {\n  /**"
+    assert harness.gateway.requests[0]["prefix"] == "class A {\n  /**"
 
 
-async def test_a_file_that_has_changed_meanwhile_is_not_edited() -> None:
-    desk = Desk()
-    writing = asyncio.create_task(desk.writer.write(URI, 0))
-    await wait_until(lambda: bool(desk.gateway.requests))
-    desk.file.change(Position(0, 0), Position(0, 0), "#\n")
-    desk.gateway.respond("1", 'Return a."""')
+async def test_a_file_that_has_changed_during_the_request_is_not_edited() -> None:
+    harness = Harness()
+    writing = asyncio.create_task(harness.writer.write(URI, 0))
+    await wait_until(lambda: bool(harness.gateway.requests))
+    harness.file.change(Position(0, 0), Position(0, 0), "#\n")
+    harness.gateway.respond("1", 'Return a."""')
 
     assert await writing is SkipReason.FILE_CHANGED
 
 
 async def test_a_cancelled_command_cancels_its_request() -> None:
-    desk = Desk()
-    writing = asyncio.create_task(desk.writer.write(URI, 0))
-    await wait_until(lambda: bool(desk.gateway.requests))
+    harness = Harness()
+    writing = asyncio.create_task(harness.writer.write(URI, 0))
+    await wait_until(lambda: bool(harness.gateway.requests))
     writing.cancel()
     await asyncio.wait({writing})
 
-    assert desk.gateway.cancelled == ["1"]
-    assert desk.board.num_in_flight == 0
+    assert harness.gateway.cancelled == ["1"]
+    assert harness.board.num_in_flight == 0
 
 
 async def test_each_prohibition_is_reported_without_a_request() -> None:
-    closed, signed_out, offline, off, excluded, none, has_one = (Desk() for _ in range(7))
+    closed, signed_out, offline, off, excluded, none, has_one = (Harness() for _ in range(7))
     signed_out.board.set(signed_out_reason=SignedOutReason.NO_KEY)
     offline.board.set(is_connected=False)
     off.modes = frozenset()
@@ -112,9 +112,9 @@ async def test_each_prohibition_is_reported_without_a_request() -> None:
     none.files.open(URI, "python", "x = 1\n")
     has_one.files.open(URI, "python", 'def f():\n    """Return."""\n')
     closed.files.close(URI)
-    desks = (closed, signed_out, offline, off, excluded, none, has_one)
+    harnesses = (closed, signed_out, offline, off, excluded, none, has_one)
 
-    reasons = [await desk.writer.write(URI, 0) for desk in desks]
+    reasons = [await harness.writer.write(URI, 0) for harness in harnesses]
 
     assert reasons == [
         SkipReason.FILE_CLOSED,
@@ -125,7 +125,7 @@ async def test_each_prohibition_is_reported_without_a_request() -> None:
         SkipReason.NO_FUNCTION,
         SkipReason.HAS_DOCSTRING,
     ]
-    assert [desk.gateway.requests for desk in desks] == [[]] * len(desks)
+    assert [harness.gateway.requests for harness in harnesses] == [[]] * len(harnesses)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_each_prohibition_is_reported_without_a_request() -> None:
 async def test_the_end_of_the_request_is_reported(
     response: list[dict[str, object] | RequestEnded], reason: SkipReason
 ) -> None:
-    desk = Desk()
-    desk.gateway.ready.append(response)
+    harness = Harness()
+    harness.gateway.ready.append(response)
 
-    assert await desk.writer.write(URI, 0) is reason
+    assert await harness.writer.write(URI, 0) is reason

@@ -1,3 +1,5 @@
+"""The edit distance, compared with a simple implementation."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -67,7 +67,7 @@ def console() -> Iterator[Console]:
 
 
 class Editor:
-    """The other side of the protocol: answers requests, and keeps all messages of the server."""
+    """An LSP client that answers the server's requests and records all its messages."""
 
     def __init__(self, server: CaretServer) -> None:
         self.received: list[dict[str, Any]] = []
@@ -91,7 +91,7 @@ class Editor:
         self._protocol.handle_message(self._protocol.structure_message(encoded))
 
     async def wait_for(self, is_match: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Return the first message of this kind."""
+        """Wait for a matching message, and return the first one."""
         async with asyncio.timeout(_PATIENCE_S):
             while not (matches := [message for message in self.received if is_match(message)]):
                 self._has_received.clear()

@@ -1,3 +1,5 @@
+"""Secret and generated files are detected by their names and contents."""
+
 import pytest
 
 from caret_ls.file_kind import FileKind, detect_file_kind

@@ -1,3 +1,5 @@
+"""The name and the current commit of the Git repository that contains a file."""
+
 import subprocess
 from pathlib import Path
 

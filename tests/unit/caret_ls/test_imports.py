@@ -1,3 +1,5 @@
+"""The imports of a file, and the framework that they belong to."""
+
 import pytest
 
 from caret_ls.imports import framework_of, imports_of

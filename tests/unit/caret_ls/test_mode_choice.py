@@ -1,4 +1,4 @@
-"""The mode for each place of the cursor, which is at `|`."""
+"""The completion mode that is chosen from the text around the cursor, which is at `|`."""
 
 import pytest
 
@@ -28,7 +28,7 @@ EVERY = frozenset(CompletionMode)
         ("ruby", "xs.each do |x\\|\n  |", "inline"),
         ("lua", "local function f()\n  |\nend\n", "block"),
         ("shellscript", "for x in *; do\n  |\ndone\n", "block"),
-        # A block that has a body already, and text that opens none.
+        # A block that already has a body, and text that opens no block.
         ("python", "def f():|\n    return 1\n", "inline"),
         ("python", "def f():\n    |\n    return 1\n", "inline"),
         ("python", "def f():\n\n    |", "inline"),
@@ -42,7 +42,7 @@ EVERY = frozenset(CompletionMode)
         ("markdown", "Note:\n|", "inline"),
         ("yaml", "key:\n  |", "inline"),
         ("ruby", "def f = 1 # end\n|", "inline"),
-        # A docstring that was opened.
+        # A docstring that begins at the cursor.
         ("python", 'def f():\n    """|', "docstring"),
         ("python", 'def f():\n    """|"""', "docstring"),
         ("python", 'class A:\n    r"""|', "docstring"),

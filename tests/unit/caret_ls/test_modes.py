@@ -5,7 +5,7 @@ import pytest
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.mode_choice import CompletionMode
 from caret_ls.skip_rules import SkipReason
-from tests.unit.caret_ls.provider_harness import URI, Desk, response_frames
+from tests.unit.caret_ls.provider_harness import URI, Harness, response_frames
 
 DEF = "def f():\n    |"
 
@@ -14,86 +14,86 @@ def policy(*modes: str) -> dict[str, object]:
     return {"type": "policy", "repository": "", "excluded_globs": [], "modes": list(modes)}
 
 
-async def request(desk: Desk, *, is_invoked: bool = False) -> str | None:
-    item = await desk.request_suggestion(is_invoked=is_invoked)
+async def request(harness: Harness, *, is_invoked: bool = False) -> str | None:
+    item = await harness.request_suggestion(is_invoked=is_invoked)
     return None if item is None else item.text
 
 
 async def test_an_empty_block_is_requested_in_the_mode_block() -> None:
-    desk = Desk()
-    desk.open(DEF)
-    desk.gateway.ready.append(response_frames("return 1"))
+    harness = Harness()
+    harness.open(DEF)
+    harness.gateway.ready.append(response_frames("return 1"))
 
-    assert await request(desk) == "return 1"
-    assert [frame["mode"] for frame in desk.gateway.requests] == ["block"]
+    assert await request(harness) == "return 1"
+    assert [frame["mode"] for frame in harness.gateway.requests] == ["block"]
 
 
 async def test_an_opened_docstring_is_requested_although_it_is_a_string() -> None:
-    desk = Desk()
-    desk.open('def f():\n    """|"""')
-    desk.gateway.ready.append(response_frames("Add."))
+    harness = Harness()
+    harness.open('def f():\n    """|"""')
+    harness.gateway.ready.append(response_frames("Add."))
 
-    assert await request(desk) == "Add."
-    assert [frame["mode"] for frame in desk.gateway.requests] == ["docstring"]
+    assert await request(harness) == "Add."
+    assert [frame["mode"] for frame in harness.gateway.requests] == ["docstring"]
 
 
 async def test_a_mode_that_is_off_is_replaced_by_inline() -> None:
-    desk = Desk()
-    desk.policies.update(policy("inline"))
-    desk.open(DEF)
-    desk.gateway.ready.append(response_frames("return 1"))
+    harness = Harness()
+    harness.policies.update(policy("inline"))
+    harness.open(DEF)
+    harness.gateway.ready.append(response_frames("return 1"))
 
-    await request(desk)
+    await request(harness)
 
-    assert [frame["mode"] for frame in desk.gateway.requests] == ["inline"]
+    assert [frame["mode"] for frame in harness.gateway.requests] == ["inline"]
 
 
 async def test_a_mode_without_a_model_is_replaced_by_inline() -> None:
-    desk = Desk()
-    desk.open(DEF)
-    desk.gateway.ready += [[RequestEnded("no_pool")], response_frames("return 1")]
+    harness = Harness()
+    harness.open(DEF)
+    harness.gateway.ready += [[RequestEnded("no_pool")], response_frames("return 1")]
 
-    first = await request(desk)
-    reason = desk.assistant.last_reason
-    second = await request(desk)
+    first = await request(harness)
+    reason = harness.assistant.last_reason
+    second = await request(harness)
 
     assert (first, reason, second) == (None, SkipReason.NO_MODEL, "return 1")
-    assert [frame["mode"] for frame in desk.gateway.requests] == ["block", "inline"]
+    assert [frame["mode"] for frame in harness.gateway.requests] == ["block", "inline"]
 
 
 async def test_a_key_requests_its_mode_once() -> None:
-    desk = Desk()
-    desk.open("x = |")
-    desk.gateway.ready += [response_frames("1"), response_frames("2")]
-    desk.assistant.request_mode(URI, CompletionMode.BLOCK)
+    harness = Harness()
+    harness.open("x = |")
+    harness.gateway.ready += [response_frames("1"), response_frames("2")]
+    harness.assistant.request_mode(URI, CompletionMode.BLOCK)
 
-    first = await request(desk, is_invoked=True)
-    desk.type(" ")
-    desk.cache.remove(URI)
-    second = await request(desk, is_invoked=True)
+    first = await request(harness, is_invoked=True)
+    harness.type(" ")
+    harness.cache.remove(URI)
+    second = await request(harness, is_invoked=True)
 
     assert (first, second) == ("1", "2")
-    assert [frame["mode"] for frame in desk.gateway.requests] == ["block", "inline"]
+    assert [frame["mode"] for frame in harness.gateway.requests] == ["block", "inline"]
 
 
 async def test_a_key_requests_its_mode_although_a_suggestion_is_cached() -> None:
-    desk = Desk()
-    desk.open("x = |")
-    desk.gateway.ready += [response_frames("1"), response_frames("2")]
-    await request(desk)
-    desk.assistant.request_mode(URI, CompletionMode.BLOCK)
+    harness = Harness()
+    harness.open("x = |")
+    harness.gateway.ready += [response_frames("1"), response_frames("2")]
+    await request(harness)
+    harness.assistant.request_mode(URI, CompletionMode.BLOCK)
 
-    assert await request(desk, is_invoked=True) == "2"
+    assert await request(harness, is_invoked=True) == "2"
 
 
 async def test_a_requested_docstring_begins_with_its_marks() -> None:
-    desk = Desk()
-    desk.open(DEF)
-    desk.gateway.ready.append(response_frames('Add."""'))
-    desk.assistant.request_mode(URI, CompletionMode.DOCSTRING)
+    harness = Harness()
+    harness.open(DEF)
+    harness.gateway.ready.append(response_frames('Add."""'))
+    harness.assistant.request_mode(URI, CompletionMode.DOCSTRING)
 
-    assert await request(desk, is_invoked=True) == '"""Add."""'
-    (frame,) = desk.gateway.requests
+    assert await request(harness, is_invoked=True) == '"""Add."""'
+    (frame,) = harness.gateway.requests
     assert (frame["mode"], frame["prefix"]) == ("docstring", 'def f():\n    """')
 
 
@@ -107,22 +107,22 @@ async def test_a_requested_docstring_begins_with_its_marks() -> None:
 async def test_the_reason_is_reported_if_a_requested_mode_is_off(
     mode: CompletionMode, reason: SkipReason
 ) -> None:
-    desk = Desk()
-    desk.policies.update(policy("inline"))
-    desk.open(DEF)
-    desk.assistant.request_mode(URI, mode)
+    harness = Harness()
+    harness.policies.update(policy("inline"))
+    harness.open(DEF)
+    harness.assistant.request_mode(URI, mode)
 
-    assert await request(desk, is_invoked=True) is None
-    assert desk.assistant.last_reason is reason
-    assert desk.gateway.requests == []
+    assert await request(harness, is_invoked=True) is None
+    assert harness.assistant.last_reason is reason
+    assert harness.gateway.requests == []
 
 
 @pytest.mark.parametrize("code", ["feature_disabled", "insufficient_scope"])
 async def test_the_gateways_refusal_names_the_mode(code: str) -> None:
-    desk = Desk()
-    desk.open(DEF)
-    desk.gateway.ready.append([RequestEnded(code)])
-    desk.assistant.request_mode(URI, CompletionMode.DOCSTRING)
+    harness = Harness()
+    harness.open(DEF)
+    harness.gateway.ready.append([RequestEnded(code)])
+    harness.assistant.request_mode(URI, CompletionMode.DOCSTRING)
 
-    assert await request(desk, is_invoked=True) is None
-    assert desk.assistant.last_reason is SkipReason.DOCSTRING_OFF
+    assert await request(harness, is_invoked=True) is None
+    assert harness.assistant.last_reason is SkipReason.DOCSTRING_OFF

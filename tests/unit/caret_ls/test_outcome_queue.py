@@ -1,4 +1,4 @@
-"""Pending outcomes, over connections that come and go."""
+"""Outcomes wait in a queue while there is no connection, and are sent again after a lost one."""
 
 import pytest
 

@@ -19,7 +19,7 @@ TEXT = "return self.width"
 
 @dataclass
 class ShownFile:
-    """A file with a suggestion at character 10, shown since second 100."""
+    """A file with a suggestion at character 10, which is shown from second 100 on."""
 
     reported: list[EditorOutcome] = field(default_factory=list)
     text: str = "x" * 10 + "\n"
@@ -156,7 +156,7 @@ def test_typing_against_a_grown_suggestion_rejects_the_whole() -> None:
     ]
 
 
-def test_a_first_part_that_was_accepted_and_got_no_more_is_over() -> None:
+def test_an_accepted_first_part_that_does_not_grow_is_no_longer_tracked() -> None:
     file = GrowingFile()
 
     file.edit(10, TEXT)
@@ -223,9 +223,9 @@ def test_other_text_rejects_the_suggestion_with_its_time(file: ShownFile) -> Non
 @pytest.mark.parametrize(
     "edit",
     [(5, "", 2), (10, "", 1), (3, "yy", 0)],
-    ids=["deleted above", "behind", "inserted above"],
+    ids=["deletion above", "deletion behind", "insertion above"],
 )
-def test_edits_elsewhere_do_not_reject_the_suggestion(
+def test_a_deletion_behind_the_suggestion_rejects_it_and_edits_above_it_do_not(
     file: ShownFile, edit: tuple[int, str, int]
 ) -> None:
     at, inserted, deleted = edit
@@ -307,7 +307,7 @@ def test_persistence_is_checked_five_times(file: ShownFile) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "share", "now"),
+    ("edit", "share", "remaining_text"),
     [
         ((17, "", 5), 5 / 17, "return width"),
         ((13, "!", 0), 1 / 17, "ret!urn self.width"),
@@ -320,7 +320,7 @@ def test_persistence_is_checked_five_times(file: ShownFile) -> None:
     ],
 )
 def test_persisted_reports_the_edited_ratio(
-    file: ShownFile, edit: tuple[int, str, int], share: float, now: str
+    file: ShownFile, edit: tuple[int, str, int], share: float, remaining_text: str
 ) -> None:
     file.edit(10, TEXT, now_s=200.0)
     at, inserted, deleted = edit
@@ -328,7 +328,7 @@ def test_persisted_reports_the_edited_ratio(
     file.check_persistence(230.0)
 
     assert file.reported[-1].edited_ratio == pytest.approx(share, abs=1e-4)
-    assert file.reported[-1].text == now
+    assert file.reported[-1].text == remaining_text
 
 
 def test_checks_missed_while_the_machine_slept_become_one(file: ShownFile) -> None:

@@ -1,3 +1,5 @@
+"""Files that a repository pins in `.caret.toml` are sent with each request."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""The cached policy of each repository."""
+
 from caret_ls.mode_choice import CompletionMode
 from caret_ls.policy_cache import MAX_AGE_S, EditorPolicy, PolicyCache
 
@@ -8,6 +10,7 @@ ANSWER = {
     "modes": ["inline"],
 }
 
+# The modes that are allowed until the policy is known.
 PRESUMED = frozenset(CompletionMode) - {CompletionMode.EDIT}
 
 
@@ -27,7 +30,7 @@ def test_everything_but_edits_is_allowed_until_the_policy_arrives() -> None:
 
     assert policies.get("shop", 0.0) == EditorPolicy()
     assert policies.get("shop", 1.0) == EditorPolicy((), PRESUMED)
-    assert requests == ["shop"], "it must ask only once"
+    assert requests == ["shop"], "the policy must be requested only once"
 
 
 def test_a_policy_applies_to_its_repository() -> None:

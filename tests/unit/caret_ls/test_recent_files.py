@@ -1,3 +1,5 @@
+"""Open files in the order in which they were used, limited in number and size."""
+
 from collections.abc import Collection
 
 from caret_ls.recent_files import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, RecentFiles
@@ -46,7 +48,7 @@ def test_number_and_size_of_files_are_bounded() -> None:
     long = dict.fromkeys(names, "x" * (MAX_CHARS // 6) + "\n")
 
     assert len(paths(open_files(*names))) == MAX_FILES
-    assert len(paths(open_files(*names), long)) == 5
+    assert len(paths(open_files(*names), long)) == 5  # the sixth exceeds MAX_CHARS
 
 
 def test_no_more_files_are_read_than_are_listed() -> None:

@@ -1,3 +1,5 @@
+"""The language server: its announced capabilities, and the address of its gateway."""
+
 import pytest
 from lsprotocol import types
 

@@ -1,3 +1,5 @@
+"""A session of the language server, without a connection."""
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -20,7 +20,7 @@ from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import URI, ManualClock
 
 _HOUR_S = 3_600.0
-soon = partial(wait_until, timeout_s=30.0)  # a WebSocket handshake, on a busy machine
+wait_for = partial(wait_until, timeout_s=30.0)  # for a WebSocket handshake on a busy machine
 
 
 class FailingSession(Session):
@@ -47,7 +47,7 @@ class RunningSession:
         self.session.set_up(self.session.settings, Address(fake.url, key))
 
     async def reach(self, status: ServerStatus) -> None:
-        await soon(lambda: self.session.board.status is status)
+        await wait_for(lambda: self.session.board.status is status)
 
     async def accept_suggestion(self, fake: Gateway) -> None:
         """Connect, and accept the suggestion `a + 1` at the end of the file, after `b = `."""
@@ -78,7 +78,7 @@ async def test_outcomes_contain_the_request_id() -> None:
     async with gateway() as fake, running_session() as running:
         await running.accept_suggestion(fake)
         running.clock.now_s += 31
-        await soon(lambda: fake.outcomes("persisted") != [])
+        await wait_for(lambda: fake.outcomes("persisted") != [])
 
     outcomes = [frame for frame in fake.received if frame["type"] == "outcome"]
     assert [frame["event"] for frame in outcomes] == ["shown", "accepted", "persisted"]
@@ -95,7 +95,7 @@ async def test_persisted_text_is_sent_only_with_opt_in(
     ):
         await running.accept_suggestion(fake)
         running.clock.now_s += 31
-        await soon(lambda: fake.outcomes("persisted") != [])
+        await wait_for(lambda: fake.outcomes("persisted") != [])
 
     (persisted,) = fake.outcomes("persisted")
     assert persisted.get("text") == ("a + 1" if share_accepted_text else None)
@@ -104,11 +104,11 @@ async def test_persisted_text_is_sent_only_with_opt_in(
 async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> None:
     async with gateway() as fake, running_session() as running:
         await running.accept_suggestion(fake)
-        await soon(lambda: fake.outcomes("accepted") != [])
+        await wait_for(lambda: fake.outcomes("accepted") != [])
         running.clock.slept_s += _HOUR_S
-        await soon(lambda: len(fake.sockets) == 2 and len(fake.outcomes("accepted")) == 2)
+        await wait_for(lambda: len(fake.sockets) == 2 and len(fake.outcomes("accepted")) == 2)
         running.clock.now_s += 31
-        await soon(lambda: fake.outcomes("persisted") != [])
+        await wait_for(lambda: fake.outcomes("persisted") != [])
         await running.reach(ServerStatus.READY)
         offer = await running.session.assistant.provide(
             URI, InlineRequest(Position(1, 4), is_invoked=True)
@@ -130,12 +130,12 @@ async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() ->
         session.open(URI, "python", "def f():")
         request = InlineRequest(Position(0, 8), is_invoked=True)
         offering = asyncio.create_task(session.assistant.provide(URI, request))
-        await soon(lambda: fake.received[-1:] != [] and fake.received[-1]["type"] == "complete")
+        await wait_for(lambda: fake.received[-1:] != [] and fake.received[-1]["type"] == "complete")
         id = fake.received[-1]["id"]
         await fake.send(type="delta", id=id, text="\n    a = 1\n")
         first = await offering
         running.clock.slept_s += _HOUR_S
-        await soon(lambda: len(fake.sockets) == 2)
+        await wait_for(lambda: len(fake.sockets) == 2)
         await running.reach(ServerStatus.READY)
 
         after_sleep = await session.assistant.provide(URI, request)
@@ -148,7 +148,7 @@ async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() ->
 async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
     async with gateway() as fake, running_session() as running:
         await running.accept_suggestion(fake)
-        await soon(lambda: fake.outcomes("accepted") != [])
+        await wait_for(lambda: fake.outcomes("accepted") != [])
         fake.refusal = 503
         await fake.sockets[-1].close(1012)
         await running.reach(ServerStatus.OFFLINE)
@@ -156,7 +156,7 @@ async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
         await asyncio.sleep(0.05)
         assert fake.outcomes("persisted") == []
         fake.refusal = None
-        await soon(lambda: fake.outcomes("persisted") != [])
+        await wait_for(lambda: fake.outcomes("persisted") != [])
 
     assert len(fake.outcomes("accepted")) == 1, "an older outcome must not be reported twice"
 
@@ -164,9 +164,9 @@ async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
 async def test_outcomes_are_not_sent_to_another_gateway() -> None:
     async with gateway() as fake, gateway() as other_gateway, running_session() as running:
         await running.accept_suggestion(fake)
-        await soon(lambda: fake.outcomes("accepted") != [])
+        await wait_for(lambda: fake.outcomes("accepted") != [])
         running.connect_to(other_gateway)
-        await soon(lambda: len(other_gateway.sockets) == 1)
+        await wait_for(lambda: len(other_gateway.sockets) == 1)
         await asyncio.sleep(0.05)
 
     assert [frame for frame in other_gateway.received if frame["type"] == "outcome"] == []
@@ -175,25 +175,25 @@ async def test_outcomes_are_not_sent_to_another_gateway() -> None:
 async def test_outcomes_are_sent_again_after_a_change_of_the_key() -> None:
     async with gateway() as fake, running_session() as running:
         await running.accept_suggestion(fake)
-        await soon(lambda: fake.outcomes("accepted") != [])
+        await wait_for(lambda: fake.outcomes("accepted") != [])
         running.connect_to(fake, key="the new one")
-        await soon(lambda: len(fake.outcomes("accepted")) == 2)
+        await wait_for(lambda: len(fake.outcomes("accepted")) == 2)
 
 
 async def test_failing_upkeep_does_not_end_the_session() -> None:
     async with gateway() as fake, running_session() as running:
         await running.accept_suggestion(fake)
         running.session.is_broken = True
-        await soon(lambda: running.session.num_failed >= 3 or running.task.done())
+        await wait_for(lambda: running.session.num_failed >= 3 or running.task.done())
         running.session.is_broken = False
         running.clock.now_s += 31
-        await soon(lambda: fake.outcomes("persisted") != [] or running.task.done())
+        await wait_for(lambda: fake.outcomes("persisted") != [] or running.task.done())
 
     assert len(fake.outcomes("persisted")) == 1
     assert len(fake.sockets) == 1, "the connection must stay the same"
 
 
-async def test_what_remains_of_an_accepted_edit_is_reported() -> None:
+async def test_the_persistence_of_an_accepted_edit_is_reported() -> None:
     async with gateway() as fake, running_session() as running:
         fake.modes = ["edit"]
         fake.edit = {"start_line": 1, "end_line": 2, "text": "b = a + 1\n"}
@@ -202,7 +202,7 @@ async def test_what_remains_of_an_accepted_edit_is_reported() -> None:
         session = running.session
         session.open(URI, "python", "a = \nb = 2\n")
         session.change(URI, [TextChange("1", Position(0, 4), Position(0, 4))])
-        await soon(lambda: "edit" in session.policies.get("", 0.0).modes)
+        await wait_for(lambda: "edit" in session.policies.get("", 0.0).modes)
         request = EditRequest(URI, Position(0, 5), is_follow_up=True)
         result = await session.next_edits.suggest(request)
         assert isinstance(result, NextEdit)
@@ -211,7 +211,7 @@ async def test_what_remains_of_an_accepted_edit_is_reported() -> None:
         session.change(URI, [TextChange("# new\n", Position(0, 0), Position(0, 0))])
 
         running.clock.now_s += 31.0
-        await soon(lambda: bool(fake.outcomes("persisted")))
+        await wait_for(lambda: bool(fake.outcomes("persisted")))
 
         (persisted,) = fake.outcomes("persisted")
         assert (persisted["chars"], persisted["edited_ratio"]) == (len("b = a + 1\n"), 0.0)

@@ -1,3 +1,5 @@
+"""Settings from the editor, the environment and a file."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""The reasons for not requesting a suggestion."""
+
 from dataclasses import replace
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""The status that the editor shows."""
+
 import pytest
 
 from caret_ls.status_board import ServerStatus, SignedOutReason, StatusBoard

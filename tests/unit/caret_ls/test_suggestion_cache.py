@@ -1,3 +1,5 @@
+"""Cached suggestions are found while the user types along."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

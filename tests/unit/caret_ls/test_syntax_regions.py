@@ -1,3 +1,5 @@
+"""The cursor is detected to be in code, in a comment or in a string."""
+
 import pytest
 
 from caret_ls.syntax_regions import SyntaxRegion, region_at

@@ -1,3 +1,5 @@
+"""A document and its changes, in the positions of the language server protocol."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

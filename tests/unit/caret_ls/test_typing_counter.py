@@ -1,3 +1,5 @@
+"""Characters that were typed by hand are counted by language."""
+
 import pytest
 
 from caret_ls.text_document import TextEdit

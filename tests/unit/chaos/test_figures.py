@@ -1,22 +1,22 @@
-"""The verdict on a fault."""
+"""The decision whether the service has withstood an injected fault."""
 
 from typing import Any
 
 import pytest
 
 from tests.chaos.client_log import Note
-from tests.chaos.figures import Figures, Quiet, Recovery, is_bad
+from tests.chaos.figures import Figures, QuietTenant, Recovery, is_bad
 
 SERVED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0)
 FAILED = Note(at_s=0.0, tenant="acme", ending="lost", total_ms=40.0, breaks=1)
-AGAIN = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0, attempts=2, breaks=1)
-LATE = Quiet(calm_ms=10.0, fault_ms=16.0, num=100)
+RETRIED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0, attempts=2, breaks=1)
+LATE = QuietTenant(calm_ms=10.0, fault_ms=16.0, num=100)
 
 
 def _figures(**fields: Any) -> Figures:
     values: dict[str, Any] = {
-        "notes": [SERVED, AGAIN],
-        "quiet": Quiet(calm_ms=10.0, fault_ms=14.0, num=100),
+        "notes": [SERVED, RETRIED],
+        "quiet": QuietTenant(calm_ms=10.0, fault_ms=14.0, num=100),
         "ledger": {},
         "is_even": True,
         "recovery": Recovery(0.0, 0.0),
@@ -47,7 +47,7 @@ def test_slow_tokens_are_tolerated_if_the_fault_delays_tokens() -> None:
     assert held_up.target != _figures().target
 
 
-@pytest.mark.parametrize(("note", "verdict"), [(SERVED, False), (AGAIN, True), (FAILED, True)])
+@pytest.mark.parametrize(("note", "verdict"), [(SERVED, False), (RETRIED, True), (FAILED, True)])
 def test_the_service_has_not_recovered_while_requests_fail_or_need_retries(
     note: Note, verdict: bool
 ) -> None:

@@ -1,4 +1,4 @@
-"""The growth of a process, by a line through samples of its resources."""
+"""A long run detects a process whose memory or descriptors grow, by a line through its samples."""
 
 from dataclasses import replace
 

@@ -30,16 +30,17 @@ def test_the_wall_clock_jumps_and_the_monotonic_clock_does_not(tmp_path: Path, b
         env=os.environ | clocks.environment_on("somewhere"),
         text=True,
     ) as process:
-        before = _ask(process)
-        clocks.set("somewhere", by_s=by_s)
-        after = _ask(process)
+        before = _read_clocks(process)
+        clocks.set_offset("somewhere", by_s=by_s)
+        after = _read_clocks(process)
 
     wall_s, date_s, monotonic_s = (now - then for now, then in zip(after, before, strict=True))
     assert wall_s - monotonic_s == pytest.approx(by_s, abs=0.1)
     assert date_s - monotonic_s == pytest.approx(by_s, abs=0.1)
 
 
-def _ask(process: subprocess.Popen[str]) -> list[float]:
+def _read_clocks(process: subprocess.Popen[str]) -> list[float]:
+    """Let PROGRAM read its clocks once; return the three times in seconds."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("\n")

@@ -1,4 +1,4 @@
-"""Request heads that the handler rejects itself, because no request object can be made of them."""
+"""Request heads that the handler rejects, because Django cannot create a request from them."""
 
 import io
 import json
@@ -25,7 +25,7 @@ content_types = st.builds(
 def create_request(*headers: tuple[bytes, bytes]) -> tuple[int, str] | None:
     """Return status and body if the handler rejects the request, and None if it creates one.
 
-    The response must not be stored.
+    Checks that nobody may store the response.
     """
     scope = {"type": "http", "path": "/", "method": "GET", "headers": headers}
     request, response = Handler().create_request(scope, io.BytesIO())

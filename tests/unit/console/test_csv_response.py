@@ -1,4 +1,4 @@
-"""Lists as files: collected page by page, up to the maximum of a file."""
+"""CSV files of lists: rows are collected page by page, up to a maximum."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tenants.base.pagination import MAX_PAGE, Page
 
 
 def numbered(num_pages: int) -> list[Page[int]]:
-    """Return pages with one row each; the last has no cursor."""
+    """Return pages with one row each, of which the last has no cursor for a next page."""
     return [Page([n], str(n + 1) if n + 1 < num_pages else None) for n in range(num_pages)]
 
 

@@ -48,7 +48,7 @@ def test_no_other_name_is_translated() -> None:
 
 @pytest.mark.parametrize("kind", _KNOWN)
 def test_known_languages_and_editors_have_distinct_names(kind: str) -> None:
-    """Each is a row of a table, with separate figures."""
+    """Each is a row of its own in tables, so equal names would look like a mistake."""
     names = Counter(display_name(kind, value) for value in _KNOWN[kind])
 
     assert not [name for name, times in names.items() if times > 1]

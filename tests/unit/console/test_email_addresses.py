@@ -1,4 +1,4 @@
-"""The notation of network addresses on pages."""
+"""The line break that browsers may insert into email addresses on pages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Accepted ID tokens, and the reasons for rejecting others."""
+"""ID tokens of OpenID Connect providers: accepted ones, and the reasons for rejecting others."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Values of `next` that name a page of the console."""
+"""The parameter `next`, the page after a sign-in, may name only pages of the console."""
 
 import pytest
 

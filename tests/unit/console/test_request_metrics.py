@@ -21,13 +21,13 @@ def _count(**labels: str) -> float:
     ],
 )
 def test_responses_are_counted_by_area_and_status_class(path: str, area: str) -> None:
-    timed = RequestMetricsMiddleware(lambda _: HttpResponse(status=503))
+    middleware = RequestMetricsMiddleware(lambda _: HttpResponse(status=503))
     before = _count(area=area, status="5xx")
     seconds_before = registry.get_sample_value(
         "caret_console_request_seconds_count", {"area": area}
     )
 
-    timed(RequestFactory().get(path))
+    middleware(RequestFactory().get(path))
 
     assert _count(area=area, status="5xx") == before + 1
     seconds = registry.get_sample_value("caret_console_request_seconds_count", {"area": area})

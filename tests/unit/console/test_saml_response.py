@@ -17,8 +17,10 @@ from tenants.identity.sso.saml_metadata import parse_metadata
 from tests.fakes.saml_provider import AssertionData, SamlProvider, encode
 
 ACS = "https://caret.example/acs"
-US = ServiceProvider("https://caret.example/us", ACS)
-ASSERTION = AssertionData("olga@acme.example", "_asked", ACS, US.entity_id, ACS, "_asked")
+SERVICE_PROVIDER = ServiceProvider("https://caret.example/us", ACS)
+ASSERTION = AssertionData(
+    "olga@acme.example", "_asked", ACS, SERVICE_PROVIDER.entity_id, ACS, "_asked"
+)
 XSLT = "http://www.w3.org/TR/1999/REC-xslt-19991116"
 PLAIN = "http://www.w3.org/2001/10/xml-exc-c14n#"
 ENVELOPED = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
@@ -38,7 +40,7 @@ def read_email(idp: SamlProvider, xml: str) -> str:
     known_provider = Known(
         TenantId("acme"), metadata.entity_id, metadata.sso_url, metadata.certificates
     )
-    return read_response(encode(xml), known_provider, US).email
+    return read_response(encode(xml), known_provider, SERVICE_PROVIDER).email
 
 
 def test_a_plain_response_is_accepted(idp: SamlProvider) -> None:
@@ -85,7 +87,7 @@ def test_a_second_audience_restriction_is_rejected(idp: SamlProvider) -> None:
     separator = (
         "</saml:Audience></saml:AudienceRestriction><saml:AudienceRestriction><saml:Audience>"
     )
-    both_audiences = f"{US.entity_id}{separator}https://elsewhere.example"
+    both_audiences = f"{SERVICE_PROVIDER.entity_id}{separator}https://elsewhere.example"
 
     with pytest.raises(InvalidSamlResponse, match="wrong_audience"):
         read_email(idp, idp.build_response(replace(ASSERTION, audience=both_audiences)))
@@ -123,10 +125,10 @@ def test_an_attribute_may_be_repeated(idp: SamlProvider) -> None:
 
 def test_a_repeated_equal_email_address_is_accepted(idp: SamlProvider) -> None:
     assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
-    once_more = (("mail", "olga@acme.example"), ("mail", "olga@acme.example"))
+    equal_emails = (("mail", "olga@acme.example"), ("mail", "olga@acme.example"))
 
     assert (
-        read_email(idp, idp.build_response(replace(assertion, attributes=once_more)))
+        read_email(idp, idp.build_response(replace(assertion, attributes=equal_emails)))
         == "olga@acme.example"
     )
 
@@ -158,7 +160,9 @@ def test_a_name_id_for_another_service_is_rejected(
 
 
 def test_a_name_id_for_this_service_is_accepted(idp: SamlProvider) -> None:
-    assertion = replace(ASSERTION, sp_name_qualifier=US.entity_id, has_email_attribute=False)
+    assertion = replace(
+        ASSERTION, sp_name_qualifier=SERVICE_PROVIDER.entity_id, has_email_attribute=False
+    )
 
     assert read_email(idp, idp.build_response(assertion)) == "olga@acme.example"
 
@@ -205,7 +209,7 @@ def test_a_hostile_provider_cannot_cause_an_unexpected_error(
         assert read_email(idp, idp.build_response(assertion)) == "olga@acme.example"
 
 
-# Outside of the signed part.
+# Changes of the part of a response that is not signed.
 UNSIGNED_MUTATIONS = [
     (
         '<samlp:StatusCode\n Value="urn:oasis:names:tc:SAML:2.0:status:Success"/>',

@@ -17,7 +17,7 @@ from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
 SCOPE = RetrievalScope(holder="", repository="shop")
 FILE = FileUpload(scope=SCOPE, path="planted-path.py", text="planted text")
-QUESTION = SnippetQuery(query_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text")
+QUERY = SnippetQuery(query_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text")
 FOUND = SnippetResult(query_id="1", snippets=(SnippetMatch(path="a.py", text="text", score=0.5),))
 
 
@@ -26,7 +26,7 @@ def sealer() -> Sealer:
     return Sealer(ROOT_SECRET)
 
 
-@pytest.mark.parametrize("message", [FILE, QUESTION, FOUND])
+@pytest.mark.parametrize("message", [FILE, QUERY, FOUND])
 def test_a_message_survives_sealing_and_opening(sealer: Sealer, message: Message) -> None:
     data = sealer.seal(ACME, message)
 

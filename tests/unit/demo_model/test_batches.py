@@ -48,14 +48,14 @@ def test_a_row_has_the_requested_number_of_inputs_and_labels(
 def test_each_label_is_the_next_input_except_after_the_suffix_marker(tokenizer: Tokenizer) -> None:
     row = make_source(tokenizer).draw_row(256)
 
-    positions = {
-        place
-        for place, following, label in zip(
+    exceptions = {
+        token
+        for token, next_token, label in zip(
             row.inputs, row.inputs[1:], row.labels[:-1], strict=False
         )
-        if label != following
+        if label != next_token
     }
-    assert positions <= {token_id(tokenizer, FIM_SUFFIX)}
+    assert exceptions <= {token_id(tokenizer, FIM_SUFFIX)}
 
 
 def test_after_the_suffix_marker_the_label_is_the_first_token_of_the_answer(
@@ -64,9 +64,10 @@ def test_after_the_suffix_marker_the_label_is_the_first_token_of_the_answer(
     source = make_source(tokenizer)
     documents = [source.draw_document(300) for _ in range(300)]
 
-    hinted = [d for d in documents if d.targets != d.tokens]
-    assert hinted
-    for document in hinted:
+    # Only the token after the suffix marker has a target that differs from the document's token.
+    documents_with_target = [d for d in documents if d.targets != d.tokens]
+    assert documents_with_target
+    for document in documents_with_target:
         suffix_at = document.tokens.index(token_id(tokenizer, FIM_SUFFIX))
         middle_at = document.tokens.index(token_id(tokenizer, FIM_MIDDLE))
         assert document.targets[suffix_at + 1] == document.tokens[middle_at + 1]
@@ -122,8 +123,9 @@ def test_the_answer_to_an_echo_occurs_in_its_prefix(tokenizer: Tokenizer) -> Non
     source.mixture = ECHOES
 
     for document in [source.draw_document(100) for _ in range(100)]:
-        num_given = len(document.weights) - document.weights[::-1].index(FIRST_WEIGHT) - 1
-        before, answer = document.tokens[:num_given], document.tokens[num_given:-1]
+        # The last token with FIRST_WEIGHT is the first of the answer.
+        answer_at = len(document.weights) - document.weights[::-1].index(FIRST_WEIGHT) - 1
+        before, answer = document.tokens[:answer_at], document.tokens[answer_at:-1]
         assert " ".join(map(str, answer)) in " ".join(map(str, before))
 
 

@@ -58,7 +58,7 @@ def truncate(path: Path) -> None:
     path.write_bytes(stored[: len(stored) // 2])
 
 
-# from the norms, whose weights stay in float32
+# torch warns about the norms, whose weights stay in float32.
 @pytest.mark.filterwarnings("ignore:Mismatch dtype")
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     uninterrupted = save_steps(tmp_path, 3)

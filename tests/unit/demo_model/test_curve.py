@@ -15,7 +15,7 @@ def test_thinning_keeps_few_training_losses_and_every_validation_loss() -> None:
     assert [line for line in lines if "validation_loss" in line] == VALIDATION
 
 
-def test_thinning_averages() -> None:
+def test_a_sampled_point_is_the_mean_of_its_losses() -> None:
     lines = sample_log(TRAINING)
 
     mean = sum(line["loss"] for line in TRAINING[:9]) / 9

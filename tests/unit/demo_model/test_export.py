@@ -1,4 +1,4 @@
-"""Weights as stored for the engine."""
+"""Exported weights of the demonstration model: matrices are quantised, others are not."""
 
 import pytest
 

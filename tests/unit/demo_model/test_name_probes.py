@@ -1,4 +1,4 @@
-"""The choice of name probes, and the rule for a copied name."""
+"""Name probes: cuts inside a name, at which the model must copy the rest from its prompt."""
 
 from inference.demo_model.corpus import SourceFile
 from inference.demo_model.evaluation.name_probes import NameProbe, choose_name_probes

@@ -1,4 +1,4 @@
-"""The choice of evaluation probes, and the scoring of completions."""
+"""Evaluation probes: lines of code that are cut for the model to complete, and their scores."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The tokenised corpus on disk."""
+"""The corpus for training, saved as tokens, with a manifest of its files."""
 
 from pathlib import Path
 

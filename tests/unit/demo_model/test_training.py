@@ -1,4 +1,4 @@
-"""Resuming a run, and starting a cool-down."""
+"""Training that is resumed, and cool-downs: runs that continue another with a falling rate."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +11,7 @@ import torch
 
 from inference.demo_model.training import checkpoint
 from inference.demo_model.training.checkpoint import TrainingProgress
-from inference.demo_model.training.schedule import LearningRateSchedule
+from inference.demo_model.training.schedule import TOKENS_PER_STEP, LearningRateSchedule
 from inference.demo_model.training.train import (
     BatchDataset,
     RunError,
@@ -19,6 +19,8 @@ from inference.demo_model.training.train import (
     lock_folder,
 )
 from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
+
+COOL_DOWN_TOKENS = 100 * TOKENS_PER_STEP
 
 
 def batches(seed: int = 1) -> BatchDataset:
@@ -49,7 +51,7 @@ def test_another_seed_gives_other_batches() -> None:
 def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(
     run_folder: Path, tmp_path: Path
 ) -> None:
-    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
+    begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
 
     content = checkpoint.load_newest(tmp_path / "cool")
     assert content is not None
@@ -60,20 +62,20 @@ def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(
 def test_a_cool_down_has_the_log_up_to_its_first_step(run_folder: Path, tmp_path: Path) -> None:
     (run_folder / "log.jsonl").write_text('{"step": 40}\n{"step": 50}\n')
 
-    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
+    begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
 
     assert (tmp_path / "cool" / "log.jsonl").read_text() == '{"step": 40}\n'
 
 
 def test_a_cool_down_of_a_cool_down_is_rejected(run_folder: Path, tmp_path: Path) -> None:
-    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
+    begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
 
     with pytest.raises(RunError, match="is a cool-down"):
-        begin_cool_down(tmp_path / "cool", tmp_path / "again", 819_200)
+        begin_cool_down(tmp_path / "cool", tmp_path / "again", COOL_DOWN_TOKENS)
 
 
 def test_a_cool_down_does_not_change_the_run(run_folder: Path, tmp_path: Path) -> None:
-    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
+    begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
 
     content = checkpoint.load_newest(run_folder)
     assert content is not None
@@ -81,15 +83,15 @@ def test_a_cool_down_does_not_change_the_run(run_folder: Path, tmp_path: Path) -
 
 
 def test_a_cool_down_does_not_overwrite_another(run_folder: Path, tmp_path: Path) -> None:
-    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
+    begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
 
     with pytest.raises(RunError, match="has checkpoints already"):
-        begin_cool_down(run_folder, tmp_path / "cool", 819_200)
+        begin_cool_down(run_folder, tmp_path / "cool", COOL_DOWN_TOKENS)
 
 
 def test_a_cool_down_needs_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no checkpoint to cool down from"):
-        begin_cool_down(tmp_path, tmp_path / "cool", 819_200)
+        begin_cool_down(tmp_path, tmp_path / "cool", COOL_DOWN_TOKENS)
 
 
 def test_two_processes_cannot_train_in_one_folder(run_folder: Path) -> None:

@@ -1,3 +1,5 @@
+"""`caret evaluate`: errors for invalid options, and a report that compares two pools."""
+
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ def pools_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_POOLS_FILE", str(file))
 
 
+# Options, and a part of the message that rejects them.
 BAD = {
     "an unknown pool": (["--pool", "none"], "there is no pool 'none'"),
     "an unknown layout": (["--pool", "demo-fast:none"], "none"),

@@ -1,3 +1,5 @@
+"""Evaluation tasks that are read from a public file of fill-in-the-middle tasks."""
+
 import gzip
 import json
 from pathlib import Path

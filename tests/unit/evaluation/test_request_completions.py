@@ -1,3 +1,5 @@
+"""Completions that an evaluation requests from the engines of a pool."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,7 +20,10 @@ from tests.fakes.pools import make_pool
 URLS = ("http://engine-1:8000", "http://engine-2:8000")
 
 
-async def ask(engine: FakeEngine, tasks: Sequence[Task], *urls: str) -> list[TaskCompletion]:
+async def request_from(
+    engine: FakeEngine, tasks: Sequence[Task], *urls: str
+) -> list[TaskCompletion]:
+    """Request a completion of each task from a pool with replicas at these URLs."""
     writer = PromptWriter(
         load_tokenizer(str(DEMO_MODEL)),
         model="demo",
@@ -37,17 +42,17 @@ async def ask(engine: FakeEngine, tasks: Sequence[Task], *urls: str) -> list[Tas
 async def test_completions_are_what_users_would_see() -> None:
     engine = FakeEngine(chunks_of("width", " * height", "\nprint("))
 
-    (completion,) = await ask(engine, [TASK])
+    (completion,) = await request_from(engine, [TASK])
 
     assert completion.text == "width * height"
     assert completion.first_token_ms is not None
     assert completion.first_token_ms <= completion.total_ms
 
 
-async def test_tasks_are_spread_over_replicas_in_one_cache_of_their_own() -> None:
+async def test_tasks_are_spread_over_replicas_with_one_cache_salt() -> None:
     engine = FakeEngine(chunks_of("width"))
 
-    await ask(engine, [TASK] * 10, *URLS)
+    await request_from(engine, [TASK] * 10, *URLS)
 
     assert {request.replica.url for request in engine.requests} == set(URLS)
     assert len({request.salt for request in engine.requests}) == 1
@@ -58,17 +63,17 @@ async def test_a_failed_task_counts_as_an_error() -> None:
     failing = {URLS[0]: EngineError("engine_busy", "The engine is full.")}
     engine = FakeEngine(chunks_of("width"), failing=failing)
 
-    first, second = await ask(engine, [TASK, TASK], *URLS)
+    first, second = await request_from(engine, [TASK, TASK], *URLS)
 
     assert (first.error, first.text) == ("engine_busy", "")
     assert (second.error, second.text) == ("", "width")
 
 
-async def test_a_pool_that_answers_nothing_is_named() -> None:
+async def test_a_pool_whose_completions_all_fail_is_named() -> None:
     engine = FakeEngine(error_at_start=EngineError("engine_unavailable", "No engine."))
 
     with pytest.raises(BadSetting, match="demo-fast answered none of 2 tasks: engine_unavailable"):
-        await ask(engine, [TASK, TASK])
+        await request_from(engine, [TASK, TASK])
 
 
 async def test_a_pool_without_replicas_is_named() -> None:

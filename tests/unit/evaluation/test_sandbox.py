@@ -1,4 +1,4 @@
-"""Hostile programs: each attack fails, within the limits, and leaves nothing."""
+"""The sandbox for programs that a model has written: each attack fails and leaves no file."""
 
 import tempfile
 from dataclasses import replace
@@ -11,7 +11,7 @@ from inference.evaluation.sandbox import SandboxLimits, Verdict, has_sandbox, ru
 pytestmark = pytest.mark.skipif(not has_sandbox(), reason="the kernel has no Landlock")
 
 LIMITS = SandboxLimits(time_s=20.0)
-# Each passes if its attack succeeds.
+# Each program ends without an error only if its attack succeeds.
 ATTACKS = {
     "a socket": "import socket; socket.socket()",
     "a local socket": "import socket; socket.socket(socket.AF_UNIX)",

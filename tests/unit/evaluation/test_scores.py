@@ -1,3 +1,5 @@
+"""Scores of completions, with their confidence intervals."""
+
 from dataclasses import replace
 
 import pytest

@@ -1,3 +1,5 @@
+"""The pattern of an evaluation task, by which reports group scores."""
+
 from dataclasses import replace
 
 import pytest

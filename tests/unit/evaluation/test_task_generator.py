@@ -1,3 +1,5 @@
+"""Evaluation tasks that are cut out of the files of a repository."""
+
 from collections import Counter
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Each entry of the catalogue of planted faults matches the code; otherwise it tests nothing."""
+"""The catalogue of faults that are planted in the code to check that tests fail.
+
+Each entry must match the code; otherwise it checks nothing.
+"""
 
 import ast
 from collections import Counter

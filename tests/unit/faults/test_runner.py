@@ -1,4 +1,4 @@
-"""The runner of the planted faults, without its copy of the repository."""
+"""The runner that plants faults and runs their tests, here in a folder with one small test."""
 
 from pathlib import Path
 
@@ -33,16 +33,16 @@ def _fault(replace: str, *, file: str = "sums.py", suite: str = "default") -> Fa
     )
 
 
-def _try(scratch: Scratch, *, limit_s: float = 60) -> Verdict:
+def _run_test(scratch: Scratch, *, limit_s: float = 60) -> Verdict:
     return try_tests(scratch, ["test_sums.py"], limit_s=limit_s)
 
 
 def test_a_fault_is_caught_by_a_failing_test_and_removed_afterwards(scratch: Scratch) -> None:
-    assert _try(scratch).caught_by is None
+    assert _run_test(scratch).caught_by is None
     with scratch.planted(_fault("a - b")):
-        assert _try(scratch).caught_by == "test_sums.py::test_add"
+        assert _run_test(scratch).caught_by == "test_sums.py::test_add"
     assert (scratch.root / "sums.py").read_text() == SUM
-    assert _try(scratch).caught_by is None
+    assert _run_test(scratch).caught_by is None
 
 
 def test_a_fault_of_the_deep_suite_runs_deep_tests(scratch: Scratch) -> None:
@@ -61,7 +61,7 @@ def test_a_fault_of_the_deep_suite_runs_deep_tests(scratch: Scratch) -> None:
 
 def test_a_fault_that_hangs_is_caught_by_the_time_limit(scratch: Scratch) -> None:
     with scratch.planted(_fault("__import__('time').sleep(600)")):
-        assert _try(scratch, limit_s=3).caught_by == "the time limit of 3 s"
+        assert _run_test(scratch, limit_s=3).caught_by == "the time limit of 3 s"
 
 
 def test_tests_that_fail_without_a_fault_are_reported(scratch: Scratch) -> None:

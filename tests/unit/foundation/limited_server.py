@@ -1,4 +1,4 @@
-"""A server with limits and its clients, over real sockets, for `test_limited_http`."""
+"""A server with limits and its clients, over real sockets, for tests of `caret.foundation.web`."""
 
 import asyncio
 import socket
@@ -28,8 +28,8 @@ LIMITS = ServerLimits(
     max_unauthenticated=100,
     max_unauthenticated_per_address=100,
 )
-SOON_S = 0.2
-PATIENCE_S = 20.0
+SHORT_TIMEOUT_S = 0.2
+TEST_TIMEOUT_S = 20.0
 GET = b"GET /small HTTP/1.1\r\nHost: caret\r\n\r\n"
 OK = b"HTTP/1.1 200 OK"
 HANDSHAKE = (
@@ -99,6 +99,8 @@ async def _body(receive: Any) -> bytes:
 
 
 class Client:
+    """A connection to the server, on which a test sends any bytes."""
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
@@ -127,7 +129,7 @@ class Client:
     async def status(self) -> bytes:
         return bytes((await self.response()).split()[1])
 
-    async def rest(self) -> bytes:
+    async def read_rest(self) -> bytes:
         """Return everything up to the end of the connection."""
         try:
             return await self.reader.read()
@@ -136,6 +138,8 @@ class Client:
 
 
 class Server:
+    """The server that runs, which also connects clients to itself."""
+
     def __init__(self, app: App, port: int) -> None:
         self.app, self.port = app, port
         self._clients: list[Client] = []
@@ -181,7 +185,7 @@ async def serving(
     port: int = server.servers[0].sockets[0].getsockname()[1]
     serving = Server(app, port)
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TEST_TIMEOUT_S):
             yield serving
     finally:
         serving.close_clients()

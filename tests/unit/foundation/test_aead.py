@@ -16,7 +16,7 @@ def test_sealed_data_reveals_only_its_length() -> None:
 
     assert b"text" not in first
     assert first != second
-    assert len(first) == 12 + 4 + 16
+    assert len(first) == 12 + 4 + 16  # the nonce, the encrypted text and the tag
 
 
 @pytest.mark.parametrize("position", range(32))

@@ -1,3 +1,5 @@
+"""Redis URLs of Caret, as Celery needs them for its broker."""
+
 from caret.foundation.broker_url import broker_from_redis_url
 
 

@@ -29,8 +29,8 @@ def _fake_clock(scheduler: ClockJumpSafeScheduler) -> FakeClock:
     return scheduler.clock
 
 
-def _run_while_ahead(scheduler: ClockJumpSafeScheduler) -> None:
-    """Simulate a clock that was an hour ahead until now."""
+def _record_runs_of_clock_ahead(scheduler: ClockJumpSafeScheduler) -> None:
+    """Move the last run of each task an hour forward, as if the clock had been an hour ahead."""
     for entry in scheduler.schedule.values():
         entry.last_run_at += timedelta(seconds=HOUR_S)
     scheduler._heap = None
@@ -39,7 +39,7 @@ def _run_while_ahead(scheduler: ClockJumpSafeScheduler) -> None:
 def test_tasks_run_while_the_clock_was_ahead_are_due_after_their_interval(
     scheduler: ClockJumpSafeScheduler,
 ) -> None:
-    _run_while_ahead(scheduler)
+    _record_runs_of_clock_ahead(scheduler)
 
     _fake_clock(scheduler).shift_wall_clock(by_ms=-3_600_000)
 
@@ -47,7 +47,7 @@ def test_tasks_run_while_the_clock_was_ahead_are_due_after_their_interval(
 
 
 def test_a_small_clock_correction_changes_nothing(scheduler: ClockJumpSafeScheduler) -> None:
-    _run_while_ahead(scheduler)
+    _record_runs_of_clock_ahead(scheduler)
 
     _fake_clock(scheduler).shift_wall_clock(by_ms=-500)
 

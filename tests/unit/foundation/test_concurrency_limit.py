@@ -32,7 +32,11 @@ def limits(**changes: Any) -> ConcurrencyLimits:
 
 
 class Server:
-    """Acts as the ASGI server; after the last chunk it is silent, like a waiting client."""
+    """Acts as the ASGI server of one request with a body of these chunks, and records its response.
+
+    With `more_follows`, the body never ends. Without `reads`, the client does not read the response
+    until `resume_reading`.
+    """
 
     def __init__(self, *chunks: bytes, more_follows: bool = False, reads: bool = True) -> None:
         self._events: list[Mapping[str, Any]] = [
@@ -88,6 +92,8 @@ class Echo:
 
 
 class TwoParts:
+    """Responds with a body in two parts."""
+
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"one ", "more_body": True})
@@ -112,11 +118,11 @@ async def test_a_body_arrives_complete() -> None:
 
 async def test_a_request_over_the_limit_is_rejected_with_retry_after() -> None:
     echo = Echo()
-    limited = ConcurrencyLimitMiddleware(echo, limits())
+    middleware = ConcurrencyLimitMiddleware(echo, limits())
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(send_request(limited, Server()))
+        first = group.create_task(send_request(middleware, Server()))
         await asyncio.sleep(0)
-        second = await send_request(limited, Server())
+        second = await send_request(middleware, Server())
         echo.may_answer.set()
 
     assert (first.result().status, second.status) == (200, 503)
@@ -125,9 +131,9 @@ async def test_a_request_over_the_limit_is_rejected_with_retry_after() -> None:
 
 async def test_a_slot_is_freed_after_a_request() -> None:
     echo = Echo()
-    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(send_request(limited, Server())) for _ in range(2)]
+        tasks = [group.create_task(send_request(middleware, Server())) for _ in range(2)]
         await asyncio.sleep(0.01)
         num_running = echo.num_running
         echo.may_answer.set()
@@ -139,21 +145,21 @@ async def test_a_slot_is_freed_after_a_request() -> None:
 async def test_a_slow_sender_holds_no_slot_and_times_out() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2))
+    middleware = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(send_request(limited, Server(b"x", more_follows=True)))
+        slow = group.create_task(send_request(middleware, Server(b"x", more_follows=True)))
         await asyncio.sleep(0.01)
-        second = await send_request(limited, Server())
+        second = await send_request(middleware, Server())
 
     assert (slow.result().status, second.status) == (408, 200)
 
 
 async def test_the_bytes_held_for_slow_bodies_are_limited() -> None:
-    limited = ConcurrencyLimitMiddleware(Echo(), limits(max_transfer_s=0.2))
+    middleware = ConcurrencyLimitMiddleware(Echo(), limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(send_request(limited, Server(b"x" * 80, more_follows=True)))
+        first = group.create_task(send_request(middleware, Server(b"x" * 80, more_follows=True)))
         await asyncio.sleep(0.01)
-        second = await send_request(limited, Server(b"x" * 30, more_follows=True))
+        second = await send_request(middleware, Server(b"x" * 30, more_follows=True))
 
     assert (first.result().status, second.status) == (408, 503)
 
@@ -161,14 +167,14 @@ async def test_the_bytes_held_for_slow_bodies_are_limited() -> None:
 async def test_the_bytes_held_for_one_address_are_limited() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(
+    middleware = ConcurrencyLimitMiddleware(
         echo, limits(max_transfer_s=0.2, max_held_bytes_per_address=50)
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(send_request(limited, Server(b"x" * 40, more_follows=True)))
+        group.create_task(send_request(middleware, Server(b"x" * 40, more_follows=True)))
         await asyncio.sleep(0.01)
-        same_address = await send_request(limited, Server(b"x" * 30))
-        other_address = await send_request(limited, Server(b"x" * 30), address="192.0.2.2")
+        same_address = await send_request(middleware, Server(b"x" * 30))
+        other_address = await send_request(middleware, Server(b"x" * 30), address="192.0.2.2")
 
     assert (same_address.status, other_address.status) == (503, 200)
 
@@ -176,12 +182,12 @@ async def test_the_bytes_held_for_one_address_are_limited() -> None:
 async def test_small_bodies_are_accepted_beside_large_ones() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
+    middleware = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
     async with asyncio.TaskGroup() as group:
-        group.create_task(send_request(limited, Server(b"x" * 110, more_follows=True)))
+        group.create_task(send_request(middleware, Server(b"x" * 110, more_follows=True)))
         await asyncio.sleep(0.01)
-        small = await send_request(limited, Server(b"x" * 10))
-        large = await send_request(limited, Server(b"x" * 11))
+        small = await send_request(middleware, Server(b"x" * 10))
+        large = await send_request(middleware, Server(b"x" * 11))
 
     assert (small.status, large.status) == (200, 503)
 
@@ -189,20 +195,20 @@ async def test_small_bodies_are_accepted_beside_large_ones() -> None:
 async def test_bytes_of_finished_bodies_do_not_count() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(echo, limits())
+    middleware = ConcurrencyLimitMiddleware(echo, limits())
 
-    statuses = [(await send_request(limited, Server(b"x" * 80))).status for _ in range(3)]
+    statuses = [(await send_request(middleware, Server(b"x" * 80))).status for _ in range(3)]
 
     assert statuses == [200, 200, 200]
 
 
-async def test_bytes_of_incomplete_bodies_do_not_count() -> None:
+async def test_bytes_of_a_body_that_timed_out_do_not_count() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(echo, limits())
+    middleware = ConcurrencyLimitMiddleware(echo, limits())
 
-    incomplete = await send_request(limited, Server(b"x" * 80, more_follows=True))
-    second = await send_request(limited, Server(b"x" * 80))
+    incomplete = await send_request(middleware, Server(b"x" * 80, more_follows=True))
+    second = await send_request(middleware, Server(b"x" * 80))
 
     assert (incomplete.status, second.status) == (408, 200)
 
@@ -210,24 +216,24 @@ async def test_bytes_of_incomplete_bodies_do_not_count() -> None:
 async def test_a_client_that_does_not_read_does_not_block_others() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
-        stalled = group.create_task(send_request(limited, slow))
+        stalled = group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
-        second = await send_request(limited, Server())
+        second = await send_request(middleware, Server())
         slow.resume_reading()
 
     assert (stalled.result().status, second.status) == (200, 200)
 
 
 async def test_a_stalled_request_continues_in_its_own_slot() -> None:
-    limited = ConcurrencyLimitMiddleware(TwoParts(), limits(max_wait_s=5))
+    middleware = ConcurrencyLimitMiddleware(TwoParts(), limits(max_wait_s=5))
     slow, quick = Server(reads=False), Server()
     async with asyncio.TaskGroup() as group:
-        group.create_task(send_request(limited, slow))
+        group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
-        await send_request(limited, quick)
+        await send_request(middleware, quick)
         slow.resume_reading()
 
     assert slow.body == quick.body == b"one two"
@@ -236,19 +242,19 @@ async def test_a_stalled_request_continues_in_its_own_slot() -> None:
 async def test_a_stalled_request_adds_no_slot() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
-        group.create_task(send_request(limited, slow))
+        group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
-        await send_request(limited, Server())
+        await send_request(middleware, Server())
         slow.resume_reading()
 
     echo.may_answer.clear()
     num_before = echo.num_running
     async with asyncio.TaskGroup() as group:
         for _ in range(2):
-            group.create_task(send_request(limited, Server()))
+            group.create_task(send_request(middleware, Server()))
         await asyncio.sleep(0.01)
         num_running = echo.num_running - num_before
         echo.may_answer.set()
@@ -259,14 +265,14 @@ async def test_a_stalled_request_adds_no_slot() -> None:
 async def test_the_number_of_stalled_requests_is_limited() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
-        group.create_task(send_request(limited, slow))
+        group.create_task(send_request(middleware, slow))
         await asyncio.sleep(0)
         with pytest.raises(TooManyStalled):
-            await send_request(limited, Server(reads=False))
-        second = await send_request(limited, Server())
+            await send_request(middleware, Server(reads=False))
+        second = await send_request(middleware, Server())
         slow.resume_reading()
 
     assert second.status == 200

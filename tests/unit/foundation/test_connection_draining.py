@@ -1,4 +1,4 @@
-"""Closed connections: one is reported at once, many are spread; none is lost or reordered."""
+"""Callbacks for closed connections: a few run at once, many in turns, all of them in order."""
 
 import asyncio
 from functools import partial

@@ -20,11 +20,11 @@ async def test_a_new_connection_replaces_the_longest_waiting_one() -> None:
         await idle.response()
 
         first = await server.connect()
-        assert await slow.rest() == b""
+        assert await slow.read_rest() == b""
         await server.connect()
-        assert await idle.rest() == b""
+        assert await idle.read_rest() == b""
         await server.connect()
-        assert await first.rest() == b""
+        assert await first.read_rest() == b""
 
 
 async def test_each_address_has_its_own_limit() -> None:
@@ -46,7 +46,7 @@ async def test_a_connection_is_rejected_if_all_others_are_in_use() -> None:
             await server.app.arrivals.get()
 
         new = await server.connect()
-        remaining_bytes = await new.rest()
+        remaining_bytes = await new.read_rest()
         server.app.may_answer.set()
 
         assert remaining_bytes == b""
@@ -91,10 +91,10 @@ async def test_the_total_number_of_connections_is_limited(proxies: tuple[str, ..
         await server.app.arrivals.get()
 
         new = await server.connect()
-        assert await idle.rest() == b""
+        assert await idle.read_rest() == b""
         await new.send(b"GET /wait HTTP/1.1\r\n\r\n")
         await server.app.arrivals.get()
-        assert await (await server.connect()).rest() == b""
+        assert await (await server.connect()).read_rest() == b""
 
 
 async def test_a_connection_with_a_missing_body_is_replaced() -> None:
@@ -107,7 +107,7 @@ async def test_a_connection_with_a_missing_body_is_replaced() -> None:
         await new.send(GET)
 
         assert await new.status() == b"200"
-        assert await slow.rest() == b""
+        assert await slow.read_rest() == b""
 
 
 async def test_requests_through_a_proxy_count_for_the_forwarded_address() -> None:
@@ -136,7 +136,7 @@ async def test_pipelined_requests_through_a_proxy_are_not_run() -> None:
         client = await server.connect()
 
         await client.send(request * 2)
-        await client.rest()
+        await client.read_rest()
 
         assert server.app.num_requests == 1
 
@@ -147,7 +147,7 @@ async def test_a_forwarded_address_of_an_unknown_proxy_is_ignored() -> None:
         await busy.send(b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
         await server.app.arrivals.get()
 
-        assert await (await server.connect()).rest() == b""
+        assert await (await server.connect()).read_rest() == b""
 
 
 async def test_a_connection_is_closed_after_its_last_request() -> None:
@@ -159,4 +159,4 @@ async def test_a_connection_is_closed_after_its_last_request() -> None:
             heads.append(await client.response())
 
         assert [b"connection: close" in head for head in heads] == [False, False, True]
-        assert await client.rest() == b""
+        assert await client.read_rest() == b""

@@ -1,4 +1,4 @@
-"""Name resolution, in which a silent DNS server does not block other names."""
+"""Name resolution: a DNS server that does not respond delays only the names that it resolves."""
 
 import asyncio
 import socket

@@ -86,7 +86,7 @@ def test_special_networks_are_not_allowed(network: Network) -> None:
 def test_no_public_address_is_special_to_python(
     address: IPv4Address | IPv6Address,
 ) -> None:
-    """Python's table comes from the same registries, at another date."""
+    """Python has a table of its own, from the same registries, but of another date."""
     if is_public(address):
         assert address.is_global
         assert not address.is_multicast

@@ -1,3 +1,5 @@
+"""A timeout that sets no timer for work that need not wait."""
+
 import asyncio
 
 import pytest

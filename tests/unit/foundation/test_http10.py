@@ -13,7 +13,7 @@ async def test_an_http_1_0_client_gets_no_chunks_and_the_end_of_the_connection(
         client = await server.connect()
 
         await client.send(b"POST " + path + b" HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello")
-        head, _, body = (await client.rest()).partition(b"\r\n\r\n")
+        head, _, body = (await client.read_rest()).partition(b"\r\n\r\n")
 
         assert head.startswith(OK)
         assert b"chunked" not in head

@@ -15,7 +15,7 @@ from tests.unit.foundation.limited_server import (
     HANDSHAKE,
     LIMITS,
     OK,
-    SOON_S,
+    SHORT_TIMEOUT_S,
     serving,
     text_frame,
 )
@@ -55,7 +55,7 @@ async def test_headers_over_a_limit_are_rejected_and_the_connection_is_closed(he
         await client.send(head)
 
         assert await client.status() == b"431"
-        assert await client.rest() == b""
+        assert await client.read_rest() == b""
         assert server.app.num_requests == 0
 
 
@@ -87,7 +87,7 @@ async def test_endless_headers_are_rejected_before_much_is_stored(start: bytes) 
         num_sent = await client.send_until_closed(filler * 4_096)
 
         assert num_sent < ENDLESS
-        assert (await client.rest())[:12] in (b"HTTP/1.1 431", b"")
+        assert (await client.read_rest())[:12] in (b"HTTP/1.1 431", b"")
 
 
 async def test_a_pipelined_body_does_not_count_as_headers() -> None:
@@ -149,7 +149,7 @@ async def test_only_a_few_requests_are_pipelined() -> None:
         await client.send(b"GET /wait HTTP/1.1\r\n\r\n" + GET * 30)
         server.app.may_answer.set()
 
-        assert (await client.rest()).count(OK) < 20
+        assert (await client.read_rest()).count(OK) < 20
 
 
 @pytest.mark.parametrize(
@@ -161,12 +161,12 @@ async def test_only_a_few_requests_are_pipelined() -> None:
 async def test_an_invalid_request_does_not_affect_the_response_to_an_earlier_one(
     second: bytes, separator: bytes
 ) -> None:
-    async with serving(replace(LIMITS, body_timeout_s=SOON_S)) as server:
+    async with serving(replace(LIMITS, body_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect()
 
         await client.send(b"GET /large HTTP/1.1\r\n\r\n" + separator + second)
 
-        received = await client.rest()
+        received = await client.read_rest()
         assert received[:15] in (OK, b"")
         assert b"HTTP/1.1 4" not in received.partition(b"\r\n\r\n")[2][:ENDLESS]
 
@@ -211,7 +211,7 @@ async def test_a_websocket_does_not_start_before_the_earlier_response_has_ended(
 
         await client.send(b"GET /wait HTTP/1.1\r\n\r\n" + HANDSHAKE)
 
-        assert b" 101 " not in await client.rest()
+        assert b" 101 " not in await client.read_rest()
 
 
 # --- time
@@ -219,17 +219,17 @@ async def test_a_websocket_does_not_start_before_the_earlier_response_has_ended(
 
 @pytest.mark.parametrize("start", [b"", b"GET / HTTP/1.1\r\nX: 1\r\n", b"\r\n"])
 async def test_late_headers_end_the_connection(start: bytes) -> None:
-    async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
+    async with serving(replace(LIMITS, header_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect()
 
         await client.send(start)
 
-        received = await client.rest()
+        received = await client.read_rest()
         assert received[:12] == (b"HTTP/1.1 408" if start[:3] == b"GET" else b"")
 
 
 async def test_the_headers_of_each_request_have_their_own_time_limit() -> None:
-    async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
+    async with serving(replace(LIMITS, header_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect()
         await client.send(GET)
         await client.response()
@@ -240,14 +240,14 @@ async def test_the_headers_of_each_request_have_their_own_time_limit() -> None:
 
 
 async def test_single_header_lines_do_not_extend_the_time_limit() -> None:
-    async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
+    async with serving(replace(LIMITS, header_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect()
 
         async def drip() -> None:
             await client.send(b"GET / HTTP/1.1\r\n")
             while True:
                 await client.send(b"X: 1\r\n")
-                await asyncio.sleep(SOON_S / 5)
+                await asyncio.sleep(SHORT_TIMEOUT_S / 5)
 
         dripping = asyncio.create_task(drip())
         status = await client.status()
@@ -262,34 +262,34 @@ async def test_an_idle_connection_ends_after_the_keep_alive_time() -> None:
         await client.send(GET)
         await client.response()
 
-        assert await client.rest() == b""
+        assert await client.read_rest() == b""
 
 
 @pytest.mark.parametrize(
     ("path", "status"), [(b"/small", b"408"), (b"/early", b"200")], ids=["read", "not read"]
 )
 async def test_a_late_body_ends_the_connection(path: bytes, status: bytes) -> None:
-    async with serving(replace(LIMITS, body_timeout_s=SOON_S)) as server:
+    async with serving(replace(LIMITS, body_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect()
 
         await client.send(b"POST " + path + b" HTTP/1.1\r\nContent-Length: 100\r\n\r\nx")
 
         assert await client.status() == status
-        assert await client.rest() == b""
+        assert await client.read_rest() == b""
 
 
 async def test_a_client_that_does_not_read_is_disconnected() -> None:
-    async with serving(replace(LIMITS, send_timeout_s=SOON_S)) as server:
+    async with serving(replace(LIMITS, send_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect(receive_buffer=4_096)
 
         await client.send(b"GET /large HTTP/1.1\r\n\r\n")
         await server.app.has_ended.wait()
 
-        assert len(await client.rest()) < ENDLESS
+        assert len(await client.read_rest()) < ENDLESS
 
 
 async def test_a_websocket_client_that_does_not_read_is_disconnected() -> None:
-    async with serving(replace(LIMITS, send_timeout_s=SOON_S)) as server:
+    async with serving(replace(LIMITS, send_timeout_s=SHORT_TIMEOUT_S)) as server:
         client = await server.connect(receive_buffer=4_096)
         await client.send(HANDSHAKE)
         await client.response()
@@ -297,7 +297,7 @@ async def test_a_websocket_client_that_does_not_read_is_disconnected() -> None:
         await client.send(text_frame("large"))
         await server.app.has_ended.wait()
 
-        assert len(await client.rest()) < ENDLESS
+        assert len(await client.read_rest()) < ENDLESS
 
 
 async def test_an_open_websocket_has_no_http_parser() -> None:
@@ -315,7 +315,7 @@ async def test_rejections_are_counted_by_reason() -> None:
     async with serving() as server:
         client = await server.connect()
         await client.send(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 30)
-        await client.rest()
+        await client.read_rest()
 
     assert num_rejected("too_many_headers") == before + 1
 
@@ -369,13 +369,13 @@ async def test_all_incomplete_connections_are_served_eventually() -> None:
 
 
 async def test_the_time_limit_for_headers_begins_when_the_connection_opens() -> None:
-    async with serving(replace(LIMITS, header_timeout_s=SOON_S * 2)) as server:
+    async with serving(replace(LIMITS, header_timeout_s=SHORT_TIMEOUT_S * 2)) as server:
         client = await server.connect()
         loop = asyncio.get_running_loop()
         opened_at_s = loop.time()
-        await asyncio.sleep(SOON_S * 1.5)
+        await asyncio.sleep(SHORT_TIMEOUT_S * 1.5)
 
         await client.send(GET[:10])
 
         assert await client.status() == b"408"
-        assert loop.time() - opened_at_s < SOON_S * 3
+        assert loop.time() - opened_at_s < SHORT_TIMEOUT_S * 3

@@ -1,6 +1,7 @@
 """Log lines of the processes report events without quoting data.
 
-They run in separate processes: the configuration is global to a process, and pytest has its own.
+Each test starts a process that logs: the configuration of logging is global to a process, and
+pytest has its own.
 """
 
 import json

@@ -15,7 +15,8 @@ from tests.fakes.clock import FakeClock
 _NESTED = "".join(" " * column + "a:\n" for column in range(300))
 DEEP = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
 
-# Texts made of few pieces, repeated and with growing indentation: accepted ones are parsed.
+# Parses random texts of YAML's special characters: some repeat a piece in one line, others in lines
+# with growing indentation.
 FUZZ = """
 import random
 from caret.foundation.parsing.grammars import Grammar
@@ -75,7 +76,7 @@ def test_the_steps_for_each_byte_are_limited(grammar: Grammar, piece: str) -> No
 
 def test_a_slow_parse_is_abandoned() -> None:
     clock = FakeClock()
-    budget = ParseBudget(total_s=1.0, each_s=0.01, now_s=lambda: _slow(clock, 0.004))
+    budget = ParseBudget(total_s=1.0, each_s=0.01, now_s=lambda: _advance_and_read(clock, 0.004))
 
     with pytest.raises(ParseAbandoned):
         parse(Grammar.PYTHON, b"a = 1\n" * 200, budget)
@@ -103,7 +104,7 @@ def test_null_bytes_are_read_as_spaces() -> None:
     assert not tree.root_node.has_error
 
 
-def _slow(clock: FakeClock, seconds: float) -> float:
+def _advance_and_read(clock: FakeClock, seconds: float) -> float:
     """Return the time; each reading takes this long."""
     clock.pass_s(seconds)
     return clock.monotonic_s()

@@ -1,3 +1,5 @@
+"""`python -m tests.gpu` rejects machines and options with which it cannot measure."""
+
 import os
 import re
 import subprocess
@@ -100,4 +102,4 @@ def test_the_steps_are_listed_without_a_gpu(tmp_path: Path) -> None:
     process = run_acceptance("--list", "--results", str(tmp_path / "none.json"), tools=tmp_path)
 
     assert process.returncode == 0
-    assert "quality-offload.kv_offload" in process.stdout
+    assert "quality-offload.kv_offload" in process.stdout  # an engine and one of its steps

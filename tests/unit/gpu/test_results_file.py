@@ -1,3 +1,5 @@
+"""The file with the results of the measurements on a GPU, which several calls continue."""
+
 from pathlib import Path
 
 import pytest

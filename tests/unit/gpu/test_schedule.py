@@ -1,3 +1,5 @@
+"""The choice of the next measurement on a GPU, in the time that is left."""
+
 from tests.gpu.schedule import StepTime, choose_step, list_missing
 
 FIRST = StepTime("fast.first", "fast", needed_s=60.0)

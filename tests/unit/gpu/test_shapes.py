@@ -1,4 +1,4 @@
-"""The models without weights: their sizes, and a tokenizer with a text for every token."""
+"""Models with random weights, for measurements: their sizes, and a text for every token."""
 
 from pathlib import Path
 

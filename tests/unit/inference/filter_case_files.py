@@ -1,11 +1,13 @@
-"""Reads `filter_cases/*.txt`: the text that a person would want of a model's output at a cursor.
+"""Reads `filter_cases/*.txt`, the test cases of the filter: outputs of models, and their good part.
 
-    § title, with [block] for that mode, and [wrong] while the filter shows something else
-    the file, with the cursor at ▮
+A file is named after the language of its cases. A case has this form:
+
+    § title; [block] in it: requested in the mode block; [wrong]: the filter still fails the case
+    the customer's file, with the cursor at ▮
     ⇒
-    the model's output, with the end of the text to show at ‖
+    the model's output; an editor should show the text before ‖
 
-The file's name is the language. A line break before the next title belongs to no text.
+The line break before the next title is no part of the output.
 """
 
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from tests.fakes.pools import make_engine_request
 from tests.fakes.requests import make_admitted, make_prompt, make_trace
 from tests.unit.inference.filter_case_files import FilterCase
 
-_TOKEN: Final = re.compile(r"\s*\w+|\s*\W|\s+")  # about a token
+_TOKEN: Final = re.compile(r"\s*\w+|\s*\W|\s+")  # roughly one token of a model
 _STRING: Final = re.compile(r'"[^"\n]*"')
 
 
@@ -28,6 +28,7 @@ async def show(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -> str:
     )
     prompt = make_prompt(is_single_line=is_single_line(admitted.request))
     output = case.output
+    # For a single line, the engine stops at the first line break unless the text continues below.
     if (continues_below := make_line_continuation(admitted.request, prompt)) is not None:
         first_line, _, _ = output.partition("\n")
         output = output if continues_below(first_line) else first_line
@@ -42,7 +43,7 @@ async def show(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -> str:
 
 
 def is_more_broken(case: FilterCase, shown_text: str) -> bool:
-    """Return whether the file has more errors than without a completion and with the expected."""
+    """Return True if the file is more broken than with no text and than with the expected text."""
     counts = [_count_errors(case, text) for text in (shown_text, "", case.expected)]
     unmatched = [_count_unmatched(case, text) for text in (shown_text, "", case.expected)]
     return counts[0] > max(counts[1:]) or unmatched[0] > max(unmatched[1:])
@@ -58,6 +59,7 @@ def _count_errors(case: FilterCase, shown_text: str) -> int:
 
 
 def _count_unmatched(case: FilterCase, shown_text: str) -> int:
+    """Return the number of unmatched brackets in the file with the shown text."""
     unmatched = ""
     text = _STRING.sub("", case.prefix + shown_text + case.suffix)
     for bracket in re.sub(r"[^()\[\]{}]", "", text):

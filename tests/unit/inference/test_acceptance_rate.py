@@ -1,4 +1,7 @@
-"""The estimate of acceptance by language, from counters without languages."""
+"""The acceptance rate of speculative decoding, estimated for each language.
+
+The engine's counters of drafted and accepted tokens do not distinguish languages.
+"""
 
 import random
 
@@ -13,7 +16,7 @@ from inference.pools.speculation.acceptance_rate import (
 )
 
 PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
-# Drafted tokens for each generated one, and the share of them that is accepted.
+# By language: drafted tokens for each generated token, and the share of them that is accepted.
 TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
 
 
@@ -59,7 +62,8 @@ def test_a_language_at_half_is_rarely_low_by_chance() -> None:
         _mixed(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low for seed in range(40)
     ]
 
-    assert sum(is_low) <= 5  # two standard errors allow one in forty
+    # An estimate must be two standard errors below half: by chance, about one of forty is.
+    assert sum(is_low) <= 5
 
 
 def test_languages_in_a_fixed_mixture_have_no_estimates() -> None:
@@ -113,7 +117,7 @@ def test_a_language_without_drafts_is_not_low() -> None:
     assert (estimate.acceptance, estimate.is_low) == (None, False)
 
 
-def test_the_most_frequent_languages_are_estimated() -> None:
+def test_at_most_twelve_of_many_languages_are_estimated() -> None:
     noise, acceptances = random.Random(6), AcceptanceRates()
     kinds = [Kind(f"language {n}") for n in range(40)]
     for _ in range(200):

@@ -241,6 +241,7 @@ async def test_a_shed_request_takes_no_slot() -> None:
     concurrency, load = ConcurrencyLimiter(max_total=1), make_load_shedder("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
     with ExitStack() as completions:
+        # The pool's limit is 64 requests, of which prefetches may fill only half.
         while load.get_stats("demo-fast", Mode.INLINE).num_in_flight < 40:
             completions.enter_context(load.admit("demo-fast", make_request(), make_trace()))
 

@@ -132,7 +132,7 @@ def test_text_far_from_the_cursor_is_cut() -> None:
 
     middle = prompt.token_ids.index(MIDDLE_ID or 0)
     before = prompt.token_ids[middle + 1 :]
-    after = prompt.token_ids[2:middle]
+    after = prompt.token_ids[2:middle]  # two markers precede the suffix
     assert before[-len(TOKENS.encode("LAST = ")) :] == TOKENS.encode("LAST = ")
     assert after[: len(TOKENS.encode("\nNEXT"))] == TOKENS.encode("\nNEXT")
 
@@ -265,13 +265,15 @@ def test_a_smaller_context_drops_snippets_then_files_then_the_suffix() -> None:
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
     snippets = (Snippet("s.py", CODE[-2_000:].replace("method", "other"), 0.5),)
     included = []
+    # From a context with room for everything to one without room for a suffix.
     for max_context in range(2_064, 264, -100):
         prompt = assemble_prompt(
             make_prompt_writer(max_context), snippets, prefix=CODE, suffix="\n" + CODE, files=files
         )
         middle = prompt.token_ids.index(MIDDLE_ID or 0)
-        num_suffix = middle - prompt.num_stable_tokens - 2
-        included.append((prompt.num_snippets, prompt.num_files, num_suffix > 8))
+        num_suffix_tokens = middle - prompt.num_stable_tokens - 2  # without two markers
+        has_suffix = num_suffix_tokens > 8  # more than a remnant
+        included.append((prompt.num_snippets, prompt.num_files, has_suffix))
 
     assert included == sorted(included, reverse=True)
     assert (included[0][0], included[-1]) == (1, (0, 0, False))

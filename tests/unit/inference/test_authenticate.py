@@ -27,9 +27,11 @@ from tests.fakes.tenants import (
 NOW_MS = 1_000_000
 KEY = generate_key(KeyKind.DEVELOPER)
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+# A key is "cpk_live_", a lookup ID of eight characters, a secret, and a checksum of six digits.
+SECRET_START, CHECKSUM_DIGITS = len("cpk_live_") + 8, 6
 
 
-def _authority(*snapshots: TenantSnapshot) -> SnapshotStore:
+def _make_store(*snapshots: TenantSnapshot) -> SnapshotStore:
     snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     for snapshot in snapshots:
         snapshot_store.replace(snapshot)
@@ -53,10 +55,10 @@ def _rejection(
 
 def _key_with_same_lookup_id(key: ParsedKey) -> ParsedKey:
     """Return another well-formed key with the same lookup ID."""
-    secret = generate_key(KeyKind.DEVELOPER).text[17:-6]
+    secret = generate_key(KeyKind.DEVELOPER).text[SECRET_START:-CHECKSUM_DIGITS]
     body = f"cpk_live_{key.lookup_id}{secret}"
     checksum, digits = zlib.crc32(body.encode()), ""
-    for _ in range(6):
+    for _ in range(CHECKSUM_DIGITS):
         checksum, digit = divmod(checksum, 62)
         digits = BASE62[digit] + digits
     other_key = parse_key(body + digits)
@@ -64,8 +66,8 @@ def _key_with_same_lookup_id(key: ParsedKey) -> ParsedKey:
     return other_key
 
 
-def test_a_valid_key_gives_its_principal() -> None:
-    principal = _authenticate(_authority(make_snapshot(make_credential(KEY))), KEY.text)
+def test_a_valid_key_is_authenticated_as_its_tenants_principal() -> None:
+    principal = _authenticate(_make_store(make_snapshot(make_credential(KEY))), KEY.text)
 
     assert principal.snapshot.tenant_id == ACME
     assert principal.credential.lookup_id == KEY.lookup_id
@@ -73,7 +75,7 @@ def test_a_valid_key_gives_its_principal() -> None:
 
 @pytest.mark.parametrize("key_text", [None, ""])
 def test_an_absent_key_is_missing(key_text: str | None) -> None:
-    error = _rejection(_authority(), key_text)
+    error = _rejection(_make_store(), key_text)
 
     assert (error.code, error.http_status) == ("missing_api_key", 401)
 
@@ -84,7 +86,7 @@ def test_an_absent_key_is_missing(key_text: str | None) -> None:
     ids=["not a key", "cut", "trailing line break", "leading space"],
 )
 def test_a_malformed_key_is_invalid(key_text: str) -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY)))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY)))
 
     assert _rejection(snapshot_store, key_text).code == "invalid_api_key"
 
@@ -92,11 +94,11 @@ def test_a_malformed_key_is_invalid(key_text: str) -> None:
 def test_a_key_with_a_wrong_checksum_is_invalid() -> None:
     last = "0" if KEY.text[-1] != "0" else "1"
 
-    assert _rejection(_authority(), KEY.text[:-1] + last).code == "invalid_api_key"
+    assert _rejection(_make_store(), KEY.text[:-1] + last).code == "invalid_api_key"
 
 
 def test_an_unknown_key_is_invalid() -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY)))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY)))
 
     error = _rejection(snapshot_store, generate_key(KeyKind.DEVELOPER).text)
 
@@ -104,39 +106,39 @@ def test_an_unknown_key_is_invalid() -> None:
 
 
 def test_a_wrong_key_with_a_known_lookup_id_is_invalid() -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY)))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY)))
 
     assert _rejection(snapshot_store, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
 
 
 def test_a_revoked_key_is_rejected_as_revoked() -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
     assert _rejection(snapshot_store, KEY.text).code == "revoked_api_key"
 
 
 def test_a_wrong_key_does_not_reveal_that_the_right_one_was_revoked() -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
     assert _rejection(snapshot_store, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
 
 
 @pytest.mark.parametrize("expires_at_ms", [NOW_MS, NOW_MS - 1])
 def test_an_expired_key_is_rejected_as_expired(expires_at_ms: int) -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY, expires_at_ms=expires_at_ms)))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY, expires_at_ms=expires_at_ms)))
 
     assert _rejection(snapshot_store, KEY.text).code == "expired_api_key"
 
 
 def test_a_key_is_valid_until_it_expires() -> None:
     _authenticate(
-        _authority(make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS + 1))), KEY.text
+        _make_store(make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS + 1))), KEY.text
     )
 
 
 @pytest.mark.parametrize("status", sorted(set(TenantStatus) - {TenantStatus.ACTIVE}))
 def test_the_key_of_an_inactive_tenant_is_rejected_with_its_status(status: TenantStatus) -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY), status=status))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY), status=status))
 
     refusal = _rejection(snapshot_store, KEY.text)
 
@@ -147,12 +149,12 @@ def test_the_key_of_an_inactive_tenant_is_rejected_with_its_status(status: Tenan
 
 def test_a_trial_ends_at_its_time_and_the_error_says_what_to_do() -> None:
     snapshot = make_snapshot(make_credential(KEY))
-    over = msgspec.structs.replace(snapshot, trial_ends_at_ms=NOW_MS)
-    running = msgspec.structs.replace(snapshot, trial_ends_at_ms=NOW_MS + 1)
+    ended_trial = msgspec.structs.replace(snapshot, trial_ends_at_ms=NOW_MS)
+    running_trial = msgspec.structs.replace(snapshot, trial_ends_at_ms=NOW_MS + 1)
 
-    _authenticate(_authority(running), KEY.text)
+    _authenticate(_make_store(running_trial), KEY.text)
     with pytest.raises(ForbiddenRequest) as exc_info:
-        _authenticate(_authority(over), KEY.text)
+        _authenticate(_make_store(ended_trial), KEY.text)
 
     assert exc_info.value.code == "trial_ended"
     assert "Ask an owner" in exc_info.value.message
@@ -170,7 +172,7 @@ def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:
 @pytest.mark.parametrize("tenant_id", [ACME, GLOBEX])
 def test_the_digest_decides_between_two_tenants_with_one_lookup_id(tenant_id: TenantId) -> None:
     keys = {ACME: KEY, GLOBEX: _key_with_same_lookup_id(KEY)}
-    snapshot_store = _authority(
+    snapshot_store = _make_store(
         make_snapshot(make_credential(keys[ACME])),
         make_snapshot(make_credential(keys[GLOBEX], user_id=GUS), tenant_id=GLOBEX),
     )
@@ -181,7 +183,7 @@ def test_the_digest_decides_between_two_tenants_with_one_lookup_id(tenant_id: Te
 
 
 def test_a_key_with_another_pepper_version_is_valid() -> None:
-    snapshot_store = _authority(make_snapshot(make_credential(KEY, pepper_version=2)))
+    snapshot_store = _make_store(make_snapshot(make_credential(KEY, pepper_version=2)))
 
     assert _authenticate(snapshot_store, KEY.text).snapshot.tenant_id == ACME
 
@@ -197,18 +199,18 @@ def test_a_key_with_another_pepper_version_is_valid() -> None:
     ids=["unknown", "revoked", "expired", "suspended"],
 )
 def test_an_error_never_contains_the_key(snapshot: TenantSnapshot) -> None:
-    error = _rejection(_authority(snapshot), KEY.text)
+    error = _rejection(_make_store(snapshot), KEY.text)
 
     text = f"{error!r} {error} {error.message}"
     assert KEY.text not in text
-    assert KEY.text[17:] not in text
+    assert KEY.text[SECRET_START:] not in text
 
 
 OFFICE = "192.0.2.0/24"
 
 
 def _restricted(*, networks: tuple[str, ...] = (OFFICE,), **fields: Any) -> SnapshotStore:
-    return _authority(make_snapshot(make_credential(KEY, networks=networks, **fields)))
+    return _make_store(make_snapshot(make_credential(KEY, networks=networks, **fields)))
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "::ffff:192.0.2.7"])
@@ -242,30 +244,30 @@ def test_a_restricted_key_does_not_reveal_its_end_elsewhere(end: dict[str, Any])
 def test_both_secrets_of_a_rotated_key_are_valid_until_the_old_one_expires() -> None:
     new = _key_with_same_lookup_id(KEY)
     old = make_credential(KEY, expires_at_ms=NOW_MS + 1)
-    snapshot_store = _authority(make_snapshot(old, make_credential(new)))
+    snapshot_store = _make_store(make_snapshot(old, make_credential(new)))
 
     assert (
         _authenticate(snapshot_store, KEY.text).credential.key_id
         == _authenticate(snapshot_store, new.text).credential.key_id
     )
-    later_authority = _authority(
+    later_store = _make_store(
         make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS), make_credential(new))
     )
-    assert _rejection(later_authority, KEY.text).code == "expired_api_key"
-    assert _authenticate(later_authority, new.text).credential.key_id == "key-1"
+    assert _rejection(later_store, KEY.text).code == "expired_api_key"
+    assert _authenticate(later_store, new.text).credential.key_id == "key-1"
 
 
 def test_a_tenant_pinned_to_another_region_is_rejected() -> None:
     snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region="west")
 
     with pytest.raises(ForbiddenRequest) as rejected:
-        _authenticate(_authority(snapshot), KEY.text)
+        _authenticate(_make_store(snapshot), KEY.text)
 
     assert rejected.value.code == "region_not_allowed"
 
 
 def test_a_tenant_pinned_to_this_region_is_accepted() -> None:
-    snapshot_store = _authority()
+    snapshot_store = _make_store()
     snapshot = msgspec.structs.replace(
         make_snapshot(make_credential(KEY)), region=snapshot_store.region
     )

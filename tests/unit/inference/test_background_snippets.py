@@ -1,4 +1,4 @@
-"""Requests that start indexing or a query, and the data that they send."""
+"""Retrieval beside completions: the files sent for indexing, and the queries for snippets."""
 
 from typing import Any
 
@@ -81,7 +81,9 @@ def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -
         {"messages": (ChatMessage("user", "hello"),)},
     ],
 )
-def test_other_requests_send_nothing(gateway: Gateway, fields: dict[str, Any]) -> None:
+def test_chats_raw_prompts_and_files_outside_allowed_repositories_send_nothing(
+    gateway: Gateway, fields: dict[str, Any]
+) -> None:
     assert gateway.messages(admitted("shop", files=FILES, **fields)) == []
 
 
@@ -116,6 +118,7 @@ def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize(
     ("num_before", "num_after", "before", "after"),
+    # At most 300 characters after the cursor are part of a query.
     [
         (10, 10, 10, 10),
         (5_000, 5_000, MAX_QUESTION_CHARS - 300, 300),

@@ -102,7 +102,7 @@ async def test_a_revoked_key_ends_the_batch() -> None:
     assert (len(gateway.engine.requests), gateway.engine.num_open) == (1, 0)
 
 
-async def test_a_leaving_client_ends_the_batch() -> None:
+async def test_a_disconnecting_client_ends_the_batch() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.queue_message("http.request", body=json.dumps(PROMPTS).encode())

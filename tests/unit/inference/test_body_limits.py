@@ -40,6 +40,7 @@ def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) ->
 def test_only_the_first_messages_are_parsed() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": ""}] * 100_000}).encode()
 
+    # One more than allowed, so that validation rejects the request.
     assert len(openai_chat.parse_request(body).draft.messages) == MAX_MESSAGES + 1
 
 
@@ -59,7 +60,7 @@ def test_only_the_first_snippets_are_used() -> None:
     assert [file.path for file in files] == [f"{number}.py" for number in range(MAX_FILES)]
 
 
-def test_only_the_newest_extras_are_used_and_equal_ones_keep_their_order() -> None:
+def test_only_the_newest_extras_are_used_and_extras_of_equal_age_keep_their_order() -> None:
     extras = [{"text": str(number), "time": number // 2} for number in range(10_000)]
     body = json.dumps({"input_extra": extras}).encode()
 

@@ -1,4 +1,4 @@
-"""Uploads are limited for a key, for a tenant and in total."""
+"""The bytes of unfinished request bodies are limited for a key, for a tenant and in total."""
 
 from typing import Any
 

@@ -22,8 +22,9 @@ QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+# Maps bytes to characters: with GPT-2's own splitting into words, and without it.
 BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False)
-MERGED = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+BYTE_LEVEL_UNSPLIT = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
 def demo() -> HfTokenizer:
@@ -33,7 +34,7 @@ def demo() -> HfTokenizer:
 def as_qwen() -> HfTokenizer:
     tokenizer = demo()
     split = pre_tokenizers.Split(Regex(QWEN), "isolated")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, MERGED])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, BYTE_LEVEL_UNSPLIT])
     tokenizer.normalizer = normalizers.NFC()
     return tokenizer
 
@@ -96,8 +97,9 @@ def test_code_gets_the_same_tokens(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_pair_of_tokens_gets_the_same_tokens(kind: str) -> None:
+def test_pairs_of_tokens_get_the_same_tokens(kind: str) -> None:
     tokenizer, encode = KINDS[kind]
+    # Every seventh token, without the first 256, which are single bytes.
     words = [tokenizer.decode([number]) for number in range(256, 4_000, 7)]
 
     for first, second in zip(words, words[1:] + words[:1], strict=True):

@@ -24,7 +24,7 @@ URL = "http://one:1"
 def _stored(
     first: int, count: int, *, salt: str = OURS, tokens: list[int] = PROMPT, **fields: Any
 ) -> BlockStored:
-    """Return blocks `first` to `first + count` of a prompt; a block's hash is its number."""
+    """Return `count` blocks of a prompt, beginning with `first`; a block's hash is its number."""
     extra: list[list[Any] | None] = [None] * count
     if first == 0:
         extra[0] = [salt]
@@ -121,11 +121,12 @@ def test_a_following_block_with_extra_keys_is_ignored() -> None:
 
 
 def test_the_oldest_blocks_are_evicted_first() -> None:
-    blocks = ReplicaBlocks(names := BlockHasher(), max_blocks=3)
+    hasher = BlockHasher()
+    blocks = ReplicaBlocks(hasher, max_blocks=3)
     for first in range(4):
         blocks.apply(_stored(first, 1))
 
-    chain = names.hash_chain(names.hash_root(OURS), PROMPT, block_tokens=16)
+    chain = hasher.hash_chain(hasher.hash_root(OURS), PROMPT, block_tokens=16)
 
     assert len(blocks) == 3
     assert (blocks.count_leading(chain), blocks.count_leading(chain[1:])) == (0, 3)
@@ -153,13 +154,13 @@ def test_replicas_may_have_different_block_sizes() -> None:
 def test_block_hashes_depend_on_a_secret_key() -> None:
     hasher, other_hasher = BlockHasher(), BlockHasher()
 
-    chains = [
-        names.hash_chain(names.hash_root(OURS), PROMPT, block_tokens=16)
-        for names in (hasher, other_hasher, hasher)
-    ]
+    chain, other_chain, repeated_chain = (
+        used_hasher.hash_chain(used_hasher.hash_root(OURS), PROMPT, block_tokens=16)
+        for used_hasher in (hasher, other_hasher, hasher)
+    )
 
-    assert chains[0] == chains[2]
-    assert not set(chains[0]) & set(chains[1])
+    assert chain == repeated_chain
+    assert not set(chain) & set(other_chain)
 
 
 def test_events_in_vllms_format_are_decoded() -> None:

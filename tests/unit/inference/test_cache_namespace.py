@@ -1,4 +1,4 @@
-"""The prefix cache entries that a request may hit."""
+"""Cache salts: requests share entries of the engine's prefix cache only if they have one salt."""
 
 from caret.contracts.policy import Isolation
 from inference.prefix_cache.namespace import CacheNamespaces

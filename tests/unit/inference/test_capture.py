@@ -43,14 +43,14 @@ def principal(
 
 
 def ended_trace(
-    by: Principal,
+    requester: Principal,
     *,
     texts: tuple[str, ...] = ("x", "(1)"),
     finish_reason: FinishReason = FinishReason.STOP,
     **request: Any,
 ) -> RequestTrace:
     trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
-    trace.mark_admitted(make_admitted(principal=by, **request))
+    trace.mark_admitted(make_admitted(principal=requester, **request))
     for text in texts:
         trace.record_sent_text(text, at_s=0.0)
     trace.finish(finish_reason)
@@ -85,7 +85,7 @@ def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:
 
 
 @pytest.mark.parametrize(
-    "by",
+    "requester",
     [
         principal(has_consent=False),
         principal(policy=make_policy()),
@@ -94,16 +94,18 @@ def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:
     ],
     ids=["the user does not agree", "the tenant does not allow", "neither", "a service key"],
 )
-def test_nothing_is_captured_without_both_consents(by: Principal) -> None:
-    trace = ended_trace(by)
+def test_nothing_is_captured_without_both_consents(requester: Principal) -> None:
+    trace = ended_trace(requester)
 
     assert capture_completion(trace) is None
-    assert capture_edit(by, EDIT, now_ms=1) is None
+    assert capture_edit(requester, EDIT, now_ms=1) is None
 
 
-@pytest.mark.parametrize("by", [principal(has_consent=False), principal(policy=make_policy())])
-def test_the_request_trace_holds_no_text_without_consent(by: Principal) -> None:
-    assert ended_trace(by).texts is None
+@pytest.mark.parametrize(
+    "requester", [principal(has_consent=False), principal(policy=make_policy())]
+)
+def test_the_request_trace_holds_no_text_without_consent(requester: Principal) -> None:
+    assert ended_trace(requester).texts is None
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_customer_text_never_becomes_a_special_token(
     prompt = build_chat_prompt(writer, [SYSTEM, ChatMessage("user", attack)], max_tokens=4_000)
 
     starts = TOKENS.get_token_id("<|im_start|>")
+    # Of the system message, of the user's message and of the response.
     assert prompt.token_ids.count(starts or -1) == 3
     assert "{{ 7 * 7 }}" in render(writer, ChatMessage("user", attack))
 
@@ -93,7 +94,8 @@ def test_the_oldest_messages_are_dropped_first_and_the_system_message_stays(
     assert "The question?" in text
     assert "user 0 " not in text
     assert "assistant 19 " in text
-    assert text.split("<|im_start|>")[2].startswith("user")  # no response without its question
+    # The first message that is kept is a user's: a response is dropped with its question.
+    assert text.split("<|im_start|>")[2].startswith("user")
 
 
 def test_a_message_over_the_budget_keeps_its_end(writer: PromptWriter) -> None:
@@ -220,6 +222,7 @@ PLAIN: list[PromptWriter] = []
 
 
 def make_plain() -> PromptWriter:
+    """Return a writer without a template, made once for all random examples."""
     if not PLAIN:
         PLAIN.append(make_writer(None))
     return PLAIN[0]

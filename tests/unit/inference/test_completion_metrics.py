@@ -1,3 +1,5 @@
+"""Prometheus metrics of completions: latencies, counts and tokens."""
+
 from collections.abc import Iterable
 
 import pytest
@@ -31,7 +33,7 @@ def metric_value(metrics: CompletionMetrics, name: str, **labels: str) -> float 
 def test_a_first_token_is_counted_in_the_bucket_of_its_latency() -> None:
     metrics = CompletionMetrics()
 
-    # 56 ms with 1 ms for each other stage:
+    # 56 ms to the first token, with 1 ms in each of the six other stages.
     metrics.on_completed(make_ended_trace(took_s={"generate": 0.05}))
 
     buckets = {
@@ -171,6 +173,7 @@ def test_tenants_have_no_label_by_default() -> None:
 
 
 def test_the_busiest_tenants_get_labels_and_no_counter_decreases() -> None:
+    """Completions that were counted as `other` before a tenant got its label stay there."""
     metrics = CompletionMetrics(num_tenants=1)
     for slug, count in (("acme", 3), ("globex", 5)):
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""A client's stream: every completion ends exactly once, whatever the client does."""
+"""A client's WebSocket connection: each completion ends exactly once, whatever the client does."""
 
 import asyncio
 import gc
@@ -45,7 +45,7 @@ async def test_the_fields_of_a_frame_reach_the_request() -> None:
     assert [(file.path, file.text, file.edited_at) for file in draft.files] == [("b.py", "b", 3.0)]
 
 
-async def test_each_completion_presents_the_key_again() -> None:
+async def test_each_completion_is_authenticated_with_the_key_again() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -150,7 +150,7 @@ async def test_no_text_follows_a_cancel() -> None:
         await editor.waits_for_end("1")
 
     assert editor.text("1") == shown_text
-    assert isinstance(editor.of("1")[-1], DoneFrame)
+    assert isinstance(editor.frames_of("1")[-1], DoneFrame)
 
 
 async def test_a_newer_request_for_a_path_supersedes_the_older() -> None:
@@ -183,7 +183,7 @@ async def test_an_id_can_be_used_only_once(has_ended: bool) -> None:
 
         await editor.says("complete", "1", path="other.py")
 
-        error = editor.of("1")[-1]
+        error = editor.frames_of("1")[-1]
         assert isinstance(error, ErrorFrame)
         assert error.code == "duplicate_id"
         assert len(editor.arrivals) == 1
@@ -324,7 +324,7 @@ async def test_an_error_that_cannot_be_delivered_raises_client_disconnected() ->
             await editor.connection.on_frame("{")
 
 
-async def test_an_automatic_request_supersedes_a_visible_request_and_a_prefetch() -> None:
+async def test_an_automatic_request_supersedes_an_older_one_and_a_prefetch() -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="a.py", trigger="prefetch")

@@ -22,7 +22,7 @@ def test_keys_are_spread_evenly() -> None:
     counts = Counter(rank_by_hash(key, REPLICAS)[0].name for key in KEYS)
 
     assert len(counts) == len(REPLICAS)
-    assert max(counts.values()) < 140
+    assert max(counts.values()) < 140  # 100 on average
 
 
 def test_removing_a_replica_keeps_the_order_of_the_others() -> None:

@@ -1,4 +1,4 @@
-"""The consumers, with clients that disconnect, are slow or have no key."""
+"""The gateway's HTTP and WebSocket consumers, with clients that leave, are slow or have no key."""
 
 import asyncio
 import json
@@ -26,6 +26,7 @@ from tests.fakes.tenants import make_credential, make_snapshot
 
 PATH = "/v1/completions"
 BODY = json.dumps({"prompt": "a = ", "suffix": "\n", "stream": True}).encode()
+INCOMPLETE_BYTES = 7 * 1024 * 1024  # several such bodies exceed the quota of a key
 DEADLINE_S = 5
 
 
@@ -101,7 +102,7 @@ async def test_a_request_without_a_key_is_rejected_if_no_body_arrives() -> None:
 
 
 async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_consumer, "MAX_RECEIVE_S", 0.01)  # the time limit itself, not our code
+    monkeypatch.setattr(http_consumer, "MAX_RECEIVE_S", 0.01)  # a shorter time limit
     server = FakeServer(http_scope(PATH, key=KEY.text))
 
     await run_openai(FakeGateway(), server)
@@ -110,10 +111,10 @@ async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPat
 
 
 async def _send_incomplete(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
-    """Send incomplete bodies of 7 MB each, and return the rejected ones."""
+    """Send this many incomplete bodies at once, and return the exchanges that were rejected."""
     servers = [FakeServer(http_scope(PATH, key=key)) for _ in range(count)]
     for server in servers:
-        server.queue_message("http.request", body=b"x" * 7 * 1024 * 1024, more_body=True)
+        server.queue_message("http.request", body=b"x" * INCOMPLETE_BYTES, more_body=True)
     exchanges = [asyncio.create_task(run_openai(gateway, server)) for server in servers]
     await asyncio.sleep(0.05)
     rejected = [server for server in servers if server.messages]
@@ -128,7 +129,7 @@ async def test_the_incomplete_bodies_of_a_key_are_limited() -> None:
 
     rejected = await _send_incomplete(gateway, KEY.text, 40)
 
-    assert len(rejected) == 40 - MAX_OF_KEY_BYTES // (7 * 1024 * 1024)
+    assert len(rejected) == 40 - MAX_OF_KEY_BYTES // INCOMPLETE_BYTES
     assert {(server.status, server.error_code) for server in rejected} == {
         (429, "too_many_requests")
     }

@@ -1,4 +1,4 @@
-"""The responses of each protocol, byte for byte where clients are strict."""
+"""The HTTP protocols; responses are compared byte for byte if their clients are strict."""
 
 import json
 import re
@@ -113,7 +113,7 @@ async def test_a_mistral_prompt_without_a_suffix_is_a_prefix() -> None:
     await send_request(gateway, "/v1/fim/completions", {"prompt": "<|fim_middle|>"})
 
     (request,) = gateway.engine.requests
-    assert len(request.token_ids) > 4  # a marker in the text is text
+    assert len(request.token_ids) > 4  # the text of the marker is several tokens, no single marker
 
 
 async def test_infill_joins_the_prefix_and_the_prompt() -> None:
@@ -162,7 +162,7 @@ async def test_too_many_extra_files_are_accepted() -> None:
     assert server.status == 200
 
 
-async def test_a_streamed_infill_ends_with_the_figures() -> None:
+async def test_a_streamed_infill_ends_with_its_statistics() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", "c", stop=EngineStop.LENGTH)))
 
     server = await send_request(gateway, "/infill", {"input_prefix": "a", "stream": True})

@@ -37,8 +37,8 @@ def test_a_snippet_that_is_not_in_the_prompt_is_shown() -> None:
     ],
     ids=["before", "after", "around"],
 )
-def test_text_of_the_own_file_is_not_repeated(prefix: str, suffix: str) -> None:
-    """It may have been indexed before the file was renamed."""
+def test_text_of_the_edited_file_is_not_repeated(prefix: str, suffix: str) -> None:
+    """The snippet has another path, as if it had been indexed before the file was renamed."""
     assert _num_snippets(prefix=prefix, suffix=suffix) == 0
 
 

@@ -43,7 +43,8 @@ def test_an_edit_needs_neither_recent_edits_nor_diagnostics() -> None:
 
 
 def test_fields_within_the_limits_are_accepted() -> None:
-    edits = (replace(EDIT, added="x" * (MAX_RECENT_EDITS_CHARS // 16 - 4)),) * MAX_RECENT_EDITS
+    max_added_chars = MAX_RECENT_EDITS_CHARS // MAX_RECENT_EDITS - len(EDIT.path)
+    edits = (replace(EDIT, added="x" * max_added_chars),) * MAX_RECENT_EDITS
     message = "x" * MAX_DIAGNOSTIC_CHARS
     diagnostics = (replace(DIAGNOSTIC, line=MAX_LINE, message=message),) * MAX_DIAGNOSTICS
 
@@ -57,7 +58,7 @@ def test_fields_within_the_limits_are_accepted() -> None:
     ("fields", "name"),
     [({"recent_edits": (EDIT,)}, "recent_edits"), ({"diagnostics": (DIAGNOSTIC,)}, "diagnostics")],
 )
-def test_other_modes_do_not_have_these_fields(
+def test_modes_other_than_edit_and_chat_reject_recent_edits_and_diagnostics(
     mode: Mode, fields: dict[str, Any], name: str
 ) -> None:
     error = _rejection(mode=mode.value, **fields)

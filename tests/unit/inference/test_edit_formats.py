@@ -1,4 +1,4 @@
-"""Prompt formats of models that propose edits."""
+"""The prompt format of models that propose edits: `zeta`, named after its first model."""
 
 import pytest
 

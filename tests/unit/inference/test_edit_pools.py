@@ -1,4 +1,4 @@
-"""Which pool serves edits, and whether a client may request them at all."""
+"""The selection of the pool that serves edits, and of the tenants that may request edits."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ def _pool(name: str, *, has_edits: bool = False, **fields: Any) -> Pool:
 
 
 THINKER, ZETA = _pool("thinker"), _pool("zeta", has_edits=True)
-OWN = _pool("globex-zeta", has_edits=True, tenants=frozenset({"globex"}))
+GLOBEX_ZETA = _pool("globex-zeta", has_edits=True, tenants=frozenset({"globex"}))
 
 
 def _principal(*, policy: dict[str, Any] | None = None, **fields: Any) -> Principal:
@@ -69,7 +69,7 @@ def test_edits_use_the_pool_whose_model_proposes_them(
     ("fields", "pools"),
     [
         ({}, (THINKER,)),
-        ({}, (THINKER, OWN)),
+        ({}, (THINKER, GLOBEX_ZETA)),
         ({"models": {QUALITY: {"thinker": ("thinker",)}}}, (THINKER, ZETA)),
         ({"policy": {"models": frozenset({"thinker"})}}, (THINKER, ZETA)),
     ],

@@ -1,4 +1,4 @@
-"""Prompts for edits: what is in them, and what must never be."""
+"""Prompts for edits: their content, and the secrets that they must not contain."""
 
 from typing import Any
 
@@ -169,11 +169,11 @@ def test_a_short_file_is_editable_as_a_whole(before: str, after: str) -> None:
     region = _assemble(prefix=before, suffix=after).region
 
     assert region is not None
-    assert "\n".join(region.lines) == _unify(before) + _unify(after)
+    assert "\n".join(region.lines) == _normalize_line_breaks(before) + _normalize_line_breaks(after)
     assert len(region.lines) == len(region.shown_lines)
     assert (region.start_line, region.has_last_line) == (0, True)
-    assert region.cursor_line == _unify(before).count("\n")
+    assert region.cursor_line == _normalize_line_breaks(before).count("\n")
 
 
-def _unify(text: str) -> str:
+def _normalize_line_breaks(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")

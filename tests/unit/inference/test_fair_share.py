@@ -1,4 +1,4 @@
-"""Fair shares: the requests that a pool near its limit admits."""
+"""Fair shares: the tenants of which a pool near its limit admits requests."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_tenants_at_their_shares_may_only_trigger_manually(
     assert _fill(acme=28, globex=28).can_admit(ACME, trigger, LIMIT) is is_admitted
 
 
-def test_the_reserve_is_small() -> None:
+def test_a_tenant_below_its_share_is_rejected_once_the_reserve_is_used() -> None:
     shares = _fill(acme=60, globex=2)
 
     assert not shares.can_admit(GLOBEX, Trigger.MANUAL, LIMIT)

@@ -1,6 +1,6 @@
-"""The end of a block, the part of it that the suffix already contains, and truncation.
+"""The whole filter, in each language.
 
-Each language runs through the whole filter.
+It ends a block at its end, does not repeat the suffix, and truncates invalid lines.
 """
 
 from dataclasses import dataclass

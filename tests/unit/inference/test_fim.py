@@ -1,4 +1,4 @@
-"""Model families: their detection, and their order of parts."""
+"""Model families: detection by their markers, and the order of prefix and suffix in prompts."""
 
 import pytest
 from tokenizers import AddedToken
@@ -57,6 +57,7 @@ VOCABULARIES = {
     "codestral": CODESTRAL,
     "seed-coder": SEED_CODER,
 }
+# The order that each family was trained with. P is the prefix, S the suffix.
 NATIVE = {
     "qwen": "<|fim_prefix|> P <|fim_suffix|> S <|fim_middle|>",
     "codegemma": "<bos> <|fim_prefix|> P <|fim_suffix|> S <|fim_middle|>",
@@ -70,6 +71,7 @@ NATIVE = {
 }
 
 
+# The order of Caret's layout `stable`.
 STABLE = {
     "qwen": "<|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P",
     "codegemma": "<bos> <|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P",

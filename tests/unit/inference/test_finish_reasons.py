@@ -1,4 +1,4 @@
-"""Every protocol reports the finish reason of a completion, above all of an empty one."""
+"""Every HTTP protocol reports a completion's finish reason, even if the completion has no text."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,8 @@ _BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "ollama": ("/api/generate", {"prompt": "a"}),
 }
 _STREAMED: Final = [name for name in _BODIES if name != "tabby"]
-_VALUES: Final = {
+# The protocol's own value for finish reasons that it does not define.
+_SUBSTITUTES: Final = {
     "openai": "content_filter",
     "chat": "content_filter",
     "mistral": "error",
@@ -94,7 +95,7 @@ async def test_an_empty_response_is_distinguishable_from_an_empty_completion(
 ) -> None:
     event = _last_event(await _respond_dropped(protocol, finish_reason, is_streamed=is_streamed))
 
-    assert _value(event) == _VALUES.get(protocol, finish_reason.value)
+    assert _value(event) == _SUBSTITUTES.get(protocol, finish_reason.value)
     assert event.get("caret_finish_reason", event.get("done_reason")) == finish_reason.value
 
 

@@ -1,4 +1,4 @@
-"""Frames on the wire: accepted ones, and the codes of rejected ones."""
+"""Frames of the WebSocket protocol: decoding, encoding, and the codes of rejected frames."""
 
 import json
 from contextlib import suppress
@@ -114,13 +114,13 @@ def test_every_outcome_is_decoded(event: OutcomeEvent) -> None:
     ],
     ids=[
         "empty",
-        "open",
-        "word",
-        "more",
-        "escaped surrogate",
-        "half",
+        "unclosed",
+        "not JSON",
+        "text after the frame",
+        "escaped half of a surrogate pair",
+        "half of a surrogate pair",
         "deeply nested and unclosed",
-        "deep",
+        "deeply nested",
     ],
 )
 def test_malformed_json_is_rejected(text: str) -> None:
@@ -236,7 +236,7 @@ def test_a_delta_is_compact_json() -> None:
     assert encode_frame(DeltaFrame("1", 'a"\n')) == '{"type":"delta","id":"1","text":"a\\"\\n"}'
 
 
-def test_a_done_frame_contains_all_figures() -> None:
+def test_a_done_frame_contains_all_metadata() -> None:
     frame = json.loads(encode_frame(DoneFrame("1", FinishReason.STOP, META)))
 
     assert (frame["type"], frame["finish_reason"]) == ("done", "stop")
@@ -270,10 +270,10 @@ def test_an_error_has_a_code_and_a_message() -> None:
 
 
 def test_an_error_contains_retry_after_if_known() -> None:
-    wait, no_wait = (
+    with_wait, without_wait = (
         json.loads(encode_frame(ErrorFrame(id="1", code="c", message="m", retry_after_s=seconds)))
         for seconds in (1.5, None)
     )
 
-    assert wait["retry_after_s"] == 1.5
-    assert "retry_after_s" not in no_wait
+    assert with_wait["retry_after_s"] == 1.5
+    assert "retry_after_s" not in without_wait

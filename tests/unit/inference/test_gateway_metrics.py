@@ -1,3 +1,5 @@
+"""Prometheus metrics of a gateway, its replicas and its engines."""
+
 import asyncio
 from contextlib import ExitStack
 
@@ -177,11 +179,11 @@ def test_draining_and_cooldown_are_exported() -> None:
 
 async def test_engines_behind_one_address_are_combined() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
-    watch = EngineMetricsPoller(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
+    poller = EngineMetricsPoller(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
 
-    await watch.poll()
+    await poller.poll()
 
-    families = list(watch.collect())
+    families = list(poller.collect())
     assert value(families, "caret_engine_up", replica=replica.name) == 1
     assert value(families, "caret_engine_requests_running") == 5
     assert value(families, "caret_engine_requests_waiting") == 7
@@ -190,17 +192,17 @@ async def test_engines_behind_one_address_are_combined() -> None:
     assert value(families, "caret_engine_prefix_cache_hits_total") == 3600
 
 
-async def test_an_unreachable_engine_is_down_and_has_no_old_figures() -> None:
+async def test_an_unreachable_engine_is_down_and_has_no_old_values() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
     reader = FakeReader({replica.name: parse(PAGE)})
-    watch = EngineMetricsPoller(reader, lambda: [replica])
-    await watch.poll()
+    poller = EngineMetricsPoller(reader, lambda: [replica])
+    await poller.poll()
 
     reader.values[replica.name] = None
-    await watch.poll()
+    await poller.poll()
 
-    assert value(watch.collect(), "caret_engine_up") == 0
-    assert value(watch.collect(), "caret_engine_requests_running") is None
+    assert value(poller.collect(), "caret_engine_up") == 0
+    assert value(poller.collect(), "caret_engine_requests_running") is None
 
 
 async def test_a_hanging_engine_does_not_block_the_poller(
@@ -208,11 +210,11 @@ async def test_a_hanging_engine_does_not_block_the_poller(
 ) -> None:
     monkeypatch.setattr("inference.recording.metrics.engine_metrics.MAX_READ_S", 0.01)
     (replica,) = make_pool("http://engine-1:8000").replicas
-    watch = EngineMetricsPoller(SilentReader(), lambda: [replica])
+    poller = EngineMetricsPoller(SilentReader(), lambda: [replica])
 
-    await watch.poll()
+    await poller.poll()
 
-    assert value(watch.collect(), "caret_engine_up") == 0
+    assert value(poller.collect(), "caret_engine_up") == 0
 
 
 def test_metrics_of_other_programs_are_left_out() -> None:

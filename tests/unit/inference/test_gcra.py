@@ -1,4 +1,4 @@
-"""GCRA: never more units at once than the capacity, and never more over time than the rate."""
+"""The generic cell rate algorithm (GCRA) limits the rate of units, with bursts of a capacity."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,19 +8,24 @@ from inference.gateway.rate_limits.gcra import Gcra
 CAPACITY, INTERVAL_S = 10, 0.5
 
 
-def _room(bucket: Gcra, now_s: float) -> int:
+def _available_units(bucket: Gcra, now_s: float) -> int:
     return bucket.available_units(capacity=CAPACITY, interval_s=INTERVAL_S, now_s=now_s)
 
 
 def test_a_full_bucket_has_its_capacity() -> None:
-    assert _room(Gcra(), 100.0) == CAPACITY
+    assert _available_units(Gcra(), 100.0) == CAPACITY
 
 
 def test_a_unit_is_available_again_after_its_interval() -> None:
     bucket = Gcra()
     bucket.spend(CAPACITY, interval_s=INTERVAL_S, now_s=100.0)
 
-    assert [_room(bucket, 100.0 + after_s) for after_s in (0.0, 0.49, 0.5, 1.0)] == [0, 0, 1, 2]
+    assert [_available_units(bucket, 100.0 + after_s) for after_s in (0.0, 0.49, 0.5, 1.0)] == [
+        0,
+        0,
+        1,
+        2,
+    ]
 
 
 def test_the_wait_lasts_until_enough_units_are_available() -> None:
@@ -37,7 +42,7 @@ def test_refunds_never_exceed_the_capacity() -> None:
 
     bucket.spend(-5, interval_s=INTERVAL_S, now_s=100.0)
 
-    assert _room(bucket, 100.0) == CAPACITY
+    assert _available_units(bucket, 100.0) == CAPACITY
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(1, CAPACITY)), max_size=60))
@@ -47,7 +52,7 @@ def test_no_period_exceeds_its_rate_plus_one_capacity(
     bucket, now_s, spent = Gcra(), 100.0, []
     for pause_s, units in requests:
         now_s += pause_s
-        if _room(bucket, now_s) >= units:
+        if _available_units(bucket, now_s) >= units:
             bucket.spend(units, interval_s=INTERVAL_S, now_s=now_s)
             spent.append((now_s, units))
 

@@ -216,6 +216,7 @@ async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
 
 
 async def test_tokens_held_back_by_the_engine_are_counted_once() -> None:
+    # The first replica generates four tokens, of which it sends two. The second one adds three.
     held_chunk = EngineChunk("ab", generated_tokens=4, stop=None)
     engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held_chunk]})
     trace = make_trace()

@@ -44,7 +44,7 @@ async def test_an_unhealthy_replica_is_not_available() -> None:
 
 
 async def test_a_hanging_replica_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # the time limit itself, not our code
+    monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # a shorter time limit
     replicas, probe = ReplicaStates(FakeClock()), FakeProbe(hanging=ONE)
     checker = HealthChecker(probe, replicas, lambda: [ONE, TWO])
 

@@ -241,7 +241,7 @@ async def test_a_second_response_to_one_request_is_dropped() -> None:
 
 
 async def test_unexpected_data_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    # otherwise idleness would close it as well
+    # Otherwise the connection could be closed because it is idle.
     monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 60.0)
     async with serving(COMPLETE, COMPLETE) as (server, client):
         await lines_of(server, client)
@@ -283,7 +283,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-async def test_https_is_used_if_the_url_says_so(
+async def test_https_urls_are_requested_over_tls(
     certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -304,12 +304,10 @@ async def test_a_server_with_an_untrusted_certificate_gets_no_request(certificat
         assert server.requests == []
 
 
-# The same when the caller leaves.
-
-
 async def _expect_disconnect(
     leave: Callable[[Server, HttpClient], Awaitable[None]], response: bytes
 ) -> None:
+    """Check that the connection is closed at once when the caller leaves during a request."""
     async with serving(response) as (server, client):
         await leave(server, client)
 

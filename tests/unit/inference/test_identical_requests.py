@@ -21,7 +21,7 @@ from tests.fakes.tenants import make_credential, make_principal, make_snapshot
 
 PATH = "/v1/completions"
 BODY: dict[str, Any] = {"prompt": "a = ", "suffix": "z"}
-TEXTS = ("b", "c", *["d"] * 40)  # long enough that the requests meet
+TEXTS = ("b", "c", *["d"] * 40)  # so many that all requests arrive before the first one ends
 DEADLINE_S = 5
 
 
@@ -135,7 +135,7 @@ async def test_later_requests_are_generated_again() -> None:
     assert len(gateway.engine.requests) == 2
 
 
-async def test_the_others_are_served_when_the_first_client_leaves() -> None:
+async def test_the_other_identical_requests_are_served_when_the_first_client_leaves() -> None:
     gateway = make_gateway(hangs=True)
     gateway.engine.chunks = chunks_of("b", stop=None)
     first, *other_servers = servers = [make_server(BODY) for _ in range(3)]
@@ -165,17 +165,18 @@ async def test_a_waiting_client_can_leave() -> None:
     assert second.messages == []
 
 
-async def test_no_more_than_the_limit_wait_for_one() -> None:
+async def test_the_number_of_requests_that_wait_for_an_identical_one_is_limited() -> None:
     gateway = make_gateway()
     servers = [make_server(BODY) for _ in range(MAX_WAITING + 3)]
 
     await serve(gateway, servers)
 
+    # The first request, and two that found no place to wait.
     assert len(gateway.engine.requests) == 3
     assert {text_of(server) for server in servers} == {"".join(TEXTS)}
 
 
-async def test_a_revoked_key_ends_all_of_them() -> None:
+async def test_a_revoked_key_ends_all_identical_requests() -> None:
     gateway = make_gateway(hangs=True)
     servers = [make_server(BODY) for _ in range(3)]
 

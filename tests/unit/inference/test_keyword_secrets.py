@@ -1,4 +1,4 @@
-"""Values assigned to a name such as `password`."""
+"""Values assigned to names such as `password` are found as by the library detect-secrets."""
 
 import re
 

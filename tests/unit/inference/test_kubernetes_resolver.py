@@ -27,13 +27,15 @@ def _account(server: KubernetesServer, folder: Path) -> ServiceAccount:
 
 
 class WatchedService:
-    def __init__(self, server: KubernetesServer, names: KubernetesResolver, name: str) -> None:
+    """A service, its addresses as the resolver knows them, and their changes."""
+
+    def __init__(self, server: KubernetesServer, resolver: KubernetesResolver, name: str) -> None:
         self.server = server
-        self.names = names
+        self.resolver = resolver
         self.name = name
         self.num_changes = 0
         self._has_changed = asyncio.Event()
-        names.changed.append(self._on_changed)
+        resolver.changed.append(self._on_changed)
 
     def _on_changed(self) -> None:
         self.num_changes += 1
@@ -41,7 +43,7 @@ class WatchedService:
 
     async def addresses(self) -> set[str]:
         with suppress(ResolutionFailed):
-            return set(await self.names.resolve(self.name))
+            return set(await self.resolver.resolve(self.name))
         return set()
 
     async def wait_for_addresses(self, *addresses: str) -> None:
@@ -55,7 +57,7 @@ class WatchedService:
 
 
 @asynccontextmanager
-async def _names(
+async def _resolver(
     server: KubernetesServer, folder: Path, *names: str
 ) -> AsyncIterator[KubernetesResolver]:
     async with aiohttp.ClientSession() as session:
@@ -67,10 +69,10 @@ async def _names(
 async def _running(
     server: KubernetesServer, folder: Path, name: str = NAME
 ) -> AsyncIterator[WatchedService]:
-    async with _names(server, folder, name) as names:
-        running = asyncio.create_task(names.run())
+    async with _resolver(server, folder, name) as resolver:
+        running = asyncio.create_task(resolver.run())
         try:
-            yield WatchedService(server, names, name)
+            yield WatchedService(server, resolver, name)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -89,8 +91,8 @@ async def test_ready_endpoints_are_resolved_before_any_watch(
     server.set_slice("engines-b", endpoint("10.0.0.2"), endpoint("10.0.0.3", ready=False))
     server.set_slice("engines-c", endpoint("10.0.0.4", ready=None))
 
-    async with _names(server, tmp_path) as names:
-        addresses = await names.resolve(NAME)
+    async with _resolver(server, tmp_path) as resolver:
+        addresses = await resolver.resolve(NAME)
 
     assert addresses == {"10.0.0.1", "10.0.0.2", "10.0.0.4"}
     assert server.requests == ["list"]
@@ -120,8 +122,8 @@ async def test_a_pod_with_addresses_of_both_families_is_one_replica(
     server.set_slice("engines-only-six", endpoint("fd00::2", uid="two"), family="IPv6")
     server.set_slice("engines-name", endpoint("engine.example.com"), family="FQDN")
 
-    async with _names(server, tmp_path) as names:
-        assert await names.resolve(NAME) == {"10.0.0.1", "fd00::2"}
+    async with _resolver(server, tmp_path) as resolver:
+        assert await resolver.resolve(NAME) == {"10.0.0.1", "fd00::2"}
 
 
 async def test_only_the_named_services_are_requested(
@@ -130,10 +132,10 @@ async def test_only_the_named_services_are_requested(
     server.set_slice("others", endpoint("10.9.0.1"), service="others")
     server.set_slice("elsewhere", endpoint("10.9.0.2"), namespace="elsewhere")
 
-    async with _names(server, tmp_path, "engines", "engines.elsewhere") as names:
-        # Without a namespace, it is the service account's own.
-        assert await names.resolve("engines") == {"10.0.0.1"}
-        assert await names.resolve("engines.elsewhere") == {"10.9.0.2"}
+    async with _resolver(server, tmp_path, "engines", "engines.elsewhere") as resolver:
+        # A name without a namespace means the service account's own namespace.
+        assert await resolver.resolve("engines") == {"10.0.0.1"}
+        assert await resolver.resolve("engines.elsewhere") == {"10.9.0.2"}
 
 
 async def test_an_expired_version_is_listed_again(server: KubernetesServer, tmp_path: Path) -> None:
@@ -170,20 +172,20 @@ async def test_an_outage_removes_no_address_and_missed_changes_follow(
         server.is_broken = True
         await wait_until(lambda: not server.watches)
         await asyncio.sleep(5 * PAUSE_S)
-        meanwhile = await watched_service.addresses()
+        addresses_in_outage = await watched_service.addresses()
         server.set_slice("engines-b", endpoint("10.0.0.2"))
         server.is_broken = False
 
         await watched_service.wait_for_addresses("10.0.0.1", "10.0.0.2")
 
-    assert meanwhile == {"10.0.0.1"}
+    assert addresses_in_outage == {"10.0.0.1"}
     assert server.requests.count("list") == 1
 
 
 async def test_a_hanging_list_does_not_block_the_watch(
     server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
+    monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # a shorter time limit
     server.hold = asyncio.Event()
     async with _running(server, tmp_path) as watched_service:
         await wait_until(lambda: server.requests.count("list") > 1)
@@ -196,12 +198,12 @@ async def test_a_late_list_does_not_override_newer_changes(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.hold = late = asyncio.Event()
-    async with _names(server, tmp_path) as names:
-        task = asyncio.create_task(names.resolve(NAME))
+    async with _resolver(server, tmp_path) as resolver:
+        task = asyncio.create_task(resolver.resolve(NAME))
         await wait_until(lambda: server.requests == ["list"])
         server.hold = None
         server.set_slice("engines-b", endpoint("10.0.0.2"))
-        running = asyncio.create_task(names.run())
+        running = asyncio.create_task(resolver.run())
         await wait_until(lambda: bool(server.watches))
 
         late.set()
@@ -249,11 +251,11 @@ def _without_token(_server: KubernetesServer, folder: Path) -> None:
 async def test_a_failed_resolution_raises(
     server: KubernetesServer, tmp_path: Path, plant: Callable[[KubernetesServer, Path], None]
 ) -> None:
-    async with _names(server, tmp_path) as names:
+    async with _resolver(server, tmp_path) as resolver:
         plant(server, tmp_path)
 
         with pytest.raises(ResolutionFailed):
-            await names.resolve(NAME)
+            await resolver.resolve(NAME)
 
 
 async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
@@ -263,7 +265,7 @@ async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
     async with _running(server, tmp_path):
         await asyncio.sleep(20 * PAUSE_S)
 
-    assert len(server.requests) <= 22
+    assert len(server.requests) <= 22  # a list, a watch after each pause, and a margin of one
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
@@ -276,8 +278,8 @@ async def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_trusted: 
     (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
     async with kubernetes_server(certificate=certificates["api"][0]) as server:
         server.set_slice("engines-a", endpoint("10.0.0.1"))
-        async with _names(server, tmp_path) as names:
-            addresses = await WatchedService(server, names, NAME).addresses()
+        async with _resolver(server, tmp_path) as resolver:
+            addresses = await WatchedService(server, resolver, NAME).addresses()
 
     assert bool(addresses) is is_trusted
     assert bool(server.requests) is is_trusted

@@ -1,4 +1,7 @@
-"""The feed of KV events, from a publisher that numbers, loses and replays events as vLLM does."""
+"""The feed of KV events, with which vLLM reports the blocks that its cache contains.
+
+The publisher in these tests numbers, loses and replays batches of events as vLLM does.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,14 +39,14 @@ def _batch(block: int) -> bytes:
 @dataclass
 class Engine:
     publisher: zmq.asyncio.Socket
-    held: ReplicaBlocks = field(default_factory=lambda: ReplicaBlocks(BlockHasher()))
-    kept: list[tuple[int, bytes]] = field(default_factory=list)  # for replays
+    blocks: ReplicaBlocks = field(default_factory=lambda: ReplicaBlocks(BlockHasher()))
+    replayable: list[tuple[int, bytes]] = field(default_factory=list)  # number and batch
     num_replays: int = 0
 
     async def publish(self, *numbers: int, loses: bool = False) -> None:
         """Publish batches, each with a block that has the batch's number."""
         for number in numbers:
-            self.kept.append((number, _batch(number)))
+            self.replayable.append((number, _batch(number)))
             if not loses:
                 await self.send(number, _batch(number))
 
@@ -54,25 +57,29 @@ class Engine:
         while True:
             client, _, first = await router.recv_multipart()
             self.num_replays += 1
-            for number, payload in self.kept:
+            for number, payload in self.replayable:
                 if number >= int.from_bytes(first, "big"):
                     answer = [client, b"", b"", number.to_bytes(8, "big"), payload]
                     await router.send_multipart(answer)
             await router.send_multipart([client, b"", b"", END, b""])
 
     async def wait_for_blocks(self, num_blocks: int) -> None:
-        await wait_until(lambda: len(self.held) == num_blocks)
+        await wait_until(lambda: len(self.blocks) == num_blocks)
 
 
 @asynccontextmanager
-async def _engine(*, has_replay: bool, kept_numbers: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
+async def _engine(
+    *, has_replay: bool, earlier_numbers: tuple[int, ...] = ()
+) -> AsyncIterator[Engine]:
+    """Run an engine that published the batches `earlier_numbers` before the feed started."""
     context = zmq.asyncio.Context.instance()
     publisher, router = context.socket(zmq.XPUB), context.socket(zmq.ROUTER)
     ports = [socket.bind_to_random_port("tcp://127.0.0.1") for socket in (publisher, router)]
     events, replay = (f"tcp://127.0.0.1:{port}" for port in ports)
-    engine = Engine(publisher, kept=[(number, _batch(number)) for number in kept_numbers])
+    earlier_batches = [(number, _batch(number)) for number in earlier_numbers]
+    engine = Engine(publisher, replayable=earlier_batches)
     feed = KvEventFeed(
-        KvEventPublication("one", events, replay if has_replay else None), engine.held
+        KvEventPublication("one", events, replay if has_replay else None), engine.blocks
     )
     tasks = [asyncio.create_task(engine.replay(router)), asyncio.create_task(feed.run())]
     try:
@@ -96,7 +103,7 @@ async def test_published_blocks_are_applied() -> None:
 
 
 async def test_earlier_blocks_are_replayed() -> None:
-    async with _engine(has_replay=True, kept_numbers=(0, 1, 2)) as engine:
+    async with _engine(has_replay=True, earlier_numbers=(0, 1, 2)) as engine:
         await engine.publish(3)
 
         await engine.wait_for_blocks(4)
@@ -125,7 +132,7 @@ async def test_an_engine_that_restarts_its_numbering_has_lost_its_cache() -> Non
     async with _engine(has_replay=True) as engine:
         await engine.publish(0, 1, 2)
         await engine.wait_for_blocks(3)
-        engine.kept.clear()
+        engine.replayable.clear()
         await engine.publish(0)
 
         await engine.wait_for_blocks(1)

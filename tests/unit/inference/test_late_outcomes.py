@@ -1,4 +1,4 @@
-"""Outcomes that name a request made on another connection."""
+"""Late outcomes: outcomes of requests that were made on another connection."""
 
 import json
 import uuid
@@ -44,7 +44,7 @@ async def test_an_outcome_of_another_connection_is_recorded_by_request_id() -> N
     assert (editor.journal.outcomes, editor.frames) == ([], [])
 
 
-async def test_an_own_completion_may_be_named_by_either_id() -> None:
+async def test_a_completion_of_the_same_connection_may_be_named_by_both_ids() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -56,7 +56,7 @@ async def test_an_own_completion_may_be_named_by_either_id() -> None:
     assert editor.journal.late_outcomes == []
 
 
-async def test_an_id_used_by_two_connections_refers_to_the_request_id() -> None:
+async def test_the_request_id_decides_if_the_frame_id_names_another_completion() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -131,7 +131,7 @@ async def test_an_outcome_without_any_id_is_rejected() -> None:
 
 async def test_an_outcome_with_a_revoked_key_is_rejected() -> None:
     async with open_editor() as editor:
-        editor.present = _raise
+        editor.find_principal = _raise_revoked
         await report(editor, id="1", request_id=request_id(editor))
 
     assert editor.ends("1") == ["revoked_api_key"]
@@ -171,5 +171,5 @@ def test_late_outcomes_are_rate_limited_per_tenant() -> None:
     assert len(journal.late_outcomes) == MAX_OF_TENANT_AT_ONCE + 2
 
 
-def _raise() -> None:
+def _raise_revoked() -> None:
     raise UnauthenticatedRequest("revoked_api_key", "It was revoked.")

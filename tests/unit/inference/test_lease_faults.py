@@ -1,4 +1,7 @@
-"""Leases when calls are lost or late, gateways are killed, and limits change."""
+"""Leases when calls are lost or late, gateways are killed, and limits change.
+
+RULE (a rate) and BUDGET have a capacity of 100 units, and leases of about ten units.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -16,7 +19,7 @@ from inference.gateway.rate_limits.leases import (
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
-from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, ManualClockLeaseStore
+from tests.fakes.leasing import BUDGET, RULE, TENANT_RULE, Gateway, ManualClockLeaseStore
 from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
 
 
@@ -48,7 +51,7 @@ async def test_rejected_requests_do_not_keep_a_lease_in_use(store: ManualClockLe
         store.clock.pass_s(IDLE_S / 10)
         await gateway.leases.evict_idle()
 
-    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 50) == 40
+    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 50) == 40
 
 
 async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
@@ -70,7 +73,7 @@ async def test_the_lease_of_a_killed_gateway_expires(store: ManualClockLeaseStor
     store.clock.pass_s(LEASE_S)
 
     assert wait_s > 0
-    assert await other_gateway.spends_many(SpendRequest(BUDGET, 20), 50) == 5
+    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 20), 50) == 5
 
 
 async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
@@ -93,7 +96,7 @@ async def test_units_spent_from_an_expired_lease_are_counted_later(
     gateway, other_gateway = Gateway(store), Gateway(store)
     (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
     store.clock.pass_s(LEASE_S)
-    await other_gateway.spends_many(SpendRequest(BUDGET, 1), 70)
+    await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 70)
 
     gateway.leases.settle(spent, 50)
     await gateway.leases.evict_idle()
@@ -104,14 +107,14 @@ async def test_units_spent_from_an_expired_lease_are_counted_later(
 async def test_repeated_outages_allow_no_more_debt_than_one(store: ManualClockLeaseStore) -> None:
     gateway = Gateway(store)
     rule = replace(BUDGET, max_debt=30)
-    await gateway.spends_many(SpendRequest(rule, 1), 100)
+    await gateway.spend_repeatedly(SpendRequest(rule, 1), 100)
 
     num_allowed = 0
     for _ in range(5):
         store.is_unavailable = True
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
-        num_allowed += await gateway.spends_many(SpendRequest(rule, 1), 50)
+        num_allowed += await gateway.spend_repeatedly(SpendRequest(rule, 1), 50)
         store.is_unavailable = False
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
@@ -125,7 +128,7 @@ async def test_a_lowered_budget_returns_leased_units(
     await gateway.try_to_spend(SpendRequest(BUDGET, 20))
     lower = replace(BUDGET, capacity=50, lease=1, max_lease=1)
 
-    assert await gateway.spends_many(SpendRequest(lower, 1), 50) == 30
+    assert await gateway.spend_repeatedly(SpendRequest(lower, 1), 50) == 30
     await gateway.leases.close()
     assert store.pools[BUDGET.key].used == 50
 
@@ -188,12 +191,12 @@ def test_only_due_buckets_are_requested_while_the_store_is_unreachable() -> None
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.spend([SpendRequest(TENANTS, 1)])
+        await leases.spend([SpendRequest(TENANT_RULE, 1)])
         store.hangs = True
         store.calls.clear()
 
         for _ in range(5):
-            await leases.spend([SpendRequest(TENANTS, 1), SpendRequest(RULE, 10)])
+            await leases.spend([SpendRequest(TENANT_RULE, 1), SpendRequest(RULE, 10)])
             await asyncio.sleep(PROBE_S)
 
         keys = {request.spec.key for call in store.calls for request in call}

@@ -1,7 +1,8 @@
 """Leases on an unreliable network, in virtual time: calls are late, lost, repeated or reordered.
 
-No budget is exceeded by more than the bound, no request is rejected while more than the bound is
-left, and no unit is lost.
+The bound is the number of units that all gateways may hold at the same time. No budget is exceeded
+by more than the bound and the debts of the gateways, no request is rejected while more than the
+bound is left, and no unit is lost.
 """
 
 import asyncio
@@ -46,7 +47,7 @@ RATE: Final = replace(BUDGET, kind="user", key="caret:rate:{acme}", interval_s=0
 
 @dataclass(frozen=True)
 class NetworkQuality:
-    """Shares of the calls."""
+    """The shares of the calls that fail in different ways."""
 
     slow: float = 0.0  # answered after 0.6 s, which is too late
     lost: float = 0.0  # never arrive
@@ -64,7 +65,7 @@ DEAF: Final = NetworkQuality(without_response=1.0)
 
 
 class Network:
-    """The network to the store. A sent call arrives even if the sender has timed out."""
+    """The network to the store. A call that was sent arrives even if its sender has timed out."""
 
     def __init__(self, store: FakeLeaseStore, random_: random.Random) -> None:
         self.quality = CALM
@@ -117,7 +118,7 @@ class Simulation:
     gateways: list[Gateway] = field(init=False)
     ended: list[Gateway] = field(default_factory=list)
     rule: BucketSpec = BUDGET
-    highest_limit: int = BUDGET.capacity  # the highest limit so far
+    highest_limit: int = BUDGET.capacity
     consumed: int = 0
     requests: set[asyncio.Task[None]] = field(default_factory=set)
     errors: list[BaseException] = field(default_factory=list)  # of requests that have ended
@@ -299,7 +300,7 @@ def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed
             if await _is_allowed(gateway, SpendRequest(RATE, units)):
                 allowed.append((VirtualClock().monotonic_s(), units))
             await asyncio.sleep(simulation.random_.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
-        # A gateway without a response from the store keeps the rate on its own.
+        # A gateway without a response from the store enforces the rate on its own.
         num_counts = len(simulation.gateways) + 1 if quality is BAD else 1
 
         for first, (start_s, _) in enumerate(allowed):

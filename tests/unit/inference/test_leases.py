@@ -1,4 +1,7 @@
-"""Leases: few calls to the store, never more than the rate, and operation without the store."""
+"""Leases: few calls to the store, never more than the rate, and operation without the store.
+
+RULE (a rate) and BUDGET have a capacity of 100 units, and leases of about ten units.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -8,7 +11,7 @@ import pytest
 from inference.gateway.rate_limits.leased_bucket import IDLE_S
 from inference.gateway.rate_limits.leases import PROBE_S, SpendRequest
 from tests.fakes.clock import FakeClock
-from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, ManualClockLeaseStore
+from tests.fakes.leasing import BUDGET, RULE, TENANT_RULE, Gateway, ManualClockLeaseStore
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def gateway(store: ManualClockLeaseStore) -> Gateway:
 
 
 async def test_a_lease_serves_many_requests(store: ManualClockLeaseStore, gateway: Gateway) -> None:
-    assert await gateway.spends_many(SpendRequest(RULE, 1), 60) == 60
+    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 60) == 60
 
     assert store.num_calls <= 7
 
@@ -31,21 +34,21 @@ async def test_the_buckets_of_a_request_are_renewed_in_one_call(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.try_to_spend(
-        SpendRequest(TENANTS, 1), SpendRequest(RULE, 1), SpendRequest(BUDGET, 1)
+        SpendRequest(TENANT_RULE, 1), SpendRequest(RULE, 1), SpendRequest(BUDGET, 1)
     )
 
     assert [len(call) for call in store.calls] == [3]
 
 
 async def test_at_most_the_capacity_is_allowed_at_once(gateway: Gateway) -> None:
-    assert await gateway.spends_many(SpendRequest(RULE, 1), 300) == 100
+    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 300) == 100
 
 
 async def test_two_gateways_share_a_limit(store: ManualClockLeaseStore) -> None:
     first_gateway, other_gateway = Gateway(store), Gateway(store)
 
     allowed = [
-        await gateway.spends_many(SpendRequest(RULE, 1), 150)
+        await gateway.spend_repeatedly(SpendRequest(RULE, 1), 150)
         for gateway in (first_gateway, other_gateway)
     ]
 
@@ -55,7 +58,7 @@ async def test_two_gateways_share_a_limit(store: ManualClockLeaseStore) -> None:
 async def test_a_rejection_contains_the_time_until_units_are_available(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spends_many(SpendRequest(RULE, 1), 100)
+    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 100)
 
     wait_s = await gateway.try_to_spend(SpendRequest(RULE, 5))
     store.clock.pass_s(wait_s + 0.001)
@@ -67,10 +70,10 @@ async def test_a_rejection_contains_the_time_until_units_are_available(
 async def test_repeated_rejected_requests_cause_no_store_calls(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spends_many(SpendRequest(RULE, 1), 101)
+    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 101)
     before = store.num_calls
 
-    await gateway.spends_many(SpendRequest(RULE, 1), 1_000)
+    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 1_000)
 
     assert store.num_calls == before
 
@@ -78,13 +81,13 @@ async def test_repeated_rejected_requests_cause_no_store_calls(
 async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spends_many(SpendRequest(RULE, 1), 100)
+    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 100)
 
     rejected = [
-        await gateway.try_to_spend(SpendRequest(TENANTS, 1), SpendRequest(RULE, 1))
+        await gateway.try_to_spend(SpendRequest(TENANT_RULE, 1), SpendRequest(RULE, 1))
         for _ in range(1_500)
     ]
-    allowed = await gateway.spends_many(SpendRequest(TENANTS, 1), 1_500)
+    allowed = await gateway.spend_repeatedly(SpendRequest(TENANT_RULE, 1), 1_500)
 
     assert all(rejected)
     assert allowed == 1_000
@@ -100,11 +103,11 @@ async def test_concurrent_requests_wait_for_one_call(
 
 async def test_refunded_units_may_be_spent_again(gateway: Gateway) -> None:
     (spent,) = await gateway.leases.spend([SpendRequest(RULE, 50)])
-    await gateway.spends_many(SpendRequest(RULE, 1), 50)
+    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 50)
 
     gateway.leases.settle(spent, 10)
 
-    assert await gateway.spends_many(SpendRequest(RULE, 1), 50) == 40
+    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 50) == 40
 
 
 async def test_unused_units_are_returned_to_other_gateways(store: ManualClockLeaseStore) -> None:
@@ -114,7 +117,7 @@ async def test_unused_units_are_returned_to_other_gateways(store: ManualClockLea
 
     await gateway.leases.evict_idle()
 
-    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 150) == 99
 
 
 async def test_a_closing_gateway_returns_all_units(store: ManualClockLeaseStore) -> None:
@@ -123,7 +126,7 @@ async def test_a_closing_gateway_returns_all_units(store: ManualClockLeaseStore)
 
     await gateway.leases.close()
 
-    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 150) == 99
 
 
 async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
@@ -138,7 +141,7 @@ async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
 
     await gateway.leases.close()
 
-    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 150) == 99
 
 
 async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
@@ -146,11 +149,11 @@ async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
 ) -> None:
     store.is_unavailable = True
 
-    allowed = await gateway.spends_many(SpendRequest(RULE, 1), 300)
+    allowed = await gateway.spend_repeatedly(SpendRequest(RULE, 1), 300)
     store.clock.pass_s(1.0)
 
     assert allowed == 100
-    assert await gateway.spends_many(SpendRequest(RULE, 1), 300) == 10
+    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 300) == 10
 
 
 async def test_a_lease_is_spent_while_the_store_is_unreachable(
@@ -159,7 +162,7 @@ async def test_a_lease_is_spent_while_the_store_is_unreachable(
     await gateway.try_to_spend(SpendRequest(RULE, 1))
     store.is_unavailable = True
 
-    assert await gateway.spends_many(SpendRequest(RULE, 1), 9) == 9
+    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 9) == 9
 
 
 async def test_refunds_of_units_spent_without_the_store_are_not_added(
@@ -179,7 +182,7 @@ async def test_an_unreachable_store_is_not_called_for_every_request(
 ) -> None:
     store.is_unavailable = True
 
-    await gateway.spends_many(SpendRequest(RULE, 1), 90)
+    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 90)
 
     assert store.num_calls <= 2
 
@@ -190,7 +193,7 @@ async def test_a_hanging_store_delays_requests_only_briefly(
     store.hangs = True
 
     async with asyncio.timeout(2.0):
-        assert await gateway.spends_many(SpendRequest(RULE, 1), 20) == 20
+        assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 20) == 20
     await gateway.leases.close()
 
 
@@ -207,7 +210,7 @@ async def test_a_store_that_recovered_is_used_again(
     assert not gateway.leases.is_store_unavailable
 
 
-async def test_budget_units_spent_without_the_store_are_booked_later(
+async def test_budget_units_spent_without_the_store_are_settled_later(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
@@ -220,17 +223,17 @@ async def test_budget_units_spent_without_the_store_are_booked_later(
     assert store.pools[BUDGET.key].used == 61
 
 
-async def test_rate_units_spent_without_the_store_are_not_booked_later(
+async def test_rate_units_spent_without_the_store_are_not_settled_later(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
-    await gateway.spends_many(SpendRequest(RULE, 1), 100)
+    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 100)
     store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
     await gateway.try_to_spend(SpendRequest(RULE, 1))
 
     # Units have returned by themselves meanwhile, however long the store was down.
-    assert await gateway.spends_many(SpendRequest(RULE, 1), 50) == 50
+    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 50) == 50
 
 
 async def test_many_keys_use_limited_memory_and_return_their_leases(
@@ -253,7 +256,7 @@ async def test_a_lowered_limit_applies_at_once(gateway: Gateway) -> None:
     await gateway.try_to_spend(SpendRequest(RULE, 1))
     lower = replace(RULE, capacity=3, max_lease=1, lease=1)
 
-    assert await gateway.spends_many(SpendRequest(lower, 1), 50) <= 3
+    assert await gateway.spend_repeatedly(SpendRequest(lower, 1), 50) <= 3
 
 
 async def test_a_cancelled_request_has_spent_nothing(

@@ -1,4 +1,7 @@
-"""Recently tokenized lines are not tokenized again, but only for the same partition."""
+"""Recently tokenized lines are not tokenized again within a partition of the cache.
+
+A partition belongs to a tenant or, in strict isolation, to a user.
+"""
 
 import pytest
 from detect_secrets.util.filetype import FileType

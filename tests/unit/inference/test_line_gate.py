@@ -1,4 +1,4 @@
-"""The gate sends truncated text line by line, and withholds invalid or secret text."""
+"""The line gate sends truncated text line by line, and withholds invalid or secret text."""
 
 from collections.abc import Callable
 from functools import partial

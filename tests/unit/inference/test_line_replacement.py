@@ -27,7 +27,7 @@ def _apply(lines: list[str], edit: ProposedEdit, *, has_last_line: bool) -> str:
 
 
 @pytest.mark.parametrize(
-    ("answer", "edit"),
+    ("answer", "edit"),  # an edit: first line, line after the last, text, changed characters
     [
         ("a\nB\nc", ProposedEdit(11, 12, "B\n", 1)),
         ("a\nb\nx\nc", ProposedEdit(12, 12, "x\n", 1)),

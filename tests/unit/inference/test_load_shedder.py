@@ -63,7 +63,7 @@ class Gateway:
                     trace.record_chunk(generated_tokens=1, cached_tokens=None)
 
     def learn_a_small_limit(self) -> None:
-        """Measure 10 ms without load, and then many requests at once that take much too long."""
+        """Serve single requests within 10 ms, and then many at once that miss the target."""
         self.serve(10.0, times=20)
         self.serve(TARGET_MS * 4, num_together=12, times=3)
 
@@ -204,19 +204,19 @@ def test_other_engine_errors_do_not_count(gateway: Gateway) -> None:
 
 def test_the_reserve_below_the_limit_is_for_manual_requests(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
-    # The most requests in flight beside which a request of the trigger is admitted.
-    most_beside = dict.fromkeys(Trigger, 0)
+    # By trigger: the highest number of requests in flight with which a request is admitted.
+    max_in_flight = dict.fromkeys(Trigger, 0)
     num_in_flight = 1
     gateway.hold(1)
     while gateway.can_admit(trigger=Trigger.MANUAL):
         for trigger in Trigger:
             if gateway.can_admit(trigger=trigger):
-                most_beside[trigger] = num_in_flight
+                max_in_flight[trigger] = num_in_flight
         gateway.hold(1)
         num_in_flight += 1
 
-    assert most_beside[Trigger.PREFETCH] < most_beside[Trigger.AUTOMATIC]
-    assert most_beside[Trigger.AUTOMATIC] <= most_beside[Trigger.MANUAL]
+    assert max_in_flight[Trigger.PREFETCH] < max_in_flight[Trigger.AUTOMATIC]
+    assert max_in_flight[Trigger.AUTOMATIC] <= max_in_flight[Trigger.MANUAL]
 
 
 def test_warm_ups_are_shed_like_prefetches(gateway: Gateway) -> None:
@@ -284,7 +284,7 @@ def test_manual_requests_of_one_tenant_leave_room_for_another_tenant(gateway: Ga
     assert not is_admitted(busy_tenant)
 
 
-def test_prefetches_need_a_place_in_a_batch() -> None:
+def test_prefetches_need_a_free_place_in_a_batch_of_the_engine() -> None:
     gateway = Gateway(max_num_seqs=3)
     gateway.hold(2)
     assert gateway.can_admit(trigger=Trigger.PREFETCH)

@@ -1,3 +1,5 @@
+"""The metrics page that a gateway serves to Prometheus."""
+
 import asyncio
 import socket
 from collections.abc import Iterator

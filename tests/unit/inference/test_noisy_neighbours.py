@@ -59,9 +59,9 @@ async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> N
     clock, redis = FakeClock(), FakeRedis()
     snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
     feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
-    key, neighbours = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.DEVELOPER)
+    key, neighbours_key = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.DEVELOPER)
     redis.publish_snapshot(make_snapshot(make_credential(key)))
-    redis.publish_snapshot(make_snapshot(make_credential(neighbours), tenant_id=GLOBEX))
+    redis.publish_snapshot(make_snapshot(make_credential(neighbours_key), tenant_id=GLOBEX))
     await feed.sync()
     redis.publish_bytes(ACME, 9, b"damage")
     await feed.sync()
@@ -69,7 +69,7 @@ async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> N
     clock.pass_s(MAX_AGE_S + 1)
     await feed.sync()
 
-    principal = authenticate(snapshot_store, neighbours.text, now_ms=0, address=None)
+    principal = authenticate(snapshot_store, neighbours_key.text, now_ms=0, address=None)
     assert principal.snapshot.tenant_id == GLOBEX
     with pytest.raises(UnauthenticatedRequest, match="snapshots_stale"):
         authenticate(snapshot_store, key.text, now_ms=0, address=None)

@@ -13,7 +13,7 @@ from tests.fakes.gateway import KEY, FakeGateway
 from tests.fakes.http_gateway import read_engine_prompt, send_request
 from tests.fakes.tenants import make_credential, make_snapshot
 
-LACKS = "this model does not support"
+UNSUPPORTED = "this model does not support"
 CHAT: dict[str, Any] = {
     "model": "demo:latest",
     "messages": [{"role": "system", "content": "Be terse."}, {"role": "user", "content": "Hello"}],
@@ -94,18 +94,18 @@ async def test_a_key_that_may_not_chat_is_refused() -> None:
     [
         ("/api/chat", b"", 400, "missing request body"),
         ("/api/generate", b"", 400, "missing request body"),
-        ("/api/chat", {**CHAT, "tools": [{}]}, 400, f"{LACKS} tools"),
-        ("/api/chat", {**CHAT, "format": "json"}, 400, f"{LACKS} format"),
-        ("/api/chat", {**CHAT, "think": True}, 400, f"{LACKS} thinking"),
+        ("/api/chat", {**CHAT, "tools": [{}]}, 400, f"{UNSUPPORTED} tools"),
+        ("/api/chat", {**CHAT, "format": "json"}, 400, f"{UNSUPPORTED} format"),
+        ("/api/chat", {**CHAT, "think": True}, 400, f"{UNSUPPORTED} thinking"),
         (
             "/api/chat",
             {"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]},
             400,
-            f"{LACKS} images",
+            f"{UNSUPPORTED} images",
         ),
-        ("/api/generate", {"prompt": "a", "think": "low"}, 400, f"{LACKS} thinking"),
-        ("/api/embed", {"model": "demo", "input": "a"}, 501, f"{LACKS} embeddings"),
-        ("/api/embeddings", {"prompt": "a"}, 501, f"{LACKS} embeddings"),
+        ("/api/generate", {"prompt": "a", "think": "low"}, 400, f"{UNSUPPORTED} thinking"),
+        ("/api/embed", {"model": "demo", "input": "a"}, 501, f"{UNSUPPORTED} embeddings"),
+        ("/api/embeddings", {"prompt": "a"}, 501, f"{UNSUPPORTED} embeddings"),
     ],
 )
 async def test_errors_have_ollamas_texts(path: str, body: Any, status: int, text: str) -> None:

@@ -18,7 +18,7 @@ TEXTS: Final = (
     (Grammar.BASH, "while a; do\n  if b", "\nthen\n:\nfi\n\n:\ndone"),
     (Grammar.BASH, "if a; if b", "\nthen\n:\nfi\nthen\n:\nfi"),
 )
-# Each would take minutes if the time grew with the square of the length.
+# Texts as Python expressions. Each would take minutes if the time grew quadratically.
 LONG: Final = (
     (Grammar.HTML, "'<' + 'a' * 300_000"),
     (Grammar.TSX, "'<' + 'b-' * 200_000"),

@@ -173,7 +173,7 @@ async def test_persistence_is_recorded_once_for_each_span() -> None:
 
     spans = [(outcome.span_s, outcome.edited_ratio) for outcome in editor.journal.outcomes]
     assert spans == [(15, 0.25), (30, 0.25), (1_800, 0.25)]
-    # the one at 100 s repeats the one at 30 s
+    # The report after 100 s belongs to the same span as the report after 30 s.
     assert editor.ends("1") == ["stop", "duplicate_outcome"]
 
 

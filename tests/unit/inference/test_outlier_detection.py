@@ -9,9 +9,10 @@ from inference.pools.health.outlier_detection import (
     LatencyOutlierDetector,
 )
 
-LATE_S = 0.8
+# The requests begin at 0 s.
+LATE_S = 0.8  # the latest time for their first tokens
 LATER_S = LATE_S + 0.1
-RESTED_S = LATER_S + EJECTION_S
+AFTER_EJECTION_S = LATER_S + EJECTION_S
 
 
 def _with_requests(num: int) -> LatencyOutlierDetector[object]:
@@ -103,21 +104,23 @@ def test_time_after_the_first_token_does_not_count() -> None:
 def test_one_trial_request_is_allowed_after_the_ejection() -> None:
     detector = _ejected()
 
-    before = detector.is_ejected(RESTED_S - 0.1), detector.is_ejected(RESTED_S)
-    detector.on_request("trial", until_s=RESTED_S + LATE_S)
+    before = detector.is_ejected(AFTER_EJECTION_S - 0.1), detector.is_ejected(AFTER_EJECTION_S)
+    detector.on_request("trial", until_s=AFTER_EJECTION_S + LATE_S)
 
     assert before == (True, False)
-    assert detector.is_ejected(RESTED_S)
+    assert detector.is_ejected(AFTER_EJECTION_S)
 
 
 @pytest.mark.parametrize(("took_s", "is_late"), [(0.1, False), (LATER_S, True)])
-def test_the_trial_request_decides(took_s: float, is_late: bool) -> None:
+def test_a_late_trial_request_prolongs_the_ejection_and_an_early_one_ends_it(
+    took_s: float, is_late: bool
+) -> None:
     detector = _ejected()
-    detector.on_request("trial", until_s=RESTED_S + LATE_S)
-    detector.on_first_token("trial", RESTED_S + took_s)
-    detector.on_request("next", until_s=RESTED_S + took_s + LATE_S)
+    detector.on_request("trial", until_s=AFTER_EJECTION_S + LATE_S)
+    detector.on_first_token("trial", AFTER_EJECTION_S + took_s)
+    detector.on_request("next", until_s=AFTER_EJECTION_S + took_s + LATE_S)
 
-    assert detector.is_ejected(RESTED_S + took_s + 0.1) is is_late
+    assert detector.is_ejected(AFTER_EJECTION_S + took_s + 0.1) is is_late
 
 
 def _ejection_duration_s(detector: LatencyOutlierDetector[object], since_s: float) -> float:
@@ -161,9 +164,9 @@ def test_concurrent_late_requests_cause_one_ejection() -> None:
 
 def test_a_trial_in_time_resets_the_duration() -> None:
     detector = _ejected()
-    detector.on_request("late", until_s=RESTED_S + LATE_S)
-    detector.on_first_token("late", RESTED_S + LATER_S)
-    tried_s = RESTED_S + LATER_S + 2 * EJECTION_S
+    detector.on_request("late", until_s=AFTER_EJECTION_S + LATE_S)
+    detector.on_first_token("late", AFTER_EJECTION_S + LATER_S)
+    tried_s = AFTER_EJECTION_S + LATER_S + 2 * EJECTION_S
     detector.on_request("quick", until_s=tried_s + LATE_S)
     detector.on_first_token("quick", tried_s)
     for request in range(MAX_CONSECUTIVE_LATE):

@@ -15,7 +15,7 @@ def frozen_budget() -> ParseBudget:
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
-# The file by its path, and its outline.
+# By path: the text of a file, and its outline.
 FILES = {
     "a.py": (
         """\

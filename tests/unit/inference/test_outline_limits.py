@@ -1,4 +1,4 @@
-"""Outlines are limited in the steps of each parse, and in the time of all parses of a request."""
+"""Limits of outlines: the steps of each parse, and the total time of a request's parses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Requests that wait at a late replica are retried on another one, if that is better."""
+"""Requests that wait too long at a replica are retried on another one, if that is available."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -27,6 +27,8 @@ WITHOUT_FALLBACK = make_engine_request(replica=ONE, first_token_timeout_s=LATE_S
 
 
 class _Characters:
+    """A tokenizer with one token per character."""
+
     def encode(self, text: str) -> list[int]:
         return [ord(character) for character in text]
 
@@ -163,12 +165,12 @@ def _late(two_replicas: _TwoReplicas) -> None:
             two_replicas.clock.pass_s(LATER_S)
 
 
-@pytest.mark.parametrize("make_worse", [_drained, _lost, _late])
+@pytest.mark.parametrize("make_unavailable", [_drained, _lost, _late])
 async def test_requests_are_not_rerouted_to_an_unavailable_replica(
-    two_replicas: _TwoReplicas, make_worse: Callable[[_TwoReplicas], None]
+    two_replicas: _TwoReplicas, make_unavailable: Callable[[_TwoReplicas], None]
 ) -> None:
     async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE):
-        make_worse(two_replicas)
+        make_unavailable(two_replicas)
         two_replicas.clock.pass_s(LATER_S)
 
         assert not two_replicas.has_rerouted()

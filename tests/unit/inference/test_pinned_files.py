@@ -1,4 +1,4 @@
-"""Pinned files: the beginning that the prompts of all users of a repository have in common."""
+"""Pinned files: with them, the prompts of all users of a repository have the same beginning."""
 
 from itertools import takewhile
 from typing import Any

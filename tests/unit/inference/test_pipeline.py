@@ -246,9 +246,6 @@ async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
     return task
 
 
-# The same when the client has disconnected.
-
-
 @pytest.mark.parametrize("num_read", [0, 1])
 async def test_a_client_that_leaves_frees_the_slot_and_the_engine(num_read: int) -> None:
     engine = FakeEngine(chunks_of("b", "c", "d", stop=None), hangs=True)

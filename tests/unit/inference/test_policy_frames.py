@@ -74,7 +74,7 @@ async def test_a_revoked_key_gets_an_error() -> None:
         raise UnauthenticatedRequest("revoked_api_key", "This key was revoked.")
 
     async with open_editor() as editor:
-        editor.present = raise_revoked
+        editor.find_principal = raise_revoked
         frames = await request_policy(editor, "shop")
 
     assert frames == [ErrorFrame(id="", code="revoked_api_key", message="This key was revoked.")]

@@ -82,7 +82,7 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
     )
 
 
-def test_a_pools_batch_is_that_of_its_replicas(tmp_path: Path) -> None:
+def test_the_batch_size_of_a_pool_is_the_sum_of_its_replicas_sizes(tmp_path: Path) -> None:
     tables = (f'{{ url = "http://h:{size}", max_num_seqs = {size} }}' for size in (8, 16))
     pool_with_sizes = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
 

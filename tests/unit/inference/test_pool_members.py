@@ -1,4 +1,4 @@
-"""Which replicas belong to a pool, over a fake network."""
+"""The replicas of a pool: those that are listed, discovered or added, and match the majority."""
 
 import asyncio
 from dataclasses import replace
@@ -34,7 +34,7 @@ def _make_fleet(*names: str) -> Fleet:
 
 async def test_each_address_of_the_dns_name_is_a_replica() -> None:
     fleet = _discovering()
-    fleet.network.leads_to("engines", ["10.0.0.2", "10.0.0.1"])
+    fleet.network.set_addresses("engines", ["10.0.0.2", "10.0.0.1"])
 
     await fleet.pool_members.reconcile()
 
@@ -43,7 +43,7 @@ async def test_each_address_of_the_dns_name_is_a_replica() -> None:
 
 async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _discovering()
-    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     identity = fleet.network.identities.pop(TWO)
 
     await fleet.pool_members.reconcile()
@@ -58,22 +58,22 @@ async def test_a_joining_replica_gets_requests_after_identifying_itself() -> Non
 
 async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() -> None:
     fleet = _discovering()
-    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.pool_members.reconcile()
     leaving = fleet.catalog.by_name["demo-fast"].replicas[1]
 
     with fleet.replicas.attempt(leaving):
-        fleet.network.leads_to("engines", ["10.0.0.1"])
+        fleet.network.set_addresses("engines", ["10.0.0.1"])
         await fleet.pool_members.reconcile()
-        under_way = fleet.replicas.num_in_flight(leaving)
+        num_in_flight = fleet.replicas.num_in_flight(leaving)
 
     assert fleet.names() == [ONE]
-    assert under_way == 1
+    assert num_in_flight == 1
 
 
 async def test_a_failed_resolution_removes_no_replica() -> None:
     fleet = _discovering()
-    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.pool_members.reconcile()
 
     fleet.network.names.clear()
@@ -86,7 +86,7 @@ async def test_a_change_of_the_pool_is_reported_once() -> None:
     fleet = _discovering()
     sizes: list[int] = []
     fleet.pool_members.changed.append(lambda pool: sizes.append(len(pool.replicas)))
-    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
 
     await fleet.pool_members.reconcile()
     await fleet.pool_members.reconcile()
@@ -250,7 +250,7 @@ async def test_a_removed_addition_gets_no_requests() -> None:
     fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
 
-    fleet.pool_members.add({})  # without a round
+    fleet.pool_members.add({})  # no reconciliation follows
 
     assert fleet.names() == [ONE]
 
@@ -284,48 +284,48 @@ async def test_an_addition_with_another_scheme_does_not_change_the_pools_file() 
     assert fleet.catalog.by_name["demo-fast"].replicas == (Replica(ONE, f"http://{ONE}"),)
 
 
-async def test_a_replica_added_during_a_round_waits_for_its_identification() -> None:
+async def test_a_replica_added_during_a_reconciliation_waits_for_its_identification() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.identities[TWO] = identity(token_ids=(5, 6))
-    may_respond = fleet.network.holds(ONE)
+    may_respond = fleet.network.hold_response(ONE)
 
-    round_ = asyncio.create_task(fleet.pool_members.reconcile())
+    reconciliation = asyncio.create_task(fleet.pool_members.reconcile())
     await asyncio.sleep(0)
     fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     may_respond.set()
-    await round_
+    await reconciliation
 
     assert fleet.names() == [ONE]
 
 
-async def test_a_replica_discovered_during_a_round_waits_for_its_identification() -> None:
+async def test_a_replica_discovered_in_a_reconciliation_waits_for_its_identification() -> None:
     fleet = _discovering()
-    fleet.network.leads_to("engines", ["10.0.0.1"])
+    fleet.network.set_addresses("engines", ["10.0.0.1"])
     await fleet.pool_members.reconcile()
-    may_respond = fleet.network.holds(TWO)
-    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    may_respond = fleet.network.hold_response(TWO)
+    fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
 
-    round_ = asyncio.create_task(fleet.pool_members.reconcile())
+    reconciliation = asyncio.create_task(fleet.pool_members.reconcile())
     await asyncio.sleep(0.01)
-    fleet.pool_members.add({})  # settles the members while the round runs
-    meanwhile = fleet.names()
+    fleet.pool_members.add({})  # updates the members while the reconciliation runs
+    names_before_response = fleet.names()
     may_respond.set()
-    await round_
+    await reconciliation
 
-    assert (meanwhile, fleet.names()) == ([ONE], [ONE, TWO])
+    assert (names_before_response, fleet.names()) == ([ONE], [ONE, TWO])
 
 
-async def test_rounds_run_one_after_the_other() -> None:
+async def test_reconciliations_run_one_after_the_other() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    may_respond = fleet.network.holds(ONE)
+    may_respond = fleet.network.hold_response(ONE)
 
-    rounds = [asyncio.create_task(fleet.pool_members.reconcile()) for _ in range(2)]
+    reconciliations = [asyncio.create_task(fleet.pool_members.reconcile()) for _ in range(2)]
     await asyncio.sleep(0.01)
-    num_asked = fleet.network.requested_names.count(ONE)
+    num_requests = fleet.network.requested_names.count(ONE)
     may_respond.set()
-    await asyncio.gather(*rounds)
+    await asyncio.gather(*reconciliations)
 
-    assert num_asked == 1
+    assert num_requests == 1
 
 
 async def test_an_added_replica_must_state_its_identity() -> None:
@@ -343,7 +343,7 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     "address", [TWO, "10.0.0.0:8000"], ids=["sorted after the listed", "sorted before it"]
 )
 async def test_added_replicas_have_no_vote(address: str) -> None:
-    """Not even if they outnumber the only listed replica, in a gateway that has just started."""
+    """They have none even if they outnumber the only listed replica and the gateway is new."""
     fleet = _with_allowed_hosts("10.0.0.0/24")
     added_names = [address, THREE]
     for name in added_names:

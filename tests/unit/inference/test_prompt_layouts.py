@@ -1,4 +1,4 @@
-"""The stable part of a prompt, the omitted parts, and the differences made by a variant."""
+"""Prompts stay the same while a user types, contain no secrets, and depend on the variant."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -27,7 +27,7 @@ from tests.fakes.tenants import make_policy, make_principal
 
 
 def _shared_tokens(prompts: list[Prompt]) -> list[float]:
-    """Return the share of each prompt's tokens with which the next prompt begins."""
+    """Return for each prompt the share of its tokens that the next prompt begins with."""
     ids = [prompt.token_ids for prompt in prompts]
     return [
         next(

@@ -1,4 +1,4 @@
-"""filter, in the mode edit: the edit of a model's answer, or why there is none."""
+"""filter, in the mode edit: the edit that it finds in a model's answer, or the reason for none."""
 
 import asyncio
 from dataclasses import replace
@@ -121,7 +121,9 @@ async def test_an_answer_that_breaks_off_proposes_nothing(stop: EngineStop, reas
         *("token", "password"),
     ],
 )
-async def test_a_bad_edit_is_withheld(answer: str, reason: FilterReason) -> None:
+async def test_an_incomplete_invalid_or_secret_edit_is_withheld(
+    answer: str, reason: FilterReason
+) -> None:
     assert _ending(await _run(answer)) == (FinishReason.FILTERED, reason, None)
 
 
@@ -229,7 +231,7 @@ async def test_other_edits_after_typing_are_proposed(
     assert (await _run(make_answer(answer), recent_edits=edits)).edit is not None
 
 
-async def test_a_copy_that_was_moved_can_be_deleted_elsewhere() -> None:
+async def test_the_original_of_a_pasted_line_can_be_deleted() -> None:
     pasted = RecentEdit("a.py", 5, "", "import os\n")
     fields: dict[str, Any] = {"prefix": "import os\nx = 1\n\n\n\nimport os", "suffix": "\n"}
 

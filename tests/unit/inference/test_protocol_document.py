@@ -1,4 +1,4 @@
-"""platform/docs/protocol.md agrees with the table of states."""
+"""The table in platform/docs/protocol.md agrees with the state machine of a completion."""
 
 from pathlib import Path
 

@@ -17,7 +17,8 @@ from tests.fakes.leases import make_quotas
 from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ADA, ALICE, GLOBEX, GUS, make_policy, make_principal
 
-FIVE = RateLimit(per_minute=60, burst=5)
+# In the store, an action costs ten units, so that a tenth of an action is a whole number.
+FIVE_ACTIONS = RateLimit(per_minute=60, burst=5)
 
 
 def _limited(**limits: Any) -> Principal:
@@ -64,7 +65,7 @@ class SequentialClient:
 @pytest.mark.parametrize("kind", ["tenant", "user", "key"])
 async def test_each_limit_is_enforced(kind: str) -> None:
     quotas = make_quotas()
-    client = SequentialClient(quotas, _limited(**{kind: FIVE}))
+    client = SequentialClient(quotas, _limited(**{kind: FIVE_ACTIONS}))
 
     assert await client.num_admitted() == 5
     assert quotas.num_rejected == {kind: 95}
@@ -72,7 +73,7 @@ async def test_each_limit_is_enforced(kind: str) -> None:
 
 async def test_a_rejection_contains_the_time_until_a_retry() -> None:
     clock = FakeClock()
-    client = SequentialClient(make_quotas(clock), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(clock), _limited(user=FIVE_ACTIONS))
     await client.num_admitted()
 
     with pytest.raises(TooManyRequests) as rejected:
@@ -86,7 +87,7 @@ async def test_a_rejection_contains_the_time_until_a_retry() -> None:
 
 
 async def test_the_limit_of_a_user_does_not_affect_other_users() -> None:
-    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(user=FIVE))
+    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(user=FIVE_ACTIONS))
     ada, alice = (
         SequentialClient(quotas, make_principal(user_id=user, key_id=f"of {user}", policy=policy))
         for user in (ADA, ALICE)
@@ -97,7 +98,7 @@ async def test_the_limit_of_a_user_does_not_affect_other_users() -> None:
 
 
 async def test_the_limit_of_a_tenant_does_not_affect_another() -> None:
-    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(tenant=FIVE))
+    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(tenant=FIVE_ACTIONS))
     acme = SequentialClient(quotas, make_principal(policy=policy))
     globex = SequentialClient(quotas, make_principal(tenant_id=GLOBEX, user_id=GUS, policy=policy))
     await acme.num_admitted()
@@ -106,7 +107,7 @@ async def test_the_limit_of_a_tenant_does_not_affect_another() -> None:
 
 
 async def test_two_keys_of_a_user_share_the_limit_of_the_user() -> None:
-    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(user=FIVE))
+    quotas, policy = make_quotas(), make_policy(limits=PolicyLimits(user=FIVE_ACTIONS))
     first, second = (
         SequentialClient(quotas, make_principal(key_id=key, policy=policy)) for key in "ab"
     )
@@ -116,14 +117,14 @@ async def test_two_keys_of_a_user_share_the_limit_of_the_user() -> None:
 
 
 async def test_a_service_key_has_no_user_limit() -> None:
-    policy = make_policy(limits=PolicyLimits(user=FIVE))
+    policy = make_policy(limits=PolicyLimits(user=FIVE_ACTIONS))
     client = SequentialClient(make_quotas(), make_principal(user_id=None, policy=policy))
 
     assert await client.num_admitted() == 100
 
 
 async def test_a_warm_up_costs_a_tenth() -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
 
     assert await client.num_admitted(is_warm_up=True) == 50
 
@@ -132,7 +133,7 @@ PREFETCH: dict[str, Any] = {"trigger": Trigger.PREFETCH}
 
 
 async def test_each_action_earns_one_prefetch_at_a_tenth_of_the_price() -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
 
     admitted = [
         (await client.num_admitted(1), await client.num_admitted(1, **PREFETCH)) for _ in range(4)
@@ -144,24 +145,25 @@ async def test_each_action_earns_one_prefetch_at_a_tenth_of_the_price() -> None:
 
 
 async def test_prefetches_without_actions_cost_the_full_price() -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
 
     assert await client.num_admitted(**PREFETCH) == 5
 
 
 async def test_prefetches_at_full_price_earn_no_cheap_ones() -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
     await client.num_admitted(1)
 
-    # One at a tenth: 39 units remain, for three.
+    # The action costs 10 of the 50 units, and the first prefetch 1. The other 39 suffice for three.
     assert await client.num_admitted(**PREFETCH) == 1 + 3
 
 
 async def test_an_abandoned_action_earns_no_cheap_prefetch() -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
     for _ in range(10):
         await client.request(error_at_end=CompletionDropped(FinishReason.SUPERSEDED))
 
+    # The abandoned requests cost 10 of the 50 units, and a prefetch costs 10.
     assert await client.num_admitted(**PREFETCH) == 4
 
 
@@ -178,13 +180,14 @@ async def test_earned_prefetches_expire() -> None:
     client = SequentialClient(make_quotas(clock), _limited(user=RateLimit(per_minute=1, burst=100)))
     await client.num_admitted(10)
 
-    clock.pass_s(PREFETCH_S + 1)  # meanwhile one action is available again
+    clock.pass_s(PREFETCH_S + 1)
 
+    # Of 100 actions 10 were used, and one is available again.
     assert await client.num_admitted(200, **PREFETCH) == 91
 
 
 async def test_repeated_requests_at_one_position_are_one_action() -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
     for _ in range(4):
         repeated = client.next_request()
         assert [await client.request(repeated) for _ in range(3)] == [""] * 3
@@ -204,7 +207,7 @@ async def test_a_later_request_at_the_same_position_is_another_action() -> None:
 
 
 async def test_each_repeated_chat_is_an_action() -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
     repeated = make_request(mode=Mode.CHAT, prefix="")
 
     assert [await client.request(repeated) for _ in range(6)] == [""] * 5 + ["rate_limited"]
@@ -219,8 +222,9 @@ async def test_each_repeated_chat_is_an_action() -> None:
     ],
 )
 async def test_a_request_without_shown_text_costs_a_tenth(error_at_end: BaseException) -> None:
-    client = SequentialClient(make_quotas(), _limited(user=FIVE))
+    client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
 
+    # They cost 41 of the 50 units. The other nine are too few for an action.
     codes = [await client.request(error_at_end=error_at_end) for _ in range(41)]
 
     assert set(codes) <= {"", "full"}
@@ -228,7 +232,7 @@ async def test_a_request_without_shown_text_costs_a_tenth(error_at_end: BaseExce
 
 
 async def test_a_request_with_shown_text_is_an_action_however_it_ended() -> None:
-    client, trace = SequentialClient(make_quotas(), _limited(user=FIVE)), make_trace()
+    client, trace = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS)), make_trace()
     trace.record_sent_text("text", at_s=0.0)
     superseded = asyncio.CancelledError(FinishReason.SUPERSEDED.value)
 
@@ -295,7 +299,7 @@ async def test_used_tokens_count_instead_of_reserved_ones() -> None:
 
     codes = [await client.request(trace=_make_trace(10, 10)) for _ in range(60)]
 
-    # The last one that fits leaves room for its own reservation of at least 64 tokens.
+    # Each request uses 20 tokens, but is admitted only if at least 64 tokens can be reserved.
     assert 45 <= codes.count("") <= 50
 
 

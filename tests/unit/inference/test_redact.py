@@ -134,8 +134,8 @@ def test_every_plugin_of_the_library_is_used_or_excluded_on_purpose() -> None:
         for plugin in (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
     }
 
-    apart = {"base", "basic_auth", "high_entropy_strings", "keyword", "private_key"}
-    assert plugins - used_plugins - apart == {"ip_public"}
+    handled_separately = {"base", "basic_auth", "high_entropy_strings", "keyword", "private_key"}
+    assert plugins - used_plugins - handled_separately == {"ip_public"}
 
 
 @pytest.mark.parametrize(("secret", "line"), SECRETS[:8])

@@ -1,4 +1,4 @@
-"""The retrieval client's pending queries: limited, in fair shares, dropped without a response."""
+"""The retrieval client limits its pending queries, shares them fairly, and forgets them in time."""
 
 from typing import Any, cast
 
@@ -42,6 +42,7 @@ async def test_queries_of_a_tenant_evict_none_of_others() -> None:
         await client.send_pending()
 
     tenants = [query.tenant_id for query in client._pending_queries.values()]
+    # One tenant may have a quarter of the 1,000 pending queries.
     assert (tenants.count(ACME), tenants.count(GLOBEX)) == (1, 250)
 
 

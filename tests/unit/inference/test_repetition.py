@@ -44,7 +44,7 @@ def _first_repeated(*lines: str) -> int | None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "first"),
+    ("lines", "first"),  # each character of `lines` is one line
     [
         ("aaa", 2),
         ("abab", None),

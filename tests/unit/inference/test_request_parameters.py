@@ -69,7 +69,7 @@ def _find_text(response: Any) -> Any:
         ("/v1/chat/completions", {"messages": _CHAT}, "max_completion_tokens"),
     ],
 )
-async def test_a_negative_limit_means_the_default(
+async def test_a_negative_or_missing_limit_means_the_default(
     path: str, body: dict[str, Any], field: str, limit: int | None
 ) -> None:
     gateway = FakeGateway()

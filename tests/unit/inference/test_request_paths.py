@@ -101,11 +101,13 @@ async def test_a_policy_may_reject_requests_without_a_path(name: str) -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/**",)}, requires_path=True)
     path, body = _BODIES[name]
-    elsewhere, excluded = ([(b"x-caret-path", file)] for file in (b"open/a.py", b"secret/a.py"))
+    allowed_path, excluded_path = (
+        [(b"x-caret-path", file)] for file in (b"open/a.py", b"secret/a.py")
+    )
 
     unnamed = await send_request(gateway, path, body)
-    rejected = await send_request(gateway, path, body, headers=excluded)
-    served = await send_request(gateway, path, body, headers=elsewhere)
+    rejected = await send_request(gateway, path, body, headers=excluded_path)
+    served = await send_request(gateway, path, body, headers=allowed_path)
 
     assert (unnamed.status, rejected.status, served.status) == (403, 403, 200)
     codes = [record.error_code for record in gateway.journal.completions]

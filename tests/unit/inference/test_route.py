@@ -12,7 +12,7 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from inference.errors import CompletionDropped
 from inference.pools.engine import EngineRequest
-from inference.pools.health.outlier_detection import EJECTION_S as LATENESS_REST_S
+from inference.pools.health.outlier_detection import EJECTION_S as OUTLIER_EJECTION_S
 from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
 from inference.pools.health.replica_states import EJECTION_S, HealthStatus
 from inference.pools.pool_config import Replica
@@ -25,6 +25,7 @@ from tests.fakes.requests import make_admitted, make_prompt
 from tests.fakes.tenants import GLOBEX, make_principal
 
 POOL = make_pool("http://one:1", "http://two:1", "http://three:1")
+# Its replicas publish the blocks that they have cached.
 PUBLISHING = replace(
     POOL,
     replicas=tuple(
@@ -49,27 +50,27 @@ def _fail(router: Router, replica: Replica) -> None:
     router.replicas.on_health_check(replica, HealthStatus.UNHEALTHY)
 
 
-def _shares(router: Router) -> dict[str, str]:
+def _replica_by_path(router: Router) -> dict[str, str]:
     return {path: _route(router, path=path).replica.name for path in PATHS}
 
 
 def test_a_file_is_always_routed_to_the_same_replica() -> None:
-    assert _shares(_router()) == _shares(_router())
+    assert _replica_by_path(_router()) == _replica_by_path(_router())
 
 
 def test_files_are_spread_over_the_replicas() -> None:
-    counts = Counter(_shares(_router()).values())
+    counts = Counter(_replica_by_path(_router()).values())
 
     assert set(counts) == {"one:1", "two:1", "three:1"}
-    assert min(counts.values()) > 60
+    assert min(counts.values()) > 60  # 100 on average
 
 
 def test_only_the_files_of_a_lost_replica_move() -> None:
     router = _router()
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     _fail(router, POOL.replicas[0])
-    after = _shares(router)
+    after = _replica_by_path(router)
 
     assert "one:1" not in after.values()
     assert {p: r for p, r in after.items() if before[p] != "one:1"} == {
@@ -80,53 +81,53 @@ def test_only_the_files_of_a_lost_replica_move() -> None:
 def test_files_return_to_a_recovered_replica() -> None:
     clock = FakeClock()
     router = _router(clock)
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     _fail(router, POOL.replicas[0])
     clock.pass_s(EJECTION_S)
 
-    assert _shares(router) == before
+    assert _replica_by_path(router) == before
 
 
 def test_a_pool_without_available_replicas_is_routed_as_before() -> None:
     router = _router()
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     for replica in POOL.replicas:
         _fail(router, replica)
 
-    assert _shares(router) == before
+    assert _replica_by_path(router) == before
 
 
 def test_an_ejected_replica_gets_no_requests_until_its_ejection_ends() -> None:
     clock = FakeClock()
     router = _router(clock)
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     with _late_requests(router, POOL.replicas[0], clock=clock):
-        meanwhile = _shares(router)
-    clock.pass_s(LATENESS_REST_S)
+        during_ejection = _replica_by_path(router)
+    clock.pass_s(OUTLIER_EJECTION_S)
 
-    assert "one:1" not in meanwhile.values()
-    assert _shares(router) == before
+    assert "one:1" not in during_ejection.values()
+    assert _replica_by_path(router) == before
 
 
 def test_a_pool_with_only_ejected_replicas_is_routed_as_before() -> None:
     clock = FakeClock()
     router = _router(clock)
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     with _late_requests(router, *POOL.replicas, clock=clock):
-        assert _shares(router) == before
+        assert _replica_by_path(router) == before
 
 
 async def test_waiting_warm_ups_eject_no_replica() -> None:
     clock = FakeClock()
     router = _router(clock)
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     with _late_requests(router, POOL.replicas[0], clock=clock, is_preemptible=True):
-        assert _shares(router) == before
+        assert _replica_by_path(router) == before
 
 
 @contextmanager
@@ -300,10 +301,10 @@ def test_half_a_surrogate_pair_is_accepted() -> None:
 
 def test_a_drained_replica_gets_no_requests_and_other_files_stay() -> None:
     router = _router()
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     router.replicas.set_drained(["one:1"])
-    after = _shares(router)
+    after = _replica_by_path(router)
 
     assert "one:1" not in after.values()
     assert all(after[p] == r for p, r in before.items() if r != "one:1")
@@ -316,12 +317,12 @@ def test_a_drained_replica_gets_no_requests_and_other_files_stay() -> None:
 
 def test_files_return_to_a_replica_that_is_no_longer_drained() -> None:
     router = _router()
-    before = _shares(router)
+    before = _replica_by_path(router)
 
     router.replicas.set_drained(["one:1"])
     router.replicas.set_drained([])
 
-    assert _shares(router) == before
+    assert _replica_by_path(router) == before
 
 
 def test_a_pool_with_only_drained_replicas_sheds_requests() -> None:

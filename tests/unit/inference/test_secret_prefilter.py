@@ -56,12 +56,14 @@ def test_every_secret_name_is_selected(name: str) -> None:
 def test_every_text_of_high_entropy_is_selected(text: str) -> None:
     for line in (f"x = '{text}'", f'x = "{text}"'):
         if any(
-            redact._is_random(text, plugin) for plugin in redact._ENTROPY if _is_of(text, plugin)
+            redact._is_random(text, plugin)
+            for plugin in redact._ENTROPY
+            if _can_detect(text, plugin)
         ):
             assert find_suspect_lines([line]) == [0]
 
 
-def _is_of(text: str, plugin: object) -> bool:
+def _can_detect(text: str, plugin: object) -> bool:
     return plugin is redact._ENTROPY[0] or set(text) <= set(HEX)
 
 

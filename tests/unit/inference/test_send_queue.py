@@ -1,4 +1,4 @@
-"""The send queue is limited. Messages that a request waits for come first."""
+"""The send queue is limited. Queries, for whose results requests wait, precede files."""
 
 import asyncio
 
@@ -65,11 +65,11 @@ def test_a_sent_message_is_due_again_later(
     queue.enqueue(sent_message)
 
     clock.pass_s(every_s - 1)
-    meanwhile = queue.is_due(sent_message.key, is_query=is_query)
+    was_due_early = queue.is_due(sent_message.key, is_query=is_query)
     clock.pass_s(1)
 
     assert before
-    assert not meanwhile
+    assert not was_due_early
     assert queue.is_due(sent_message.key, is_query=is_query)
     assert queue.is_due(sent_message.key, is_query=not is_query)
 

@@ -1,3 +1,5 @@
+"""Log events of slow completions."""
+
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tests.fakes.requests import make_request
 
 def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> RequestTrace:
     """Return a trace with `first_s` to the first token."""
+    # The six other stages before the first token take a millisecond each.
     trace = make_ended_trace(took_s={"generate": first_s - 0.006})
     trace.request = make_request(mode=mode, prefix="hunter2", path="hunter2.py")
     return trace

@@ -1,3 +1,5 @@
+"""The slowest requests of the last hour, which a gateway remembers."""
+
 from caret.contracts.policy import Mode
 from caret.contracts.usage import decode_records
 from caret.foundation.ids import RequestId
@@ -62,6 +64,7 @@ def test_the_number_of_records_is_limited_and_the_slowest_are_kept() -> None:
             )
         clock.pass_s(299)
 
+    # A slot lasts five minutes and has at most 20 records; an hour touches at most 13 slots.
     assert slowest.num_records <= 13 * 20
     assert len(slowest.records()) == MAX_RECORDS
     assert slowest.records()[0].first_token_ms == 150.0 + 199 + 11
@@ -77,10 +80,10 @@ def test_records_expire_after_an_hour() -> None:
 
 def test_all_records_are_passed_to_the_journal() -> None:
     journal, (_, slowest) = FakeJournal(), _with_requests()
-    noting_journal = SlowestRequestsJournal(journal, slowest)
+    observed_journal = SlowestRequestsJournal(journal, slowest)
 
-    noting_journal.append(make_slow_completion(300.0))
-    noting_journal.append(make_record(1))
+    observed_journal.append(make_slow_completion(300.0))
+    observed_journal.append(make_record(1))
 
     assert len(journal.records) == 2
     assert decode_records(slowest.encode()) == slowest.records()

@@ -30,12 +30,12 @@ NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT})
 NO_SRC = PolicyOverride(content_exclusion={"*": ("src/*",)})
 
 
-def make_authority(clock: FakeClock | None = None) -> SnapshotStore:
+def make_store(clock: FakeClock | None = None) -> SnapshotStore:
     return SnapshotStore(root_secret=ROOT_SECRET, clock=clock or FakeClock(), max_age_s=300)
 
 
 def test_a_newer_snapshot_replaces_an_older_one() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
     snapshot_store.replace(make_snapshot(ACTIVE, version=1))
 
     snapshot_store.replace(make_snapshot(version=2))
@@ -45,7 +45,7 @@ def test_a_newer_snapshot_replaces_an_older_one() -> None:
 
 
 def test_an_older_snapshot_never_replaces_a_newer_one() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
     snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
     snapshot_store.replace(make_snapshot(ACTIVE, version=1))
@@ -55,7 +55,7 @@ def test_an_older_snapshot_never_replaces_a_newer_one() -> None:
 
 
 def test_a_snapshot_of_the_same_version_changes_nothing() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
     snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
     snapshot_store.replace(make_snapshot(ACTIVE, version=2))
@@ -64,11 +64,11 @@ def test_a_snapshot_of_the_same_version_changes_nothing() -> None:
 
 
 def test_an_unknown_lookup_id_has_no_credentials() -> None:
-    assert make_authority().find_credentials(LookupId("00000000")) == ()
+    assert make_store().find_credentials(LookupId("00000000")) == ()
 
 
 def test_two_tenants_may_have_the_same_lookup_id() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
     snapshot_store.replace(make_snapshot(ACTIVE))
     snapshot_store.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
@@ -78,7 +78,7 @@ def test_two_tenants_may_have_the_same_lookup_id() -> None:
 
 
 def test_a_new_snapshot_of_a_tenant_keeps_the_lookup_id_of_another() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
     snapshot_store.replace(make_snapshot(ACTIVE))
     snapshot_store.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
 
@@ -89,12 +89,12 @@ def test_a_new_snapshot_of_a_tenant_keeps_the_lookup_id_of_another() -> None:
 
 
 def test_a_new_store_is_not_fresh() -> None:
-    assert not make_authority().is_fresh()
+    assert not make_store().is_fresh()
 
 
 def test_a_store_is_fresh_until_its_maximum_age() -> None:
     clock = FakeClock()
-    snapshot_store = make_authority(clock)
+    snapshot_store = make_store(clock)
     snapshot_store.mark_synced()
 
     clock.pass_s(300)
@@ -104,7 +104,7 @@ def test_a_store_is_fresh_until_its_maximum_age() -> None:
 
 def test_a_store_beyond_its_maximum_age_is_stale() -> None:
     clock = FakeClock()
-    snapshot_store = make_authority(clock)
+    snapshot_store = make_store(clock)
     snapshot_store.mark_synced()
 
     clock.pass_s(300.1)
@@ -113,7 +113,7 @@ def test_a_store_beyond_its_maximum_age_is_stale() -> None:
 
 
 def test_a_snapshot_alone_does_not_make_the_store_fresh() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
     snapshot_store.replace(make_snapshot())
 
@@ -121,7 +121,7 @@ def test_a_snapshot_alone_does_not_make_the_store_fresh() -> None:
 
 
 def test_peppers_differ_by_version() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
     assert (
         snapshot_store.derive_pepper(1)
@@ -131,7 +131,7 @@ def test_peppers_differ_by_version() -> None:
 
 
 def test_a_watcher_is_notified_when_its_key_is_revoked() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
 
     with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
@@ -141,7 +141,7 @@ def test_a_watcher_is_notified_when_its_key_is_revoked() -> None:
 
 
 def test_a_watcher_is_notified_when_its_key_disappears() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
 
     with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
@@ -151,7 +151,7 @@ def test_a_watcher_is_notified_when_its_key_disappears() -> None:
 
 
 def test_a_watcher_is_notified_when_its_tenant_is_suspended() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
 
     with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
@@ -161,7 +161,7 @@ def test_a_watcher_is_notified_when_its_tenant_is_suspended() -> None:
 
 
 def test_a_watcher_is_notified_only_once() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
 
     with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
@@ -172,7 +172,7 @@ def test_a_watcher_is_notified_only_once() -> None:
 
 
 def test_all_watchers_of_a_key_are_notified() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
 
     with (
@@ -185,7 +185,7 @@ def test_all_watchers_of_a_key_are_notified() -> None:
 
 
 def test_an_ended_watch_is_not_notified() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
     with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
         pass
@@ -196,7 +196,7 @@ def test_an_ended_watch_is_not_notified() -> None:
 
 
 def test_a_watcher_of_another_key_is_not_notified() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE, make_credential(OTHER_KEY, key_id="key-2")))
 
     with snapshot_store.watch_key(KeyId("key-2"), lambda: events.append("ended")):
@@ -208,7 +208,7 @@ def test_a_watcher_of_another_key_is_not_notified() -> None:
 
 
 def test_a_watcher_of_another_tenant_is_not_notified() -> None:
-    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
     other_credential = make_credential(OTHER_KEY, key_id="key-of-globex")
     snapshot_store.replace(make_snapshot(other_credential, tenant_id=GLOBEX))
@@ -220,11 +220,11 @@ def test_a_watcher_of_another_tenant_is_not_notified() -> None:
 
 
 def _with_overrides(
-    *overrides: PolicyOverride, of: dict[UserId, tuple[int, ...]]
+    *overrides: PolicyOverride, indexes: dict[UserId, tuple[int, ...]]
 ) -> TenantSnapshot:
     keys = (make_credential(KEY), make_credential(ALICE_KEY, key_id="k2", user_id=ALICE))
     service = make_credential(SERVICE_KEY, key_id="k3", user_id=None)
-    return replace(make_snapshot(*keys, service), overrides=overrides, override_indexes=of)
+    return replace(make_snapshot(*keys, service), overrides=overrides, override_indexes=indexes)
 
 
 def _policy_of(snapshot_store: SnapshotStore, key: ParsedKey) -> TenantPolicy:
@@ -233,9 +233,9 @@ def _policy_of(snapshot_store: SnapshotStore, key: ParsedKey) -> TenantPolicy:
 
 
 def test_overrides_restrict_the_policy_of_their_users() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
-    snapshot_store.replace(_with_overrides(NO_CHAT, NO_SRC, of={ADA: (0, 1), ALICE: (1,)}))
+    snapshot_store.replace(_with_overrides(NO_CHAT, NO_SRC, indexes={ADA: (0, 1), ALICE: (1,)}))
 
     assert Mode.CHAT not in _policy_of(snapshot_store, KEY).features
     assert Mode.CHAT in _policy_of(snapshot_store, ALICE_KEY).features
@@ -244,24 +244,24 @@ def test_overrides_restrict_the_policy_of_their_users() -> None:
 
 
 def test_a_service_key_has_the_policy_of_the_tenant() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
-    snapshot_store.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
+    snapshot_store.replace(_with_overrides(NO_CHAT, indexes={ADA: (0,)}))
 
     assert _policy_of(snapshot_store, SERVICE_KEY) == make_policy()
 
 
 def test_users_with_the_same_overrides_share_a_policy() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
-    snapshot_store.replace(_with_overrides(NO_CHAT, of={ADA: (0,), ALICE: (0,)}))
+    snapshot_store.replace(_with_overrides(NO_CHAT, indexes={ADA: (0,), ALICE: (0,)}))
 
     assert _policy_of(snapshot_store, KEY) is _policy_of(snapshot_store, ALICE_KEY)
 
 
 def test_a_removed_override_no_longer_applies() -> None:
-    snapshot_store = make_authority()
-    snapshot_store.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
+    snapshot_store = make_store()
+    snapshot_store.replace(_with_overrides(NO_CHAT, indexes={ADA: (0,)}))
 
     snapshot_store.replace(replace(make_snapshot(make_credential(KEY)), version=2))
 
@@ -270,7 +270,7 @@ def test_a_removed_override_no_longer_applies() -> None:
 
 
 def _with_budgets(*budgets: HardBudget) -> TenantSnapshot:
-    return replace(_with_overrides(of={}), spending=SpendingLimits((), budgets))
+    return replace(_with_overrides(indexes={}), spending=SpendingLimits((), budgets))
 
 
 def _budgets_of(snapshot_store: SnapshotStore, key: ParsedKey) -> list[str]:
@@ -279,36 +279,36 @@ def _budgets_of(snapshot_store: SnapshotStore, key: ParsedKey) -> list[str]:
 
 
 def test_a_credential_has_the_budgets_that_apply_to_its_user() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
     snapshot_store.replace(
         _with_budgets(
             HardBudget("both", BudgetScope.TEAM, 1, (ADA, ALICE)),
             HardBudget("all", BudgetScope.TENANT, 1),
-            HardBudget("nobodys", BudgetScope.TEAM, 1),
-            HardBudget("hers", BudgetScope.USER, 1, (ADA,)),
+            HardBudget("of-an-empty-team", BudgetScope.TEAM, 1),
+            HardBudget("of-ada", BudgetScope.USER, 1, (ADA,)),
         )
     )
 
-    assert _budgets_of(snapshot_store, KEY) == ["both", "all", "hers"]
+    assert _budgets_of(snapshot_store, KEY) == ["both", "all", "of-ada"]
     assert _budgets_of(snapshot_store, ALICE_KEY) == ["both", "all"]
     assert _budgets_of(snapshot_store, SERVICE_KEY) == ["all"]
 
 
 def test_the_snapshot_of_a_request_names_no_other_user() -> None:
-    snapshot_store = make_authority()
+    snapshot_store = make_store()
 
     snapshot_store.replace(_with_budgets(HardBudget("team", BudgetScope.TEAM, 1, (ADA, ALICE))))
 
-    ((_, hers),) = snapshot_store.find_credentials(KEY.lookup_id)
-    ((_, alices),) = snapshot_store.find_credentials(ALICE_KEY.lookup_id)
-    assert hers is alices
-    assert hers.spending.budgets[0].users == ()
+    ((_, adas_snapshot),) = snapshot_store.find_credentials(KEY.lookup_id)
+    ((_, alices_snapshot),) = snapshot_store.find_credentials(ALICE_KEY.lookup_id)
+    assert adas_snapshot is alices_snapshot
+    assert adas_snapshot.spending.budgets[0].users == ()
 
 
 def test_users_with_one_policy_and_different_budgets_share_the_policy() -> None:
-    snapshot_store = make_authority()
-    snapshot = _with_overrides(NO_CHAT, of={ADA: (0,), ALICE: (0,)})
+    snapshot_store = make_store()
+    snapshot = _with_overrides(NO_CHAT, indexes={ADA: (0,), ALICE: (0,)})
 
     snapshot_store.replace(
         replace(

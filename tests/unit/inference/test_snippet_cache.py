@@ -63,10 +63,10 @@ def test_a_changed_policy_filters_cached_results(clock: FakeClock) -> None:
     cache.find(FILE, POLICY)
 
     excluding = make_policy(retrieval=("shop",), content_exclusion={"shop": ("secrets/**",)})
-    out = make_policy(retrieval=())
+    without_retrieval = make_policy(retrieval=())
 
     assert [snippet.path for snippet in cache.find(FILE, excluding)] == ["invoices.py"]
-    assert cache.find(FILE, out) == ()
+    assert cache.find(FILE, without_retrieval) == ()
     assert cache.find(FILE, POLICY) == FOUND
 
 
@@ -93,4 +93,4 @@ def test_files_of_a_tenant_evict_none_of_others(clock: FakeClock) -> None:
         cache.store(other_file, FOUND)
 
     assert cache.find(FILE, POLICY) == FOUND
-    assert len(cache._entries) == 26
+    assert len(cache._entries) == 26  # a quarter of 100 for globex, and the file of acme

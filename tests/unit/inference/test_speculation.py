@@ -15,6 +15,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools, make_router
 from tests.fakes.requests import make_admitted, make_prompt, make_request, make_trace
 
+# A replica without speculative decoding, and one that drafts tokens.
 PLAIN, DRAFTING = make_pool("http://one:1", "http://two:1").replicas
 DRAFTING = replace(DRAFTING, speculation=Method.NGRAM)
 MIXED = replace(make_pool(), replicas=(PLAIN, DRAFTING))
@@ -80,7 +81,11 @@ async def _trained(
     clock: FakeClock | None = None,
     fallback_after_s: float = 0,
 ) -> SpeculationTracker:
-    """Return a tracker after forty windows: python is accepted, html as given."""
+    """Return a tracker after forty windows with 100 drafted tokens each.
+
+    In every second window, 90 drafted tokens of Python are accepted, in the others `accepted` of
+    HTML. The engine also generates `num_foreign_tokens` for requests of other gateways.
+    """
     reader = FakeReader()
     speculation = SpeculationTracker(
         make_pools(pool), reader, clock or FakeClock(), fallback_after_s=fallback_after_s
@@ -111,7 +116,7 @@ async def test_a_language_falls_back_after_minutes_of_low_acceptance_and_returns
     assert not speculation.is_profitable(MIXED.name, "html")
     assert speculation.is_profitable(MIXED.name, "python")
 
-    clock.pass_s(3 * HALF_LIFE_S)  # without requests, the estimate fades
+    clock.pass_s(3 * HALF_LIFE_S)  # without requests, the estimate decays
     await speculation.poll()
     assert speculation.is_profitable(MIXED.name, "html")
 
@@ -172,7 +177,7 @@ async def test_long_completions_are_counted_in_each_window() -> None:
     await speculation.poll()
     trace = _trace("html", 0)
     for number in range(60):
-        if number % 5 == 0:  # one ends, the next begins
+        if number % 5 == 0:  # a completion ends, and the next one begins
             speculation.on_completed(trace)
             trace = _trace("html", 0)
             speculation.on_started(trace)

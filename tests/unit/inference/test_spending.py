@@ -144,7 +144,7 @@ def test_requests_never_cost_more_than_the_budget(
 async def test_a_budget_is_charged_with_the_actual_cost() -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(2 * MAX_COST))
 
-    # 10 + 4 x 1 micros each: many more fit than the two for which their reservations have room.
+    # The budget has room for the maximum cost of two requests. Each actually costs 14 micros.
     codes = [await _request(quotas, principal, trace=_used(10, 0, 1)) for _ in range(150)]
 
     assert codes == [""] * 150
@@ -154,10 +154,8 @@ async def test_cached_tokens_cost_less() -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MAX_COST))
     cached = [await _request(quotas, principal, trace=_used(2_000, 2_000, 1)) for _ in range(2)]
 
-    assert cached == [
-        "",
-        FinishReason.BUDGET_EXCEEDED,
-    ]  # 204 micros are spent: a whole reservation does not fit
+    # The first request costs 204 micros. The rest of the budget is less than the maximum cost.
+    assert cached == ["", FinishReason.BUDGET_EXCEEDED]
 
 
 @pytest.mark.parametrize("mode", [Mode.INLINE, Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
@@ -317,7 +315,7 @@ async def test_an_unreachable_store_allows_a_hundredth_of_the_budget() -> None:
     assert codes == [""] * 10 + [FinishReason.BUDGET_EXCEEDED] * 40
 
 
-async def test_spending_without_the_store_is_booked_later() -> None:
+async def test_spending_without_the_store_is_settled_later() -> None:
     clock = FakeClock()
     store = FakeLeaseStore(clock)
     store.is_unavailable = True
@@ -330,7 +328,7 @@ async def test_spending_without_the_store_is_booked_later() -> None:
     store.is_unavailable = False
     clock.pass_s(PROBE_S)
 
-    # rejected again; meanwhile the store is called in the background
+    # This request is still rejected, and starts a call to the store in the background.
     await _request(quotas, principal)
     for _ in range(6):
         await asyncio.sleep(0)

@@ -81,7 +81,10 @@ def test_an_index_out_of_range_is_ignored() -> None:
 
 
 def test_each_user_of_many_budgets_is_stored_once() -> None:
-    """Gateways decode this on their event loop. With the users in each budget it was 76 MB."""
+    """Gateways decode snapshots on their event loop.
+
+    When each budget listed its users, this snapshot had 76 MB.
+    """
     users = [UserId(str(UUID(int=number))) for number in range(2_000)]
     budgets = tuple(HardBudget(f"{n:036}", BudgetScope.TEAM, 10**9) for n in range(1_000))
     places = dict.fromkeys(users, encode_indexes(range(1_000)))

@@ -1,4 +1,4 @@
-"""Texts are split into lines if the tokenizer allows it."""
+"""The rules that split a text into lines, after or before line breaks."""
 
 import re
 
@@ -19,16 +19,16 @@ with_each_expression = pytest.mark.parametrize("name", EXPRESSIONS)
 @with_each_expression
 @given(text=TEXTS)
 def test_lines_are_split_by_the_rule(name: str, text: str) -> None:
-    seam, expression = EXPRESSIONS[name]
+    rule, expression = EXPRESSIONS[name]
 
-    assert seam.split(text) == expression.split(text)
+    assert rule.split(text) == expression.split(text)
 
 
 @with_each_expression
 @given(text=TEXTS)
 def test_the_first_and_the_last_line_are_found_without_the_others(name: str, text: str) -> None:
-    seam: SplitRule = EXPRESSIONS[name][0]
-    lines = seam.split(text)
+    rule: SplitRule = EXPRESSIONS[name][0]
+    lines = rule.split(text)
 
-    assert text[: seam.first_end(text)] == lines[0]
-    assert text[seam.last_start(text) :] == lines[-1]
+    assert text[: rule.first_end(text)] == lines[0]
+    assert text[rule.last_start(text) :] == lines[-1]

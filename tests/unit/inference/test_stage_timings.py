@@ -1,3 +1,5 @@
+"""The times of the nine stages, computed from a request trace."""
+
 from itertools import pairwise
 
 import pytest

@@ -134,9 +134,6 @@ async def test_an_unknown_cancellation_message_is_no_finish_reason() -> None:
     assert task.cancelled()
 
 
-# The same when the client has disconnected.
-
-
 async def test_a_client_that_leaves_cancels_its_completion() -> None:
     client, trace = FakeClient(leaves_after=1), make_trace()
 

@@ -127,27 +127,27 @@ async def test_ended_requests_are_forgotten(gateway: ClaimingGateway) -> None:
 async def test_a_newer_claim_of_another_gateway_supersedes(
     gateway: ClaimingGateway,
 ) -> None:
-    there = ClaimingGateway(gateway.clock)
-    here = await gateway.begins()
-    await there.begins()
+    other_gateway = ClaimingGateway(gateway.clock)
+    own_request = await gateway.begins()
+    await other_gateway.begins()
 
-    for claim in there.queue.drain():
+    for claim in other_gateway.queue.drain():
         gateway.newest.on_remote_claim(claim)
 
-    assert await gateway.is_over(here)
-    await there.ends()
+    assert await gateway.is_over(own_request)
+    await other_gateway.ends()
 
 
 async def test_an_older_claim_of_another_gateway_is_ignored(gateway: ClaimingGateway) -> None:
-    there = ClaimingGateway(gateway.clock)
-    await there.begins()
-    here = await gateway.begins()
+    other_gateway = ClaimingGateway(gateway.clock)
+    await other_gateway.begins()
+    own_request = await gateway.begins()
 
-    for claim in there.queue.drain():
+    for claim in other_gateway.queue.drain():
         gateway.newest.on_remote_claim(claim)
 
-    assert not await gateway.is_over(here)
-    await there.ends()
+    assert not await gateway.is_over(own_request)
+    await other_gateway.ends()
 
 
 async def test_an_ending_request_is_cancelled_only_once(gateway: ClaimingGateway) -> None:

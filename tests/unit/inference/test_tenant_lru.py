@@ -20,7 +20,7 @@ def _key(number: int, tenant: str = "acme", repository: str = "shop") -> FileKey
 
 
 def test_the_least_recently_used_item_of_a_tenant_is_evicted_first() -> None:
-    cache = TenantLru[FileKey, int](max_items=12)
+    cache = TenantLru[FileKey, int](max_items=12)  # of which a tenant may have a quarter
     for number in range(3):
         cache.set(_key(number), number)
     cache.touch(_key(0))

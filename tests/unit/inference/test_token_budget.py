@@ -14,6 +14,7 @@ EVERYTHING = TokenBudget(9_000, 9_000, 9_000, 9_000)
 
 
 def _shared(total: int, demand: TokenBudget, nominal: int = 1_000) -> TokenBudget:
+    """Allocate `total` tokens; the shares claim 400, 200, 300 and 100 of the nominal 1,000."""
     return allocate(total, demand, shares=SHARES, nominal=nominal)
 
 
@@ -50,7 +51,7 @@ def test_snippets_are_shortened_first_then_files_then_the_suffix_then_the_prefix
     total: int, demand: TokenBudget
 ) -> None:
     """A part that gets less than its claim leaves nothing to the parts that are cut before it."""
-    near, suffix, files = (
+    prefix, suffix, files = (
         min(want, claim) for want, claim in zip(astuple(demand)[:3], (400, 200, 300), strict=True)
     )
 
@@ -60,7 +61,7 @@ def test_snippets_are_shortened_first_then_files_then_the_suffix_then_the_prefix
         assert budget.snippets == 0
     if budget.suffix < suffix:
         assert budget.files == 0
-    if budget.prefix < near:
+    if budget.prefix < prefix:
         assert budget.suffix == 0
 
 

@@ -13,6 +13,7 @@ from inference.context.tokenization.tokenized_lines import TokenizedLines, join_
 from inference.context.tokenization.ttl_cache import PartitionKey
 from tests.fakes.prompts import CODE, make_prompt_writer
 
+# Tokens of the line that is being typed; None: the text has no such line.
 TYPED = st.none() | st.lists(st.just(0), max_size=12)
 LINES = st.lists(st.sampled_from([f"line {number}\n" for number in range(40)]), max_size=40)
 LIMITS = st.integers(min_value=0, max_value=120)
@@ -114,9 +115,9 @@ def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
     assert all_tokens[: len(first.token_ids)] == first.token_ids
 
 
-def test_tokenized_lines_are_cached_for_their_holder() -> None:
+def test_tokenized_lines_are_cached_for_their_partition() -> None:
     cache, other_cache = (
-        TokenizedLinesCache(WRITER, holder) for holder in (ADA_PARTITION, GUS_PARTITION)
+        TokenizedLinesCache(WRITER, partition) for partition in (ADA_PARTITION, GUS_PARTITION)
     )
 
     first, same_lines = (cache.get_last_lines(CODE, PYTHON, max_tokens=500) for _ in range(2))

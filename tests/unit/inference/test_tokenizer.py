@@ -72,7 +72,8 @@ def test_lines_make_up_the_text() -> None:
     assert "".join(TOKENS.split_lines(CODE)) == CODE
 
 
-# Qwen's and GPT-4's: punctuation includes the line break after it, so lines are split after it.
+# The pattern of Qwen and GPT-4. Punctuation includes the line break after it, so lines are split
+# after their line breaks.
 _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"

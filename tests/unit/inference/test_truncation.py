@@ -1,4 +1,4 @@
-"""The end of a completion: the pure core of the filter."""
+"""Truncation: the position at which a completion ends."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -167,7 +167,7 @@ CASES: Final = {
     "nothing": Case("a = ", "", ""),
     "blank lines": Case("def f():\n    ", "\n\n   \n", ""),
     "line breaks at the end": Case("", "a\n\n\n", "a"),
-    # a blank line ends text that was not asked for
+    # a blank line, which ends inline completions
     "a blank line while typing": Case(
         "def f():\n    ", "a()\n\n    b()\n", "a()", mode=Mode.INLINE
     ),

@@ -23,8 +23,8 @@ def _cache(clock: FakeClock) -> TtlCache[str]:
     return TtlCache(clock, max_weight=MAX_WEIGHT, weigh=len)
 
 
-def _store(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> bool:
-    """Return True if the value had to be computed."""
+def _is_computed(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> bool:
+    """Get the value with this number; return True if it was not cached and had to be computed."""
     computed = []
 
     def compute() -> str:
@@ -38,8 +38,8 @@ def _store(cache: TtlCache[str], partition: PartitionKey, number: int, size: int
 def _weight(cache: TtlCache[str]) -> int:
     return sum(
         len(value)
-        for of in cache._partitions.values()
-        for value in (*of.young.values(), *of.old.values())
+        for partition in cache._partitions.values()
+        for value in (*partition.young.values(), *partition.old.values())
     )
 
 
@@ -52,34 +52,34 @@ def test_the_size_is_limited() -> None:
     cache = _cache(FakeClock())
 
     for number in range(200):
-        _store(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
+        _is_computed(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
         assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
 
 
 def test_a_partition_has_a_quarter_and_evicts_no_values_of_others() -> None:
     cache = _cache(FakeClock())
-    _store(cache, ADA_PARTITION, 0)
+    _is_computed(cache, ADA_PARTITION, 0)
 
     for number in range(200):
-        _store(cache, GUS_PARTITION, number, size=20)
+        _is_computed(cache, GUS_PARTITION, number, size=20)
 
     assert _weight(cache) <= MAX_WEIGHT * MAX_SHARE + 2 * 20 + 1
-    assert not _store(cache, ADA_PARTITION, 0)
+    assert not _is_computed(cache, ADA_PARTITION, 0)
 
 
 def test_a_value_used_again_counts_once() -> None:
     cache = _cache(FakeClock())
     for number in (*range(8), 0, 1, *range(8, 14), 0, 1):
-        _store(cache, ADA_PARTITION, number, size=20)
+        _is_computed(cache, ADA_PARTITION, number, size=20)
 
     assert cache._weight == _weight(cache)
-    assert not _store(cache, ADA_PARTITION, 0, size=20)
+    assert not _is_computed(cache, ADA_PARTITION, 0, size=20)
 
 
 def test_expired_values_are_evicted() -> None:
     clock = FakeClock()
     cache = _cache(clock)
-    _store(cache, ADA_PARTITION, 0)
+    _is_computed(cache, ADA_PARTITION, 0)
 
     clock.pass_s(2 * LIFETIME_S)
     cache.evict_expired()
@@ -90,7 +90,7 @@ def test_expired_values_are_evicted() -> None:
 def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
     clock = FakeClock()
     cache = _cache(clock)
-    _store(cache, ADA_PARTITION, 0)
+    _is_computed(cache, ADA_PARTITION, 0)
 
     clock.pass_s(1.9 * LIFETIME_S)
     cache.evict_expired()

@@ -80,7 +80,7 @@ async def _serving(
     server = Server(behaviour, status=status)
     application = web.Application()
     application.router.add_post("/v1/completions", server.respond)
-    # As engines do: a disconnect cancels the request.
+    # Like an engine, the server cancels a request whose client disconnects.
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -354,9 +354,6 @@ async def test_an_error_message_never_quotes_the_engine() -> None:
     error = await _failure(None, status=400)
 
     assert "customer" not in f"{error} {error.message}"
-
-
-# The same when the client has disconnected.
 
 
 async def test_leaving_the_context_closes_the_connection_at_once() -> None:

@@ -38,12 +38,12 @@ async def _server(models: Any, tokens: Any, metrics: str) -> AsyncIterator[str]:
     app.router.add_post("/tokenize", tokenize)
     app.router.add_get("/v1/models", list_models)
     app.router.add_get("/metrics", serve_metrics_page)
-    async with _served(app) as url:
+    async with _running_application(app) as url:
         yield url
 
 
 @asynccontextmanager
-async def _served(app: web.Application) -> AsyncIterator[str]:
+async def _running_application(app: web.Application) -> AsyncIterator[str]:
     runner = web.AppRunner(app)
     await runner.setup()
     try:
@@ -71,7 +71,7 @@ async def test_models_tokenizer_and_block_size_are_read() -> None:
 
 
 async def test_missing_information_is_left_empty() -> None:
-    async with _served(web.Application()) as url:
+    async with _running_application(web.Application()) as url:
         assert await _fetch(url) == ReplicaIdentity()
 
 

@@ -1,4 +1,4 @@
-"""Warm-ups: their conditions, priority and cleanup."""
+"""Warm-ups: when they start, which come first, and what remains when they end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -37,7 +37,7 @@ OTHER_FILE = ContextFile("b.py", "def area(self):\n    return 1\n" * 40, edited_
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "PAUSE_S", 0.0)  # the pause itself, not our code
+    monkeypatch.setattr(stage, "PAUSE_S", 0.0)
 
 
 class FakePipeline:

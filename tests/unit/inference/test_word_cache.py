@@ -1,4 +1,7 @@
-"""Words sent by one tenant are not encoded faster for another."""
+"""The tokenizer's word cache contains no words that tenants sent.
+
+Otherwise the time of encoding a word would reveal that another tenant had sent it.
+"""
 
 from pathlib import Path
 

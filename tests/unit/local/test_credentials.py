@@ -1,3 +1,5 @@
+"""Passwords and secrets that `caret up` generates for Postgres, Redis and Caret's programs."""
+
 import stat
 from pathlib import Path
 from urllib.parse import urlsplit

@@ -1,3 +1,5 @@
+"""The command, the environment and the pool entry of an engine that `caret up` starts."""
+
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""How many engines `caret up` starts on a machine."""
+
 from dataclasses import replace
 
 import pytest

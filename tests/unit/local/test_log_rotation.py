@@ -1,3 +1,5 @@
+"""Rotation of the logs of the programs that `caret up` starts."""
+
 from pathlib import Path
 
 from caret.local.processes.log_rotation import read_tail, rotate_at_start, rotate_while_open

@@ -1,3 +1,5 @@
+"""The lock with which one supervisor at a time uses an installation's home folder."""
+
 import os
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""The file with the pools of engines, which `caret up` writes and reads."""
+
 import tomllib
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""The ports of the programs that `caret up` starts."""
+
 import socket
 
 import pytest
@@ -22,7 +24,7 @@ def test_a_port_in_use_is_rejected_with_its_setting() -> None:
 
 
 def test_a_port_in_use_on_all_addresses_is_not_free() -> None:
-    with socket.create_server(("0.0.0.0", 0)) as listener:  # noqa: S104  # for an instant
+    with socket.create_server(("0.0.0.0", 0)) as listener:  # noqa: S104  # only within this test
         assert not is_free(listener.getsockname()[1])
 
 

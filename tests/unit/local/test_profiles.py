@@ -1,3 +1,5 @@
+"""The engine's flags for each tier and hardware, and the page that documents them."""
+
 from caret.contracts.policy import Tier
 from caret.local.engines.profiles import (
     Hardware,

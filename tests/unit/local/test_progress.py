@@ -1,3 +1,5 @@
+"""Progress of `caret up` in a terminal and in plain output."""
+
 import io
 
 from rich.console import Console

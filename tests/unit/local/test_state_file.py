@@ -1,3 +1,5 @@
+"""The file in which `caret up` describes the running installation."""
+
 import stat
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""The delay before an ended program is started again, and when to give up."""
+
 from caret.local.processes.supervisor import MAX_DEATHS, WINDOW_S, RestartPolicy
 
 

@@ -1,3 +1,5 @@
+"""`caret up` needs free disk space."""
+
 from pathlib import Path
 
 import pytest

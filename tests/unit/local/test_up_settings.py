@@ -1,3 +1,5 @@
+"""Settings of `caret up` from environment variables."""
+
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +23,7 @@ def test_an_external_database_needs_the_owners_url_too(
         settings_from_environment()
 
 
-def test_external_services_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_services_of_the_customer_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
     monkeypatch.setenv("CARET_OWNER_DATABASE_URL_FILE", "/run/secrets/owner")
     monkeypatch.setenv("REDIS_URL", "redis://cache")

@@ -1,4 +1,4 @@
-"""`platform/scripts/setup`, which has no .py suffix and imports no package of ours."""
+"""`platform/scripts/setup`, which installs Caret's packages before any of them can be imported."""
 
 import importlib.machinery
 import importlib.util

@@ -1,4 +1,4 @@
-"""The rule of a policy or override that decides about a request, and the effects of a change."""
+"""Explanations of policies: rules that block a request, and members that a change affects."""
 
 import msgspec
 import pytest
@@ -16,7 +16,7 @@ from tenants.policy.access_explanation import (
 from tenants.policy.diff import AffectedMember, diff_policies
 from tenants.policy.document import DEFAULT_POLICY
 
-TEAM, OWN = "team:Contractors", "user:ada@acme.example"
+TEAM, USER = "team:Contractors", "user:ada@acme.example"
 NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT, Feature.RETRIEVAL})
 NO_KEYS = PolicyOverride(content_exclusion={"shop": ("src/keys/*",), "other": ("*",)})
 POLICY = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("*",))
@@ -31,7 +31,7 @@ def rules(request: AccessQuery, *overrides: NamedOverride) -> list[BlockingRule]
 
 
 def test_a_request_without_a_blocking_rule_is_allowed() -> None:
-    assert rules(query(), NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS)) == []
+    assert rules(query(), NamedOverride(TEAM, NO_CHAT), NamedOverride(USER, NO_KEYS)) == []
 
 
 def test_an_excluded_path_is_explained_by_the_glob_of_the_tenant() -> None:
@@ -57,17 +57,17 @@ def test_a_policy_that_requires_a_path_blocks_requests_without_one() -> None:
 def test_each_override_is_named_with_its_rule() -> None:
     request = query(Mode.CHAT, path="src/keys/.env")
 
-    deciding_rules = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS))
+    deciding_rules = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(USER, NO_KEYS))
 
     assert [(rule.policy_level, rule.code) for rule in deciding_rules] == [
         (TENANT, "path_excluded"),
         (TEAM, "feature_disabled"),
-        (OWN, "path_excluded"),
+        (USER, "path_excluded"),
     ]
 
 
 def test_rules_for_another_repository_do_not_apply() -> None:
-    assert rules(query(repository="tools"), NamedOverride(OWN, NO_KEYS)) == []
+    assert rules(query(repository="tools"), NamedOverride(USER, NO_KEYS)) == []
 
 
 @pytest.mark.parametrize("path", ["a.py", ".env", "x/.env", "src/keys/a", "a/b.pem", ""])
@@ -75,10 +75,11 @@ def test_rules_for_another_repository_do_not_apply() -> None:
 def test_a_rule_exists_exactly_if_gateways_exclude_the_path(repository: str, path: str) -> None:
     request = query(repository=repository, path=path)
 
-    explanation = explain_access(POLICY, [NamedOverride(OWN, NO_KEYS)], request)
+    explanation = explain_access(POLICY, [NamedOverride(USER, NO_KEYS)], request)
 
-    gateway = is_excluded(apply_override(POLICY, NO_KEYS), repository=repository, path=path)
-    assert bool(explanation.rules) == gateway
+    policy = apply_override(POLICY, NO_KEYS)
+    is_excluded_by_gateways = is_excluded(policy, repository=repository, path=path)
+    assert bool(explanation.rules) == is_excluded_by_gateways
 
 
 def test_the_explanation_states_if_retrieval_is_allowed() -> None:

@@ -1,4 +1,4 @@
-"""Valid requests for a new key, made by users and by keys."""
+"""The validation of requests for a new API key, made by users or with other keys."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -50,18 +50,19 @@ def test_a_hundred_random_byte_changes_are_detected() -> None:
     random_ = random.Random(8)
     for _ in range(100):
         place, mask = random_.randrange(len(TEXT)), random_.randrange(1, 256)
+        line_number = TEXT[:place].count(b"\n") + 1
         changed_text = bytearray(TEXT)
         changed_text[place] ^= mask
 
         message = verification_error(bytes(changed_text))
 
-        assert f"line {TEXT[:place].count(10) + 1}" in message
+        assert f"line {line_number}" in message
 
 
-@pytest.mark.parametrize("place", range(20))
-def test_a_change_of_any_byte_of_the_trailer_is_detected(place: int) -> None:
+@pytest.mark.parametrize("first", range(20))
+def test_a_change_of_any_byte_of_the_trailer_is_detected(first: int) -> None:
     begin = len(TEXT) - len(LINES[-1])
-    for offset in range(begin + place, len(TEXT), 20):
+    for offset in range(begin + first, len(TEXT), 20):  # every twentieth byte in each run
         changed_text = bytearray(TEXT)
         changed_text[offset] ^= 1
         verification_error(bytes(changed_text))
@@ -69,7 +70,7 @@ def test_a_change_of_any_byte_of_the_trailer_is_detected(place: int) -> None:
 
 @pytest.mark.parametrize("number", [1, 6, len(LINES)])
 @pytest.mark.parametrize(
-    ("spelling", "another"),
+    ("notation", "other_notation"),
     [
         (b'{"', b'{ "'),
         (b'"kind":', b'"kind":"x","kind":'),
@@ -78,10 +79,10 @@ def test_a_change_of_any_byte_of_the_trailer_is_detected(place: int) -> None:
     ],
 )
 def test_another_notation_of_the_same_content_is_detected_with_its_line(
-    number: int, spelling: bytes, another: bytes
+    number: int, notation: bytes, other_notation: bytes
 ) -> None:
     changed_lines = [*LINES]
-    changed_lines[number - 1] = changed_lines[number - 1].replace(spelling, another, 1)
+    changed_lines[number - 1] = changed_lines[number - 1].replace(notation, other_notation, 1)
 
     assert f"line {number}" in verification_error(join(changed_lines))
 
@@ -195,7 +196,7 @@ def test_a_rewritten_chain_without_the_key_is_detected() -> None:
 
 
 def test_a_rewritten_chain_contradicts_its_signed_heads() -> None:
-    """The installation signs the content of its database. An earlier signed head proves the
+    """The installation itself signs the rewritten chain. A head that it signed earlier proves the
     change."""
     rewritten = export_of(make_chain(20, first_action="harmless"))
     head = signed_head(make_chain(20)[7])

@@ -1,4 +1,4 @@
-"""Tokens that contain their tenant."""
+"""Bearer tokens, such as those of invitations and of SCIM, contain the ID of their tenant."""
 
 import uuid
 
@@ -46,6 +46,7 @@ def test_a_token_is_invalid_as_another_kind() -> None:
 
 def test_the_digest_depends_on_the_tenant() -> None:
     token = create_token(BearerTokenKind.SCIM, TENANT)
+    # The prefix "csc_" and the first 21 characters of the tenant's ID in base64.
     forged = create_token(BearerTokenKind.SCIM, OTHER).text[:25] + token.text[25:]
     other_token = parse_token(BearerTokenKind.SCIM, forged)
     assert other_token is not None

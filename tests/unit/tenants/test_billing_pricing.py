@@ -1,4 +1,4 @@
-"""Prices: whole numbers, and the same sum for every division into parts."""
+"""Prices are whole numbers, and sums do not depend on the parts in which usage is priced."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -34,12 +34,12 @@ NOVEMBER = date(2026, 11, 1)
 
 @given(st.lists(TOKENS, max_size=30), PRICES)
 def test_the_price_of_a_day_does_not_depend_on_its_batches(batches: list[int], price: int) -> None:
-    booked, running = 0, 0
+    total_price, num_earlier_tokens = 0, 0
     for num_tokens in batches:
-        booked += price_additional_tokens(num_tokens, after=running, price=price)
-        running += num_tokens
+        total_price += price_additional_tokens(num_tokens, after=num_earlier_tokens, price=price)
+        num_earlier_tokens += num_tokens
 
-    assert booked == price_tokens(sum(batches), price)
+    assert total_price == price_tokens(sum(batches), price)
 
 
 @given(TOKENS, TOKENS, PRICES)
@@ -200,7 +200,7 @@ def test_the_next_change_is_the_first_day_with_another_price() -> None:
     book = PriceBook(
         [
             SubscriptionPrices(NOVEMBER, "Team", (same, _price(date(2026, 11, 10), 2))),
-            # from a plan that is not in force then
+            # Its price changes on 15 November, but the plan is in force only from the 20th on.
             SubscriptionPrices(
                 date(2026, 11, 20), "Company", (same, _price(date(2026, 11, 15), 3))
             ),

@@ -1,4 +1,4 @@
-"""Texts in CSV files, as a spreadsheet with another list separator reads them."""
+"""Texts in CSV files become no formulas, whichever separator a spreadsheet expects."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ _STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def read_as(delimiter: str, cell: str) -> list[str]:
-    """Return the cells of a line with two columns, read with another separator than its own."""
+    """Write a line of two cells, separated by a comma; return its cells as read by `delimiter`."""
     line = io.StringIO(newline="")
     csv.writer(line).writerow(["first", cell])
     line.seek(0)

@@ -26,7 +26,7 @@ from tenants.privacy.consent.consent_texts import (
 from tenants.privacy.consent.receipts import draft_receipts_of_choice, draft_receipts_of_policy
 
 ADA = UserId("ada")
-YES, BOTH = (
+CAPTURE, CAPTURE_AND_TRAINING = (
     UserConsent(content_capture=True, training=False),
     UserConsent(content_capture=True, training=True),
 )
@@ -46,8 +46,8 @@ def statement(
     ("policy", "expected"),
     [
         (None, NO_CONSENT),
-        (policy(), YES),
-        (policy(training=True), BOTH),
+        (policy(), CAPTURE),
+        (policy(training=True), CAPTURE_AND_TRAINING),
         (policy(training=True, wording="tenant-0"), NO_CONSENT),
     ],
 )
@@ -61,8 +61,11 @@ def test_the_tenant_consents_by_its_policy_and_the_current_text(
     ("receipts", "expected"),
     [
         ([], NO_CONSENT),
-        ([statement(ConsentKind.CONTENT_CAPTURE)], YES),
-        ([statement(ConsentKind.CONTENT_CAPTURE), statement(ConsentKind.TRAINING)], BOTH),
+        ([statement(ConsentKind.CONTENT_CAPTURE)], CAPTURE),
+        (
+            [statement(ConsentKind.CONTENT_CAPTURE), statement(ConsentKind.TRAINING)],
+            CAPTURE_AND_TRAINING,
+        ),
         ([statement(ConsentKind.TRAINING)], NO_CONSENT),
         (
             [
@@ -76,7 +79,7 @@ def test_the_tenant_consents_by_its_policy_and_the_current_text(
                 statement(ConsentKind.CONTENT_CAPTURE, is_granted=False),
                 statement(ConsentKind.CONTENT_CAPTURE),
             ],
-            YES,
+            CAPTURE,
         ),
         ([statement(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")], NO_CONSENT),
         (
@@ -84,7 +87,7 @@ def test_the_tenant_consents_by_its_policy_and_the_current_text(
                 statement(ConsentKind.CONTENT_CAPTURE),
                 statement(ConsentKind.TRAINING, wording="training-0"),
             ],
-            YES,
+            CAPTURE,
         ),
     ],
 )
@@ -94,8 +97,8 @@ def test_the_last_statement_of_a_kind_counts(
     assert compute_user_consent(receipts) == expected
 
 
-def test_both_must_consent() -> None:
-    consents = [NO_CONSENT, YES, BOTH]
+def test_user_and_tenant_must_both_consent() -> None:
+    consents = [NO_CONSENT, CAPTURE, CAPTURE_AND_TRAINING]
 
     for consent, tenant in product(consents, consents):
         effective = compute_effective_consent(consent, tenant)
@@ -106,10 +109,14 @@ def test_both_must_consent() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ([], YES, [(ConsentKind.CONTENT_CAPTURE, True)]),
+        ([], CAPTURE, [(ConsentKind.CONTENT_CAPTURE, True)]),
         ([], NO_CONSENT, []),
-        ([statement(ConsentKind.CONTENT_CAPTURE)], YES, []),
-        ([statement(ConsentKind.CONTENT_CAPTURE)], BOTH, [(ConsentKind.TRAINING, True)]),
+        ([statement(ConsentKind.CONTENT_CAPTURE)], CAPTURE, []),
+        (
+            [statement(ConsentKind.CONTENT_CAPTURE)],
+            CAPTURE_AND_TRAINING,
+            [(ConsentKind.TRAINING, True)],
+        ),
         (
             [statement(ConsentKind.CONTENT_CAPTURE)],
             NO_CONSENT,
@@ -117,7 +124,7 @@ def test_both_must_consent() -> None:
         ),
         (
             [statement(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")],
-            YES,
+            CAPTURE,
             [(ConsentKind.CONTENT_CAPTURE, True)],
         ),
         (
@@ -125,14 +132,14 @@ def test_both_must_consent() -> None:
             NO_CONSENT,
             [(ConsentKind.CONTENT_CAPTURE, False)],
         ),
-        # Ended with the previous wording; the earlier consent to training must not become valid
-        # again.
+        # The earlier consent to training ended with the previous wording of content capture, on
+        # which it depends. It must not become valid again.
         (
             [
                 statement(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0"),
                 statement(ConsentKind.TRAINING),
             ],
-            YES,
+            CAPTURE,
             [(ConsentKind.CONTENT_CAPTURE, True), (ConsentKind.TRAINING, False)],
         ),
     ],

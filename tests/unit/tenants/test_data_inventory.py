@@ -42,7 +42,7 @@ def test_every_table_that_names_users_is_exported_or_excluded_with_a_reason() ->
 
 
 def test_every_foreign_key_to_a_user_is_listed() -> None:
-    """It is listed whatever its name is."""
+    """Otherwise the test above would miss a column with an unusual name."""
     columns = {
         field.attname
         for model in apps.get_app_config("tenants").get_models()

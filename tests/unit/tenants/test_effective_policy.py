@@ -13,7 +13,7 @@ SLOW = PolicyOverride(user_limit=RateLimit(per_minute=60, burst=5))
 SLOWER = PolicyOverride(user_limit=RateLimit(per_minute=30, burst=3))
 NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT})
 TEAM = NamedOverride("team:Contractors", SLOW, 2)
-OWN = NamedOverride("user:ada@acme.example", SLOWER, 1)
+USER = NamedOverride("user:ada@acme.example", SLOWER, 1)
 
 
 def deciders(*overrides: NamedOverride) -> dict[str, list[str]]:
@@ -33,7 +33,7 @@ def test_an_override_that_restricts_a_field_is_named_for_it() -> None:
 
 
 def test_the_override_with_the_lower_limit_decides() -> None:
-    assert deciders(TEAM, OWN) == {"limits": ["user:ada@acme.example"]}
+    assert deciders(TEAM, USER) == {"limits": ["user:ada@acme.example"]}
 
 
 def test_equal_overrides_are_both_named() -> None:

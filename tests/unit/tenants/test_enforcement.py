@@ -1,4 +1,4 @@
-"""Rules that an installation cannot enforce: now, and in the past."""
+"""The rules of a policy that an installation cannot enforce now, or could not in the past."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -66,6 +66,7 @@ def test_data_that_names_another_key_does_not_open() -> None:
         unseal_at(CONTEXT, bytes(renamed), tenant_id=ACME, key=KEY)
 
 
+# The sealed data are a version and the key's ID, a nonce, the four bytes of the text, and a tag.
 @pytest.mark.parametrize("position", range(17 + 12 + 4 + 16))
 def test_changed_data_does_not_open(position: int) -> None:
     data = bytearray(sealed())
@@ -92,12 +93,13 @@ def test_a_wrapped_key_opens_only_in_its_own_row(changes: dict[str, Any]) -> Non
         "key_id": KEY_ID,
         "tenant_key_id": KEY_ID,
     }
-    context, elsewhere = build_data_key_context(**own), build_data_key_context(**(own | changes))
+    context = build_data_key_context(**own)
+    other_context = build_data_key_context(**(own | changes))
     wrapped_key = wrap_data_key(KEY, tenant_key=OTHER, bound_to=context)
 
     assert unwrap_data_key(wrapped_key, tenant_key=OTHER, bound_to=context) == KEY
     with pytest.raises(DecryptionFailed):
-        unwrap_data_key(wrapped_key, tenant_key=OTHER, bound_to=elsewhere)
+        unwrap_data_key(wrapped_key, tenant_key=OTHER, bound_to=other_context)
 
 
 def test_a_canary_opens_only_with_its_key() -> None:

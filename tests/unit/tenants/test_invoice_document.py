@@ -120,8 +120,8 @@ def test_a_pdf_is_reproducible_in_another_process() -> None:
     code = (
         "import sys, msgspec; from tenants.billing.invoices.document import InvoiceDocument;"
         "from tenants.billing.invoices.pdf import render_pdf;"
-        "made = msgspec.json.decode(sys.stdin.buffer.read(), type=InvoiceDocument);"
-        "sys.stdout.buffer.write(render_pdf(made))"
+        "document = msgspec.json.decode(sys.stdin.buffer.read(), type=InvoiceDocument);"
+        "sys.stdout.buffer.write(render_pdf(document))"
     )
     other = subprocess.run(
         [sys.executable, "-c", code],

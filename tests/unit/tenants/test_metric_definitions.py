@@ -69,8 +69,8 @@ def test_the_share_of_completed_code_needs_typing_reports() -> None:
 def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
     metric = cost_metric(TokenPrice(prompt_micros=100_000, generated_micros=1_000_000))
 
-    # 200,000 for the prompts, 10,000 for generated tokens, divided by half a thousand accepted
-    # ones.
+    # 200,000 micros for the prompts and 10,000 for generated tokens, for 500 accepted tokens. The
+    # metric is the cost of a thousand.
     assert metric.compute(COUNTS) == 420_000
     assert metric.compute(UsageCounters(prompt_tokens=5)) is None
     assert (metric.name, cost_metric(None).compute(COUNTS)) == (COST, None)

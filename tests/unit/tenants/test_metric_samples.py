@@ -1,3 +1,5 @@
+"""Samples of Prometheus metrics pages: sums, increases and quantiles."""
+
 import pytest
 
 from tenants.fleet.pools.scraping.metric_samples import (
@@ -20,7 +22,7 @@ process_start_time_seconds 1000.0
 
 
 def _histogram(**counts: float) -> MetricSamples:
-    """Return cumulative counts by the bounds in milliseconds; `inf` counts all."""
+    """Return a histogram: `b100=50` means 50 values up to 100 ms; `inf` is the number of all."""
     buckets: dict[Labels, float] = {
         (("le", "+Inf" if name == "inf" else str(int(name[1:]) / 1000)),): float(value)
         for name, value in counts.items()

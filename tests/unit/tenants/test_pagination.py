@@ -1,3 +1,5 @@
+"""Cursors and pages of lists."""
+
 from datetime import UTC, datetime
 from uuid import UUID
 

@@ -197,7 +197,7 @@ def test_available_replicas_are_the_fleet_of_the_planner() -> None:
 
     assert (
         compute_measured_inputs(_installation(healthy), pool=None)["num_gpus"] == 1
-    )  # one is drained
+    )  # the other replica is drained
 
 
 @pytest.mark.parametrize(

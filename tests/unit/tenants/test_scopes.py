@@ -39,7 +39,7 @@ EXPECTED = {
     "budgets:write": "billing.read budgets.write",
     "exports": "exports.use",
 }
-# Never allowed to keys: the user's own data, and creating users.
+# Permissions that no key can have, such as those for a user's own data and for creating users.
 USERS_ONLY = {
     "sign_in_settings.read",
     "sign_in_settings.write",

@@ -95,7 +95,7 @@ def test_values_suppressed_in_a_report_are_suppressed_as_a_filter() -> None:
     assert suppressed_cells == {("go",): SMALL, ("rust",): COMPLEMENTARY}
 
 
-def test_values_suppressed_in_one_direction_are_not_revealed_by_the_other() -> None:
+def test_a_cell_suppressed_in_its_row_is_not_revealed_by_its_column() -> None:
     """Go in zed belongs to one user, so python in zed is hidden too.
 
     It could still be derived from all of python minus the other editors. So one of these is hidden

@@ -1,3 +1,5 @@
+"""The bounds of accepted times and dates."""
+
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest

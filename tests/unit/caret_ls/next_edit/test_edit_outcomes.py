@@ -1,4 +1,4 @@
-"""Outcomes of a suggested edit: what counts as shown, accepted and rejected."""
+"""Outcomes of a suggested edit: when it counts as shown, accepted or rejected."""
 
 from caret_ls.next_edit.edit_outcomes import EditOutcomes
 from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent
@@ -9,7 +9,7 @@ ACCEPTED = EditorOutcomeEvent.ACCEPTED
 REJECTED = EditorOutcomeEvent.REJECTED
 
 
-class Desk:
+class Harness:
     def __init__(self) -> None:
         self.reported: list[EditorOutcome] = []
         self.outcomes = EditOutcomes(self.reported.append)
@@ -21,74 +21,74 @@ class Desk:
 
 
 def test_an_accepted_edit_was_shown() -> None:
-    desk = Desk()
-    desk.outcomes.on_displayed("1", 1.0)
+    harness = Harness()
+    harness.outcomes.on_displayed("1", 1.0)
 
-    desk.outcomes.on_accepted("1", 1.1)
-    desk.outcomes.on_change(URI, 1.2)  # the edit itself
+    harness.outcomes.on_accepted("1", 1.1)
+    harness.outcomes.on_change(URI, 1.2)  # the edit itself
 
-    assert desk.events == [(SHOWN, 100), (ACCEPTED, 100)]
-    assert {(outcome.id, outcome.request_id) for outcome in desk.reported} == {("1", "r1")}
+    assert harness.events == [(SHOWN, 100), (ACCEPTED, 100)]
+    assert {(outcome.id, outcome.request_id) for outcome in harness.reported} == {("1", "r1")}
 
 
 def test_an_edit_that_was_seen_and_dismissed_is_rejected() -> None:
-    desk = Desk()
-    desk.outcomes.on_displayed("1", 1.0)
+    harness = Harness()
+    harness.outcomes.on_displayed("1", 1.0)
 
-    desk.outcomes.on_dismissed("1", 1.25)
+    harness.outcomes.on_dismissed("1", 1.25)
 
-    assert desk.events == [(SHOWN, 250), (REJECTED, 250)]
+    assert harness.events == [(SHOWN, 250), (REJECTED, 250)]
 
 
 def test_an_edit_that_was_not_seen_is_not_reported() -> None:
-    desk = Desk()
-    desk.outcomes.on_displayed("1", 1.0)
-    desk.outcomes.on_dismissed("1", 1.24)
-    desk.outcomes.offer(URI, "2", request_id="r2", now_s=2.0)
+    harness = Harness()
+    harness.outcomes.on_displayed("1", 1.0)
+    harness.outcomes.on_dismissed("1", 1.24)
+    harness.outcomes.offer(URI, "2", request_id="r2", now_s=2.0)
 
-    desk.outcomes.on_change(URI, 9.0)  # the editor never displayed it
+    harness.outcomes.on_change(URI, 9.0)  # the editor never displayed it
 
-    assert desk.events == []
+    assert harness.events == []
 
 
 def test_a_change_of_the_file_rejects_the_edit() -> None:
-    desk = Desk()
-    desk.outcomes.on_displayed("1", 1.0)
+    harness = Harness()
+    harness.outcomes.on_displayed("1", 1.0)
 
-    desk.outcomes.on_change("file:///nowhere/b.py", 2.0)
-    desk.outcomes.on_change(URI, 3.0)
-    desk.outcomes.on_dismissed("1", 3.0)
+    harness.outcomes.on_change("file:///nowhere/b.py", 2.0)
+    harness.outcomes.on_change(URI, 3.0)
+    harness.outcomes.on_dismissed("1", 3.0)
 
-    assert desk.events == [(SHOWN, 2_000), (REJECTED, 2_000)]
+    assert harness.events == [(SHOWN, 2_000), (REJECTED, 2_000)]
 
 
 def test_a_newer_edit_replaces_an_older_one() -> None:
-    desk = Desk()
-    desk.outcomes.on_displayed("1", 1.0)
+    harness = Harness()
+    harness.outcomes.on_displayed("1", 1.0)
 
-    desk.outcomes.offer(URI, "2", request_id="r2", now_s=2.0)
-    desk.outcomes.on_accepted("1", 2.0)
+    harness.outcomes.offer(URI, "2", request_id="r2", now_s=2.0)
+    harness.outcomes.on_accepted("1", 2.0)
 
-    assert desk.events == [(SHOWN, 1_000), (REJECTED, 1_000)]
+    assert harness.events == [(SHOWN, 1_000), (REJECTED, 1_000)]
 
 
 def test_an_edit_that_stays_is_reported_once_as_shown() -> None:
-    desk = Desk()
-    desk.outcomes.on_displayed("1", 1.0)
+    harness = Harness()
+    harness.outcomes.on_displayed("1", 1.0)
 
-    desk.outcomes.report_long_shown(5.0)
-    desk.outcomes.report_long_shown(6.0)
-    desk.outcomes.report_long_shown(11.0)
-    desk.outcomes.on_accepted("1", 12.0)
+    harness.outcomes.report_long_shown(5.0)
+    harness.outcomes.report_long_shown(6.0)
+    harness.outcomes.report_long_shown(11.0)
+    harness.outcomes.on_accepted("1", 12.0)
 
-    assert desk.events == [(SHOWN, 5_000), (ACCEPTED, 11_000)]
+    assert harness.events == [(SHOWN, 5_000), (ACCEPTED, 11_000)]
 
 
 def test_an_unknown_edit_is_ignored() -> None:
-    desk = Desk()
+    harness = Harness()
 
-    desk.outcomes.on_displayed("7", 1.0)
-    desk.outcomes.on_accepted("7", 2.0)
-    desk.outcomes.on_dismissed("7", 2.0)
+    harness.outcomes.on_displayed("7", 1.0)
+    harness.outcomes.on_accepted("7", 2.0)
+    harness.outcomes.on_dismissed("7", 2.0)
 
-    assert desk.events == []
+    assert harness.events == []

@@ -1,4 +1,4 @@
-"""The next edit: its request, its answer, and why there is none."""
+"""The next edit: its request, its answer, and the reasons for having none."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ RENAMED = "def total_of(items):\n    return sum(items)\n\n\nprint(total([1]))\n"
 EDIT: dict[str, Any] = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]))\n"}
 
 
-class Desk(provider_harness.Desk):
+class Harness(provider_harness.Harness):
     """A file in which the user has renamed a function."""
 
     def __init__(
@@ -84,16 +84,16 @@ def done(edit: object, *, finish_reason: str = "stop") -> Frame:
 
 
 async def test_an_edit_is_requested_with_the_recent_edits_and_the_diagnostics() -> None:
-    desk = Desk()
-    desk.answer(EDIT)
+    harness = Harness()
+    harness.answer(EDIT)
 
-    result = await desk.request(diagnostics=(EditorDiagnostic(4, "error", "not defined"),))
+    result = await harness.request(diagnostics=(EditorDiagnostic(4, "error", "not defined"),))
 
     expected = LineEdit(
         Position(4, 0), Position(5, 0), "print(total([1]))\n", "print(total_of([1]))\n"
     )
     assert result == NextEdit("1", "r1", URI, 0, expected)
-    (frame,) = desk.gateway.requests
+    (frame,) = harness.gateway.requests
     assert (frame["type"], frame["mode"], frame["trigger"]) == ("complete", "edit", "automatic")
     assert frame["prefix"] + frame["suffix"] == RENAMED
     assert frame["diagnostics"] == [{"line": 4, "severity": "error", "message": "not defined"}]
@@ -124,110 +124,110 @@ async def test_an_edit_is_requested_with_the_recent_edits_and_the_diagnostics() 
 async def test_an_answer_without_an_edit_that_fits_suggests_nothing(
     edit: object, finish_reason: str
 ) -> None:
-    desk = Desk()
-    desk.answer(edit, finish_reason=finish_reason)
+    harness = Harness()
+    harness.answer(edit, finish_reason=finish_reason)
 
-    assert await desk.request() is SkipReason.NOTHING_TO_SUGGEST
+    assert await harness.request() is SkipReason.NOTHING_TO_SUGGEST
 
 
 async def test_a_keystroke_cancels_the_request() -> None:
-    desk = Desk()
-    asking = desk.request()
-    await desk.wait_for_request(1)
+    harness = Harness()
+    pending_request = harness.request()
+    await harness.wait_for_request(1)
 
-    desk.change(Position(0, 12), "x")
+    harness.change(Position(0, 12), "x")
 
-    assert await asking is SkipReason.NEWER_KEYSTROKE
-    assert desk.gateway.cancelled == ["1"]
+    assert await pending_request is SkipReason.NEWER_KEYSTROKE
+    assert harness.gateway.cancelled == ["1"]
 
 
 async def test_a_keystroke_in_the_pause_leaves_no_request() -> None:
-    desk = Desk(pause_s=60.0)
-    asking = desk.request()
+    harness = Harness(pause_s=60.0)
+    pending_request = harness.request()
     await asyncio.sleep(0)  # the pause begins
 
-    desk.change(Position(0, 12), "x")
+    harness.change(Position(0, 12), "x")
 
-    assert await asking is SkipReason.NEWER_KEYSTROKE
-    assert desk.gateway.requests == []
+    assert await pending_request is SkipReason.NEWER_KEYSTROKE
+    assert harness.gateway.requests == []
 
 
 async def test_a_cancelled_call_cancels_its_request() -> None:
-    desk = Desk()
-    asking = desk.request()
-    await desk.wait_for_request(1)
+    harness = Harness()
+    pending_request = harness.request()
+    await harness.wait_for_request(1)
 
-    asking.cancel()
-    await asyncio.wait({asking})
-    await wait_until(lambda: bool(desk.gateway.cancelled))
+    pending_request.cancel()
+    await asyncio.wait({pending_request})
+    await wait_until(lambda: bool(harness.gateway.cancelled))
 
-    assert desk.gateway.cancelled == ["1"]
+    assert harness.gateway.cancelled == ["1"]
 
 
 async def test_a_newer_call_replaces_an_older_one() -> None:
-    desk = Desk()
-    first = desk.request()
-    await desk.wait_for_request(1)
-    desk.answer(EDIT)
+    harness = Harness()
+    first = harness.request()
+    await harness.wait_for_request(1)
+    harness.answer(EDIT)
 
-    second = desk.request()
+    second = harness.request()
 
     assert await first is SkipReason.NEWER_KEYSTROKE
     assert isinstance(await second, NextEdit)
 
 
 async def test_after_an_accepted_edit_there_is_no_pause() -> None:
-    desk = Desk(pause_s=60.0)
-    desk.answer(EDIT)
+    harness = Harness(pause_s=60.0)
+    harness.answer(EDIT)
 
-    assert isinstance(await desk.request(is_follow_up=True), NextEdit)
+    assert isinstance(await harness.request(is_follow_up=True), NextEdit)
 
 
-async def test_the_same_text_is_asked_about_once() -> None:
-    desk = Desk()
-    desk.answer(EDIT)
-    await desk.request()
-    desk.next_edits.on_displayed("1")
-    desk.next_edits.on_dismissed("1")
+async def test_a_dismissed_edit_is_not_requested_again_for_the_same_text() -> None:
+    harness = Harness()
+    harness.answer(EDIT)
+    await harness.request()
+    harness.next_edits.on_displayed("1")
+    harness.next_edits.on_dismissed("1")
 
-    assert await desk.request() is SkipReason.NOTHING_TO_SUGGEST
-    assert len(desk.gateway.requests) == 1
+    assert await harness.request() is SkipReason.NOTHING_TO_SUGGEST
+    assert len(harness.gateway.requests) == 1
 
 
 async def test_an_edit_that_did_not_reach_the_screen_is_returned_again() -> None:
-    desk = Desk()
-    desk.answer(EDIT)
-    first = await desk.request()
+    harness = Harness()
+    harness.answer(EDIT)
+    first = await harness.request()
 
-    assert await desk.request() == first
-    assert len(desk.gateway.requests) == 1
+    assert await harness.request() == first
+    assert len(harness.gateway.requests) == 1
 
 
-async def test_without_a_recent_edit_nothing_is_asked() -> None:
-    desk = Desk(has_edit=False)
+async def test_without_a_recent_edit_nothing_is_requested() -> None:
+    harness = Harness(has_edit=False)
 
-    assert await desk.request() is SkipReason.NOTHING_TO_SUGGEST
-    assert desk.gateway.requests == []
+    assert await harness.request() is SkipReason.NOTHING_TO_SUGGEST
+    assert harness.gateway.requests == []
 
 
 async def test_edits_of_excluded_files_are_neither_recorded_nor_sent() -> None:
-    desk = Desk()
-    secret = desk.files.open("file:///nowhere/secret.py", "python", "x = 1\n")
-    later = desk.files.open("file:///nowhere/later.py", "python", "x = 1\n")
-    desk.excluded = ("secret.py",)
+    harness = Harness()
+    secret = harness.files.open("file:///nowhere/secret.py", "python", "x = 1\n")
+    later = harness.files.open("file:///nowhere/later.py", "python", "x = 1\n")
+    harness.excluded = ("secret.py",)
     for file in (secret, later):
-        desk.next_edits.on_change(file, file.change(Position(0, 5), Position(0, 5), "2"))
-    desk.excluded = ("later.py",)
-    desk.answer(EDIT)
+        harness.next_edits.on_change(file, file.change(Position(0, 5), Position(0, 5), "2"))
+    harness.excluded = ("later.py",)
+    harness.answer(EDIT)
 
-    await desk.request()
+    await harness.request()
 
-    assert [edit["path"] for edit in desk.gateway.requests[0]["recent_edits"]] == ["a.py"]
+    assert [edit["path"] for edit in harness.gateway.requests[0]["recent_edits"]] == ["a.py"]
 
 
-async def test_each_prohibition_is_told_without_a_request() -> None:
+async def test_each_prohibition_is_reported_without_a_request() -> None:
     closed, off, unknown, paused, signed_out, offline, language, excluded, selected = (
-        Desk(modes=("inline",) if number == 2 else ("edit",)) for number in range(9)
+        Harness(modes=("inline",) if number == 2 else ("edit",)) for number in range(9)
     )
     closed.files.close(URI)
     off.edit_settings = Settings(next_edit=False)
@@ -237,9 +237,9 @@ async def test_each_prohibition_is_told_without_a_request() -> None:
     language.edit_settings = Settings(disabled_languages=("python",))
     excluded.excluded = ("*.py",)
     selected.file.has_selection = True
-    desks = (closed, off, unknown, paused, signed_out, offline, language, excluded, selected)
+    harnesses = (closed, off, unknown, paused, signed_out, offline, language, excluded, selected)
 
-    reasons = [await desk.request() for desk in desks]
+    reasons = [await harness.request() for harness in harnesses]
 
     assert reasons == [
         SkipReason.FILE_CLOSED,
@@ -252,14 +252,14 @@ async def test_each_prohibition_is_told_without_a_request() -> None:
         SkipReason.EXCLUDED,
         SkipReason.SELECTION,
     ]
-    assert [desk.gateway.requests for desk in desks] == [[]] * len(desks)
+    assert [harness.gateway.requests for harness in harnesses] == [[]] * len(harnesses)
 
 
 async def test_edits_are_not_requested_before_the_policy_is_known() -> None:
-    desk = Desk()
-    desk.policies.update({"type": "policy", "repository": ""})
+    harness = Harness()
+    harness.policies.update({"type": "policy", "repository": ""})
 
-    assert await desk.request() is SkipReason.EDIT_OFF
+    assert await harness.request() is SkipReason.EDIT_OFF
 
 
 @pytest.mark.parametrize(
@@ -273,82 +273,84 @@ async def test_edits_are_not_requested_before_the_policy_is_known() -> None:
         ("unknown_mode", SkipReason.REFUSED),
     ],
 )
-async def test_the_end_of_the_request_is_told(code: str, reason: SkipReason) -> None:
-    desk = Desk()
-    desk.gateway.ready.append([RequestEnded(code)])
+async def test_a_failed_request_is_reported_with_its_reason(code: str, reason: SkipReason) -> None:
+    harness = Harness()
+    harness.gateway.ready.append([RequestEnded(code)])
 
-    assert await desk.request() is reason
+    assert await harness.request() is reason
 
 
 async def test_a_mode_without_a_model_is_not_requested_again() -> None:
-    desk = Desk()
-    desk.gateway.ready.append([RequestEnded("no_pool")])
-    await desk.request()
-    desk.change(Position(0, 12), "x")
+    harness = Harness()
+    harness.gateway.ready.append([RequestEnded("no_pool")])
+    await harness.request()
+    harness.change(Position(0, 12), "x")
 
-    assert await desk.request() is SkipReason.EDIT_OFF
+    assert await harness.request() is SkipReason.EDIT_OFF
 
 
 async def test_a_language_that_the_gateway_does_not_know_is_omitted() -> None:
-    desk = Desk()
-    desk.gateway.ready.append([RequestEnded("unknown_language")])
-    await desk.request()
-    desk.change(Position(0, 12), "x")
-    desk.answer(EDIT)
-    await desk.request()
+    harness = Harness()
+    harness.gateway.ready.append([RequestEnded("unknown_language")])
+    await harness.request()
+    harness.change(Position(0, 12), "x")
+    harness.answer(EDIT)
+    await harness.request()
 
-    assert [frame["language"] for frame in desk.gateway.requests] == ["python", ""]
+    assert [frame["language"] for frame in harness.gateway.requests] == ["python", ""]
 
 
-async def test_a_gateway_that_says_to_wait_is_not_asked_meanwhile() -> None:
-    desk = Desk()
-    desk.gateway.ready.append([RequestEnded("rate_limited", retry_after_s=5.0)])
-    first = await desk.request()
-    desk.change(Position(0, 12), "x")
+async def test_no_request_is_sent_before_the_gateways_retry_time() -> None:
+    harness = Harness()
+    harness.gateway.ready.append([RequestEnded("rate_limited", retry_after_s=5.0)])
+    first = await harness.request()
+    harness.change(Position(0, 12), "x")
 
-    assert first is await desk.request() is SkipReason.OVERLOADED
-    desk.clock.now_s += 6.0
-    desk.answer(EDIT)
-    assert isinstance(await desk.request(), NextEdit)
+    assert first is await harness.request() is SkipReason.OVERLOADED
+    harness.clock.now_s += 6.0
+    harness.answer(EDIT)
+    assert isinstance(await harness.request(), NextEdit)
 
 
 async def test_outcomes_carry_the_id_that_all_gateways_know() -> None:
-    desk = Desk()
-    desk.answer(EDIT)
-    await desk.request()
-    desk.next_edits.on_displayed("1")
-    desk.clock.now_s += 1.0
+    harness = Harness()
+    harness.answer(EDIT)
+    await harness.request()
+    harness.next_edits.on_displayed("1")
+    harness.clock.now_s += 1.0
 
-    desk.next_edits.on_accepted("1")
-    desk.change(Position(4, 0), "#")
+    harness.next_edits.on_accepted("1")
+    harness.change(Position(4, 0), "#")
 
-    assert [(outcome.event, outcome.request_id) for outcome in desk.edit_reports] == [
+    assert [(outcome.event, outcome.request_id) for outcome in harness.edit_reports] == [
         ("shown", "r1"),
         ("accepted", "r1"),
     ]
 
 
 async def test_the_text_of_an_accepted_edit_is_followed_once_the_file_contains_it() -> None:
-    desk = Desk()
-    desk.answer(EDIT)
-    result = await desk.request()
+    harness = Harness()
+    harness.answer(EDIT)
+    result = await harness.request()
     assert isinstance(result, NextEdit)
 
-    desk.next_edits.on_accepted("1")
+    harness.next_edits.on_accepted("1")
     edit = result.edit
-    desk.next_edits.on_change(desk.file, desk.file.change(edit.start, edit.end, edit.new_text))
-    desk.change(Position(4, 0), "#")
+    harness.next_edits.on_change(
+        harness.file, harness.file.change(edit.start, edit.end, edit.new_text)
+    )
+    harness.change(Position(4, 0), "#")
 
-    start = desk.file.text.index("#print")
-    assert desk.applied == [(URI, ShownSuggestion("1", start, EDIT["text"], request_id="r1"))]
+    start = harness.file.text.index("#print")
+    assert harness.applied == [(URI, ShownSuggestion("1", start, EDIT["text"], request_id="r1"))]
 
 
 async def test_an_edit_that_the_editor_did_not_apply_is_not_followed() -> None:
-    desk = Desk()
-    desk.answer(EDIT)
-    await desk.request()
+    harness = Harness()
+    harness.answer(EDIT)
+    await harness.request()
 
-    desk.next_edits.on_accepted("1")
-    desk.change(Position(0, 0), "#")
+    harness.next_edits.on_accepted("1")
+    harness.change(Position(0, 0), "#")
 
-    assert desk.applied == []
+    assert harness.applied == []

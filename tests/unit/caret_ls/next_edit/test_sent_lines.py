@@ -1,4 +1,4 @@
-"""Lines of a file and of the part that was sent: edits and diagnostics are mapped between them."""
+"""Edits and diagnostics are converted between the lines of a file and those that were sent."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ TEXT = "a\nb\nc\nd\n"
 
 
 def sent_lines_of(text: str, *, cursor: int = 0, first: int = 0) -> SentLines:
-    """Return the lines of a request that leaves out those before `first`."""
+    """Return the sent lines of a request that leaves out the lines before `first`."""
     position = Position(cursor, 0)
     context = open_file(text).context_at(position, is_invoked=False)
     lines = context.prefix.split("\n")
@@ -111,7 +111,8 @@ def test_the_lines_that_a_long_file_leaves_out_cannot_be_replaced() -> None:
 
     lines = sent_lines_of(text, cursor=200)
 
-    assert (lines.first, lines.cursor, lines.count) == (72, 200, 128 + 64)
+    # 128 lines before the cursor are sent, and 64 from the cursor on.
+    assert (lines.first, lines.cursor, lines.count) == (200 - 128, 200, 128 + 64)
     assert lines.to_file_edit(191, 192, "y\n") is not None
     assert lines.to_file_edit(191, 193, "y") is None
 

@@ -1,6 +1,6 @@
 """No response of any URL is cached by a browser or a proxy, except files that all users share.
 
-`test_page_answers` checks the same for each page.
+`test_page_responses` checks the same for each page.
 """
 
 import re
@@ -41,9 +41,9 @@ def test_a_response_must_not_be_cached(scene: Scene, pattern: str) -> None:
     session = scene.session(Visitor.OPERATOR_WITH_REASON if is_operators else Visitor.MEMBER)
     path = path_of(scene, pattern)
 
-    answers = [client_with(visitor).get(path) for visitor in (session, None)]
+    responses = [client_with(visitor).get(path) for visitor in (session, None)]
 
-    assert [answer["Cache-Control"] for answer in answers] == ["no-store", "no-store"]
+    assert [response["Cache-Control"] for response in responses] == ["no-store", "no-store"]
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_an_error_response_must_not_be_cached(scene: Scene, path: str) -> None:
 
 def test_a_redirect_to_https_must_not_be_cached() -> None:
     with override_settings(SECURE_SSL_REDIRECT=True):
-        answer = client_with(None).get("/invitation/civ_secret")
+        response = client_with(None).get("/invitation/civ_secret")
 
-    assert (answer.status_code, answer["Cache-Control"]) == (301, "no-store")
+    assert (response.status_code, response["Cache-Control"]) == (301, "no-store")
 
 
 def test_the_shared_files_exist() -> None:

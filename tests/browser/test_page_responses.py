@@ -69,10 +69,10 @@ def test_a_page_takes_few_queries_and_is_not_stored(scene: Scene, page: Page) ->
     client, path = client_with(scene.session(page.visitor)), page.path_in(scene)
 
     with few_queries(page.max_queries):
-        answer = client.get(path)
+        response = client.get(path)
 
-    assert answer.status_code == (302 if page.name in REDIRECTED else page.status)
-    assert answer["Cache-Control"] == "no-store"
+    assert response.status_code == (302 if page.name in REDIRECTED else page.status)
+    assert response["Cache-Control"] == "no-store"
 
 
 def test_each_page_of_a_member_has_expected_roles() -> None:
@@ -84,27 +84,27 @@ def test_each_page_of_a_member_has_expected_roles() -> None:
     role_cases({page.name: (page, PAGE_STATUSES.get(page.name, only_for())) for page in MEMBERS}),
 )
 def test_access_to_a_page_follows_the_expected_roles(scene: Scene, page: Page, role: Role) -> None:
-    answer = client_with(scene.role(role)).get(page.path_in(scene))
+    response = client_with(scene.role(role)).get(page.path_in(scene))
 
-    assert answer.status_code == PAGE_STATUSES[page.name][role]
+    assert response.status_code == PAGE_STATUSES[page.name][role]
 
 
 @pytest.mark.parametrize("page", MEMBERS, ids=lambda page: page.name)
 def test_anonymous_visitors_are_redirected_to_sign_in(scene: Scene, page: Page) -> None:
-    answer = client_with(None).get(page.path_in(scene))
+    response = client_with(None).get(page.path_in(scene))
 
-    assert answer["Cache-Control"] == "no-store"
+    assert response["Cache-Control"] == "no-store"
     if page.status == 404:
-        assert answer.status_code == 404
+        assert response.status_code == 404
     else:
-        assert answer.headers["Location"].startswith("/sign-in?")
+        assert response.headers["Location"].startswith("/sign-in?")
 
 
 @pytest.mark.parametrize("pattern", ACTIONS_OF_A_TENANT)
 def test_anonymous_visitors_cannot_use_an_action(scene: Scene, pattern: str) -> None:
-    answer = client_with(None).post(ACTIONS_OF_A_TENANT[pattern](scene))
+    response = client_with(None).post(ACTIONS_OF_A_TENANT[pattern](scene))
 
-    assert answer.headers["Location"].startswith("/sign-in?")
+    assert response.headers["Location"].startswith("/sign-in?")
 
 
 @pytest.mark.parametrize("pattern", PAGES_OF_A_TENANT | FILES_OF_A_TENANT)
@@ -139,11 +139,11 @@ def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> N
     client = client_with(scene.session(page.visitor))
     client.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
 
-    answer = client.get(page.path_in(scene))
+    response = client.get(page.path_in(scene))
 
     parser = _Texts()
-    parser.feed(answer.content.decode())
-    assert answer.headers["Content-Language"] == "de"
+    parser.feed(response.content.decode())
+    assert response.headers["Content-Language"] == "de"
     assert parser.texts & _english() <= _AS_IT_IS
 
 
