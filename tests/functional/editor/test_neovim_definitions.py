@@ -88,5 +88,5 @@ async def test_suggestions_go_on_without_another_language_server(
     fake.suggestion = "order)"
     neovim.press("iprice_of(")
 
-    assert await neovim.suggests() == "order)"
+    assert await neovim.wait_for_any_suggestion() == "order)"
     assert not any("definitions" in frame for frame in fake.received)
