@@ -30,8 +30,8 @@ from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.security.authorization.actor import Actor
 
 router = Router(tags=["data subjects"])
-# A bundle of this size takes some seconds and usually has 10 MB. Larger bundles need the operator's
-# command.
+# Writing a bundle of this size takes a few seconds, and its file usually has 10 MB. Larger bundles
+# need the operator's command.
 BOUNDS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
 
 
@@ -88,9 +88,9 @@ class ErasureList(PageResponse):
     openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
 def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:
-    demand = ErasureRequest(UserId(str(user_id)), body.reason)
+    erasure_request = ErasureRequest(UserId(str(user_id)), body.reason)
     erasure_id = request_user_erasure(
-        actor=actor_of(request), erasure_request=demand, now=timezone.now()
+        actor=actor_of(request), erasure_request=erasure_request, now=timezone.now()
     )
     return Status(202, {"id": erasure_id})
 

@@ -49,7 +49,7 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
     """
     operation = run.__self__
     assert isinstance(operation, Operation)
-    is_once, api = not is_safe_to_repeat(operation), _api_of(operation)
+    runs_once, api = not is_safe_to_repeat(operation), _api_of(operation)
 
     @wraps(run)
     def run_idempotently(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -57,7 +57,7 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
         if request.method == "GET":
             return _make_conditional(request, run_operation())
         key = request.headers.get(_HEADER)
-        if request.method != "POST" or key is None or not is_once:
+        if request.method != "POST" or key is None or not runs_once:
             return run_operation()
         try:
             idempotent_request = _identify_request(request, key)

@@ -153,7 +153,7 @@ def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyVi
 )
 def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     actor = actor_of(request)
-    actor.require(Permission.CREATE_KEYS)  # checked first, so that others cannot probe for members
+    actor.require(Permission.CREATE_KEYS)  # first, so that others cannot probe for members
     new = KeyRequest(
         kind=body.kind,
         owner_id=None if body.owner_email is None else _find_owner(actor, body.owner_email),

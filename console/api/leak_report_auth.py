@@ -49,8 +49,8 @@ def has_report_secret(request: HttpRequest) -> bool | None:
     count_request(f"leaks:{client_address(request)}")
     scheme, _, presented_secret = request.headers.get("Authorization", "").partition(" ")
     secret = settings.LEAK_REPORT_SECRET or ""
-    is_right = hmac.compare_digest(presented_secret.strip().encode(), secret.encode())
-    return True if secret and is_right and scheme.lower() == _BEARER else None
+    is_equal = hmac.compare_digest(presented_secret.strip().encode(), secret.encode())
+    return True if secret and is_equal and scheme.lower() == _BEARER else None
 
 
 def is_signed_by_github(request: HttpRequest) -> bool | None:

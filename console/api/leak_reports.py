@@ -31,7 +31,7 @@ _EXAMPLE: Final = {
     "texts": ["export CARET_API_KEY=cpk_live_..."],
     "place": "https://git.example.com/shop/blob/main/.env#L3",
 }
-_FOUND_EXAMPLE: Final = {
+_GITHUB_EXAMPLE: Final = {
     "token": "cpk_live_...",
     "type": "caret_api_key",
     "url": "https://github.com/acme/shop/blob/main/.env",
@@ -47,14 +47,14 @@ class LeakReportRequest(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     place: Annotated[str, Field(max_length=2_000)] = ""  # where the texts were found
 
 
-class GitHubLeak(Schema, json_schema_extra={"example": _FOUND_EXAMPLE}):
+class GitHubLeak(Schema, json_schema_extra={"example": _GITHUB_EXAMPLE}):
     """One leak in GitHub's format. Other fields are ignored."""
 
     token: Annotated[str, Field(max_length=MAX_CHARS)]
     url: Annotated[str, Field(max_length=2_000)] = ""
 
 
-FoundList = Annotated[list[GitHubLeak], Field(max_length=MAX_TEXTS, examples=[[_FOUND_EXAMPLE]])]
+GitHubLeaks = Annotated[list[GitHubLeak], Field(max_length=MAX_TEXTS, examples=[[_GITHUB_EXAMPLE]])]
 
 
 class LeakReportReceived(ResponseSchema):
@@ -81,7 +81,7 @@ def report(request: AuthenticatedRequest, body: LeakReportRequest) -> Status[Lea
     openapi_extra=_FOR_REPORTERS,
 )
 def report_from_github(
-    request: AuthenticatedRequest, body: NinjaBody[FoundList]
+    request: AuthenticatedRequest, body: NinjaBody[GitHubLeaks]
 ) -> Status[LeakReportReceived]:
     for finding in body:
         _store_reports(find_keys_in([finding.token], location=finding.url))

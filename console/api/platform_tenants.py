@@ -70,7 +70,8 @@ class OperatorRequest(HttpRequest):
 
 router = Router(tags=["tenants"], auth=OperatorKeyAuth())
 _FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
-# A slug is taken once, and an invitation replaces the one before: neither needs an Idempotency-Key.
+# A slug can be used only once, and an invitation replaces the one before, so no Idempotency-Key is
+# needed.
 _SAFE_TO_REPEAT: Final = _FOR_OPERATORS | SAFE_TO_REPEAT
 _Text = Annotated[str, Field(max_length=1_000)]
 _Pools = Annotated[list[_Text], Field(max_length=10)]

@@ -36,7 +36,7 @@ def asset_url(name: str) -> str:
 
 
 def name_of_document_file(path: str) -> str:
-    """Return the name of a file of platform/docs; its path is `images/overview.png`, say."""
+    """Return the name of a file of platform/docs with the relative `path`: images/overview.png."""
     return f"docs-{path.replace('/', '-')}"
 
 
@@ -70,7 +70,7 @@ def _contents_by_name(version: int) -> Mapping[str, bytes]:
 
 
 def _document_files() -> Mapping[str, Path]:
-    """Return what the documents of the help contain; nothing in an installation without them."""
+    """Return the images and files that help documents link to; empty without the documents."""
     folder: Path = settings.REPOSITORY / "platform" / "docs"
     paths = [*sorted(folder.glob("images/*.png")), *folder.glob("openapi.json")]
     return {name_of_document_file(str(path.relative_to(folder))): path for path in paths}

@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 _STEPS: Final = (1, 2, 2.5, 5, 10)
-_NOTHING: Final = 1e-9  # invisible; for much smaller floats the logarithm of a tick fails
+_MIN_VISIBLE: Final = 1e-9  # smaller values are invisible; for much smaller ones, log10 fails
 _NUM_TICKS: Final = 4  # at most, besides 0
 
 
@@ -35,7 +35,7 @@ def scale_of(
 
     `is_whole`: only whole numbers have a tick.
     """
-    highest = max((value for value in values if value and value > _NOTHING), default=1.0)
+    highest = max((value for value in values if value and value > _MIN_VISIBLE), default=1.0)
     step = _round_step(highest / _NUM_TICKS)
     if is_whole:
         step = float(ceil(step))
@@ -46,7 +46,7 @@ def scale_of(
 
 
 def _round_step(minimum: float) -> float:
-    """Return the next round number."""
+    """Return the smallest round number that is at least `minimum`."""
     power = 10.0 ** floor(log10(minimum))
     return next(power * step for step in _STEPS if power * step >= minimum * (1 - 1e-9))
 
@@ -151,7 +151,7 @@ def build_bar_chart(
     title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit
 ) -> Chart:
     """Return a chart of stacked columns, with the first series at the bottom."""
-    sums = [sum(value or 0 for value in at) for at in _by_time(series)]
+    sums = [sum(value or 0 for value in values) for values in _by_time(series)]
     scale = scale_of(sums, is_whole=unit.name == COUNT)
     return _build_chart(title, times, series, unit, scale, is_lines=False)
 
@@ -252,7 +252,7 @@ def _shapes_at(
 
 
 def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
-    """Return the SVG path through the middle of each time. A value alone is a short line."""
+    """Return the SVG path through the middle of each time. Single values become short lines."""
     commands: list[str] = []
     for (_, before), (index, value) in pairwise(enumerate([None, *values], -1)):
         if value is None:

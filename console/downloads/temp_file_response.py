@@ -12,7 +12,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
 MAX_MEMORY_BYTES: Final = 4 << 20
-_PIECE_BYTES: Final = 1 << 16
+_CHUNK_BYTES: Final = 1 << 16
 
 
 def temp_file_response(
@@ -40,12 +40,15 @@ def temp_file_response(
 def _stream_file(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
     """Return a response for ASGI or WSGI: Django would buffer the other kind completely."""
     if isinstance(request, ASGIRequest):
-        return StreamingHttpResponse(_AsyncPieces(file))
+        return StreamingHttpResponse(_AsyncFileChunks(file))
     return StreamingHttpResponse(_FileChunks(file))
 
 
 class _OpenFile:
-    """Closed by Django with the response, even if the client leaves before the first chunk."""
+    """The file of a response.
+
+    Django calls `close` with the response, even if the client leaves before the first chunk.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -57,16 +60,16 @@ class _OpenFile:
 class _FileChunks(_OpenFile):
     def __iter__(self) -> Iterator[bytes]:
         try:
-            while piece := self._file.read(_PIECE_BYTES):
-                yield piece
+            while chunk := self._file.read(_CHUNK_BYTES):
+                yield chunk
         finally:
             self.close()  # not every WSGI server closes a finished iterator
 
 
-class _AsyncPieces(_OpenFile):
+class _AsyncFileChunks(_OpenFile):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            while piece := await sync_to_async(self._file.read)(_PIECE_BYTES):
-                yield piece
+            while chunk := await sync_to_async(self._file.read)(_CHUNK_BYTES):
+                yield chunk
         finally:
             self.close()  # a client that leaves cancels the task here

@@ -50,7 +50,6 @@ class NavigationGroup:
     links: list[NavigationLink]
 
 
-# One line per item, so that two changes rarely conflict.
 _Item: Final = NavigationItem
 SECTIONS: Final = (
     NavigationSection(

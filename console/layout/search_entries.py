@@ -16,9 +16,9 @@ from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 _P = Permission
-_MIN_STEM: Final = 5
-_MAX_ENDING: Final = 3
-_PLURALS: Final = ("s", "es", "e", "en", "n")  # keys: key
+_MIN_STEM_CHARS: Final = 5
+_MAX_ENDING_CHARS: Final = 3
+_PLURALS: Final = ("s", "es", "e", "en", "n")  # "keys" also finds "key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ ENTRIES: Final = (
     _E("settings", _("Key policy"), "console:keys-rules", (_P.WRITE_POLICY,),
        _("maximum lifetime expiry idle keys rules")),
     _E("warning", _("Leaked keys"), "console:keys", _READ_KEYS, _("public github secret scanning"),
-       "?look=leaked"),
+       "?concern=leaked"),
     _E("add", _("Invite members"), "console:members-invite", (_P.WRITE_MEMBERS,),
        _("add user person seat colleague invitation")),
     _E("mail", _("Invitations"), "console:members-invitations", (_P.READ_MEMBERS,),
@@ -161,7 +161,7 @@ def _words_of(texts: tuple[str | Promise, ...]) -> set[str]:
 
 
 def is_form_of(word: str, candidate: str) -> bool:
-    """Return whether a word begins a known word, or differs from it only in its ending."""
+    """Return whether `word` begins `candidate`, or differs from it only in its ending."""
     if candidate.startswith(word):
         return True
     stem = sum(
@@ -169,4 +169,4 @@ def is_form_of(word: str, candidate: str) -> bool:
     )
     ending = max(len(word), len(candidate)) - stem
     is_plural = word.removeprefix(candidate) in _PLURALS
-    return is_plural or (stem >= _MIN_STEM and ending <= _MAX_ENDING)
+    return is_plural or (stem >= _MIN_STEM_CHARS and ending <= _MAX_ENDING_CHARS)

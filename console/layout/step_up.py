@@ -76,7 +76,7 @@ def _store_form(request: HttpRequest, member: CurrentMember) -> str:
     """Store the submitted form and return the URL that resumes it."""
     fields = {name: texts for name, texts in request.POST.lists() if name != _CSRF_FIELD}
     token = store_pending_form(member.actor, PendingForm(request.get_full_path(), fields))
-    return reverse("console:go-on", args=[token])
+    return reverse("console:resume", args=[token])
 
 
 def _has_recent_authentication(request: HttpRequest) -> bool:

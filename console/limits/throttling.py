@@ -58,7 +58,7 @@ class Secret(StrEnum):
     CODE = "code"  # of an authenticator app, or a recovery code
 
 
-KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # after the last sign-in from it
+KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # how long a network is known after its last sign-in
 # Limits for one account within MAX_WAIT_S: one for all unknown devices and networks together, and
 # one for each known one. At any time, three of a million codes are valid.
 MAX_ATTEMPTS: Final = {
@@ -114,10 +114,10 @@ def count_attempt(attempt: SecretAttempt) -> AttemptThrottled | None:
 
 
 def forgive_attempt(attempt: SecretAttempt) -> None:
-    """Uncount an attempt that was right or was not checked, except at the network's counter.
+    """Uncount an attempt whose secret was right or was not checked, except for the network.
 
-    Otherwise one right password would allow more guesses at other accounts. Raises
-    redis.RedisError.
+    If the network's counter also went down, one right password would allow more guesses at other
+    accounts. Raises redis.RedisError.
     """
     names = [counter.name for counter in _counters_for(attempt) if not counter.is_of_network]
     connect_to_redis().eval(_UNCOUNT_SCRIPT, len(names), *names)
@@ -134,7 +134,7 @@ def is_known_network(*, account: str, address: str) -> bool:
 
 
 def count_request_of_network(*, address: str, purpose: str = "sign-in") -> AttemptThrottled | None:
-    """Count a request that guesses at no account. Each `what` has its own counter.
+    """Count a request that guesses at no account. Each purpose has its own counter.
 
     Returns None within the limits. Raises redis.RedisError.
     """
@@ -144,8 +144,9 @@ def count_request_of_network(*, address: str, purpose: str = "sign-in") -> Attem
 def count_sign_up(*, email: str, address: str) -> AttemptThrottled | None:
     """Count a request to sign up, which sends an e-mail to an address that anybody can enter.
 
-    Limits each network, each address, and all together, in this order: one network cannot use up
-    the limit of all. Returns None within the limits. Raises redis.RedisError.
+    Checks the limits of the network, of the address and of the installation, in this order, so
+    that one network cannot use up the installation's limit. Returns None within the limits. Raises
+    redis.RedisError.
     """
     account = _hash_key(email.strip().lower())
     return _count_attempt(
@@ -192,7 +193,7 @@ def count_device_code(*, user_id: str, address: str) -> AttemptThrottled | None:
 
 
 def forgive_device_code(*, user_id: str) -> None:
-    """Uncount a code that was right, except at the network's counter. Raises redis.RedisError."""
+    """Uncount a code that was right, except for the network. Raises redis.RedisError."""
     connect_to_redis().eval(_UNCOUNT_SCRIPT, 1, _device_code_counter(user_id).name)
 
 

@@ -20,7 +20,7 @@ MAX_OF_PERSON: Final = 5  # of those, so that colleagues get sockets too
 MAX_IN_ALL: Final = 500  # in this process
 logger = structlog.get_logger(__name__)
 
-# All of a tenant, or one user's own usage.
+# The usage of a whole tenant, or of one user.
 _Subject = tuple[TenantId, UserId | None]
 _Reading = TypeVar("_Reading")
 _Counted = TypeVar("_Counted", bound=Hashable)
@@ -75,7 +75,7 @@ class LiveBroadcaster(Generic[_Reading]):
             self._unsubscribe(subject, subscription)
 
     def _require_capacity(self, person: _Subject) -> None:
-        """Raises TooManyViewers if a limit is reached."""
+        """Raise TooManyViewers if a limit is reached."""
         is_full = (
             self._num_by_person[person] >= MAX_OF_PERSON
             or self._num_by_tenant[person[0]] >= MAX_OF_TENANT

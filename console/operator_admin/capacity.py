@@ -49,16 +49,16 @@ _FIELDS: Final = {
 # The load if none is measured or entered: one request a second.
 _DEFAULT_LOAD: Final = 1.0
 _WARM_TOKENS: Final = CapacityInputs.__dataclass_fields__["warm_tokens"].default
-_MANY: Final = 1_000.0
+_LARGE: Final = 1_000.0
 
 
 # Figures that describe the load. If the user enters one, the measurements are of another load.
-_LOAD: Final = frozenset(
+_LOAD_FIELDS: Final = frozenset(
     {"requests_per_s", "num_gpus", "hit_rate", "context_tokens", "output_tokens"}
 )
-# Fewer requests say little about a p99.
-_MIN_COMPARED: Final = 100
-# Beyond this ratio of model and measurement, in either direction, they disagree.
+# With fewer requests, a measured p99 is too uncertain to be compared with the model.
+_MIN_REQUESTS: Final = 100
+# The model disagrees with the measurements if one is more than this many times the other.
 _MAX_RATIO: Final = 1.5
 
 
@@ -75,7 +75,7 @@ class ModelCheck:
 
     @property
     def has_enough(self) -> bool:
-        return self.num_requests >= _MIN_COMPARED
+        return self.num_requests >= _MIN_REQUESTS
 
     @property
     def agrees(self) -> bool:
@@ -137,11 +137,11 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "queues": [(queue.value, queue.value == request.GET.get("queue")) for queue in Queue],
         "has_measured": bool(measured),
         "message": errors.get(""),
-        # By the model, the replicas cannot take the load that they do take.
+        # True: according to the model, the replicas cannot take the measured load.
         "is_overloaded": bool(errors.get("")) and not entered,
         "plan": plan,
         "check": None
-        if plan is None or entered.keys() & _LOAD or "requests_per_s" not in measured
+        if plan is None or entered.keys() & _LOAD_FIELDS or "requests_per_s" not in measured
         else check_model(plan, _first_tokens_of(installation, pool)),
         **({} if plan is None or picture is None else _plot_context(plan, picture)),
     }
@@ -151,7 +151,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def _first_tokens_of(installation: InstallationStatus, pool: str) -> list[FirstToken]:
-    """Return the first tokens of the pool; of the installation if the name is no pool's."""
+    """Return the first tokens of the pool, or of the installation if no pool has this name."""
     pool_first_tokens = [
         pool_status.first_tokens for pool_status in installation.pools if pool_status.name == pool
     ]
@@ -216,7 +216,7 @@ def _build_field(
 
 def _count_decimals(value: float) -> int:
     """Return enough decimals to distinguish shares, and none for whole or large numbers."""
-    return 0 if value == int(value) or value >= _MANY else 3
+    return 0 if value == int(value) or value >= _LARGE else 3
 
 
 def _default_of(name: str) -> float | None:
@@ -232,8 +232,8 @@ def _plot_context(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
         "picture": picture,
         "figures": plan.figures,
         "keeps_target": plan.min_hit_rate == 0,
-        "present_percent": f"{plan.figures.hit_rate * 100:.1f}",
-        "rows": [(at, at.hit_rate == plan.figures.hit_rate) for at in plan.hit_rates],
+        "current_percent": f"{plan.figures.hit_rate * 100:.1f}",
+        "rows": [(row, row.hit_rate == plan.figures.hit_rate) for row in plan.hit_rates],
         "loads": [(gettext("sustained"), plan.sustained), (gettext("peak"), plan.burst)],
     }
 
@@ -259,16 +259,16 @@ def _curve_points(picture: Drawing) -> list[list[float | None]]:
     """Return hit rate, p50, p95 and p99 in ms for each point; null: overloaded."""
     return [
         [
-            round(at.hit_rate, 5),
+            round(point.hit_rate, 5),
             *(
                 (None, None, None)
-                if at.sustained is None
+                if point.sustained is None
                 else (
-                    round(at.sustained.p50_ms, 2),
-                    round(at.sustained.p95_ms, 2),
-                    round(at.sustained.p99_ms, 2),
+                    round(point.sustained.p50_ms, 2),
+                    round(point.sustained.p95_ms, 2),
+                    round(point.sustained.p99_ms, 2),
                 )
             ),
         ]
-        for at in picture.curve
+        for point in picture.curve
     ]

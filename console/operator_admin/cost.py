@@ -50,7 +50,7 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         costs = _compute_costs_by_period(price)
     except redis.RedisError:
         return render_operator_page(
-            request, "cost.html", {"title": gettext("Cost"), "is_away": True}, status=503
+            request, "cost.html", {"title": gettext("Cost"), "is_redis_down": True}, status=503
         )
     selected = costs[num_days]
     if wants_csv(request):

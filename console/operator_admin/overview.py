@@ -1,6 +1,6 @@
 """The state of the installation: five figures in the order of an on-call check.
 
-Also what every page has: search, and the preferences of the display.
+Also the search and the display preferences, which every page has.
 """
 
 from dataclasses import dataclass, replace

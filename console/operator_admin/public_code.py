@@ -1,4 +1,6 @@
-"""The indexes of public code: build, start and stop. Tenants' policies decide who is compared.
+"""The indexes of public code: build, start and stop.
+
+A tenant's policy decides whether gateways compare its completions with the index in use.
 
 Each change needs a reason and a code of the operator's authenticator app.
 """

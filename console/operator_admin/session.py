@@ -14,7 +14,7 @@ MAX_SESSION_S: Final = 8 * 3600
 ACCESS_REASON_S: Final = 3600
 CONFIRMED_S: Final = 600
 _OPERATOR: Final = "operator"
-_ACCESS_REASONS: Final = "looks"
+_ACCESS_REASONS: Final = "access_reasons"
 _CONFIRMED: Final = "confirmed_until"
 _CACHED_OPERATOR: Final = "caret_operator"  # request attribute: caches the lookup
 

@@ -73,26 +73,26 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         for slow_request in slow_requests.requests
         if mode in ("", slow_request.record.mode) and pool in ("", slow_request.record.pool)
     ]
-    if by_time := request.GET.get("sort") == "time":
+    if is_sorted_by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
     if wants_csv(request):
-        return _csv_response(rows, num_silent=slow_requests.num_unreachable)
+        return _csv_response(rows, num_unreachable=slow_requests.num_unreachable)
     context = {
         "title": gettext_lazy("Slow requests"),
         "rows": rows,
-        "num_silent": slow_requests.num_unreachable,
+        "num_unreachable": slow_requests.num_unreachable,
         "num_all": len(slow_requests.requests),
         "modes": _filter_options(Mode, mode),
         "pools": _filter_options(
-            sorted({known_mode.record.pool for known_mode in slow_requests.requests}), pool
+            sorted({slow_request.record.pool for slow_request in slow_requests.requests}), pool
         ),
-        "by_time": by_time,
+        "is_sorted_by_time": is_sorted_by_time,
         "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",
     }
     return render_operator_page(request, "slow_requests.html", context)
 
 
-def _csv_response(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
+def _csv_response(rows: list[SlowRow], *, num_unreachable: int) -> HttpResponse:
     """Return the rows as CSV, without stages, because they differ between requests."""
     header = (
         *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish_reason"),
@@ -121,18 +121,18 @@ def _csv_response(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
         )
         for row in rows
     ]
-    return csv_response("slow-requests", header, lines, notes=_csv_notes(num_silent))
+    return csv_response("slow-requests", header, lines, notes=_csv_notes(num_unreachable))
 
 
-def _csv_notes(num_silent: int) -> list[str]:
-    if not num_silent:
+def _csv_notes(num_unreachable: int) -> list[str]:
+    if not num_unreachable:
         return []
     text = ngettext(
         "One gateway does not respond. Its slow requests are missing here.",
         "%(n)s gateways do not respond. Their slow requests are missing here.",
-        num_silent,
+        num_unreachable,
     )
-    return [text % {"n": num_silent}]
+    return [text % {"n": num_unreachable}]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,15 +33,15 @@ Apply = Callable[[HttpRequest, OperatorView], None]  # raises DomainError
 @dataclass(frozen=True, slots=True)
 class Change:
     apply: Apply
-    done: Promise  # what the page says afterwards
+    done: Promise  # the message after the change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePage:
-    """A page with forms, of which each makes one change after a code.
+    """A page with forms, each of which makes one change after a code.
 
-    The template gets `title`, `done`, `error`, `needs_code`, `reason` and `form_data`, which are
-    what the operator entered, and the values of `context`.
+    The template gets `title`, `done`, `error`, `needs_code`, and the values of `context`. To fill a
+    rejected form again, it also gets what the operator entered: `reason` and `form_data`.
     """
 
     title: Promise

@@ -33,14 +33,14 @@ const { metafile } = await build({
 
 const packages = new Set();
 for (const path of Object.keys(metafile.inputs)) {
-  const found = /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path);
-  if (found) packages.add(found[1]);
+  const match = /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path);
+  if (match) packages.add(match[1]);
 }
 const texts = [...packages].sort().map((name) => {
-  const place = join("node_modules", name);
-  const { version, license } = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
-  const file = readdirSync(place).find((each) => /^licen[cs]e/i.test(each));
+  const packageFolder = join("node_modules", name);
+  const { version, license } = JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8"));
+  const file = readdirSync(packageFolder).find((name) => /^licen[cs]e/i.test(name));
   if (file === undefined) throw new Error(`${name} has no licence file`);
-  return `${name} ${version} (${license})\n\n${readFileSync(join(place, file), "utf8").trim()}\n`;
+  return `${name} ${version} (${license})\n\n${readFileSync(join(packageFolder, file), "utf8").trim()}\n`;
 });
 writeFileSync(join(folder, "playground.licenses.txt"), texts.join(`\n${"-".repeat(72)}\n\n`));

@@ -12,17 +12,17 @@ export const NUMBERS = [
 ];
 
 // Error codes that end the session: the gateway would reject every further request.
-const KEY_IS_OVER = new Set(["revoked_api_key", "expired_api_key", "invalid_api_key", "tenant_suspended"]);
+const KEY_ERRORS = new Set(["revoked_api_key", "expired_api_key", "invalid_api_key", "tenant_suspended"]);
 
 export function endsSession(frame) {
-  return frame.type === "error" && KEY_IS_OVER.has(frame.code);
+  return frame.type === "error" && KEY_ERRORS.has(frame.code);
 }
 
 // Returns {outcome, sentences}: `outcome` is shown | nothing | refused; `texts` has the sentences.
-export function explained(frame, text, texts) {
+export function explain(frame, text, texts) {
   if (frame.type === "error") {
     const known = texts.error[frame.code];
-    return { outcome: "refused", sentences: [known || frame.message, ...wait(frame, texts)] };
+    return { outcome: "refused", sentences: [known || frame.message, ...retrySentences(frame, texts)] };
   }
   const cut = frame.meta.filter_reason;
   const sentences = [texts.finish[frame.finish_reason] || frame.finish_reason];
@@ -32,13 +32,13 @@ export function explained(frame, text, texts) {
   return { outcome: isNothing ? "nothing" : "shown", sentences };
 }
 
-function wait(frame, texts) {
+function retrySentences(frame, texts) {
   if (frame.retry_after_s === undefined) return [];
   return [texts.retry.replace("{seconds}", String(Math.ceil(frame.retry_after_s)))];
 }
 
 // Returns the segments with their start, width and cached width, as shares of the whole prompt.
-export function shares(segments) {
+export function segmentShares(segments) {
   const total = segments.reduce((sum, segment) => sum + segment.tokens, 0);
   let before = 0;
   return segments.map((segment) => {
@@ -54,13 +54,13 @@ export function shares(segments) {
 }
 
 // Returns one sum for each kind of segment, in the order of the prompt.
-export function totals(segments) {
-  const found = new Map();
+export function totalsByKind(segments) {
+  const sums = new Map();
   for (const { kind, tokens, cached_tokens: cached } of segments) {
-    const sum = found.get(kind) || { kind, tokens: 0, cached: cached === null ? null : 0 };
+    const sum = sums.get(kind) || { kind, tokens: 0, cached: cached === null ? null : 0 };
     sum.tokens += tokens;
     if (sum.cached !== null) sum.cached += cached;
-    found.set(kind, sum);
+    sums.set(kind, sum);
   }
-  return [...found.values()];
+  return [...sums.values()];
 }

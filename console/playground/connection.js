@@ -13,25 +13,25 @@ export class Connection {
     this._session = null;
     this._stream = null;
     this._timer = null;
-    this._numStarts = 0; // and stops: tells a start that waits whether it was cancelled
+    this._generation = 0; // grows with each start and stop, so that a waiting start sees if it was cancelled
     // Not `unload`: browsers do not send it if they keep the page for the Back button. A page that
     // comes back shows that it is not started.
     addEventListener("pagehide", () => this.stop());
   }
 
   async start() {
-    this._giveBack();
+    this._release();
     this._on.state("starting", "");
-    const num = this._numStarts;
+    const generation = this._generation;
     let session;
     try {
       session = await start(this._page.startUrl, this._page.token, this._page.texts);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      if (num === this._numStarts) this._on.state("stopped", error.message);
+      if (generation === this._generation) this._on.state("stopped", error.message);
       return;
     }
-    if (num !== this._numStarts) {
+    if (generation !== this._generation) {
       end(this._page.endUrl, this._page.token, session); // stopped or started again in the meantime
       return;
     }
@@ -52,12 +52,12 @@ export class Connection {
 
   // `reason` is a key of `texts.stopped`; undefined: the user stopped.
   stop(reason) {
-    this._giveBack();
+    this._release();
     this._on.state("stopped", reason === undefined ? "" : this._page.texts.stopped[reason]);
   }
 
-  ask(frame) {
-    return this._stream !== null && this._stream.ask(frame);
+  request(frame) {
+    return this._stream !== null && this._stream.request(frame);
   }
 
   cancel(id) {
@@ -68,8 +68,8 @@ export class Connection {
     if (this._stream !== null) this._stream.outcome(id, outcome);
   }
 
-  _giveBack() {
-    this._numStarts += 1;
+  _release() {
+    this._generation += 1;
     clearTimeout(this._timer);
     if (this._stream !== null) this._stream.close();
     if (this._session !== null) end(this._page.endUrl, this._page.token, this._session);

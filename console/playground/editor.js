@@ -18,8 +18,9 @@ import { theme } from "./editor_theme.js";
 const TAB_LEAVES_MS = 2000; // CodeMirror's default
 
 export class Editor {
-  // `on`: {changed(typed), moved(), take(), takeWord(), reject(), ask()}. The last four return whether
-  // they handled the key. `typed`: the text inserted at the cursor; null for any other change.
+  // `on`: {changed(typed), moved(), acceptAll(), acceptWord(), dismiss(), requestNow()}. The last four
+  // return whether they handled the key. `typed`: the text inserted at the cursor; null for any other
+  // change.
   constructor({ parent, nonce, label, describedBy, on }) {
     this._on = on;
     this._attributes = { "aria-label": label, "aria-describedby": describedBy, tabindex: "0" };
@@ -93,22 +94,22 @@ export class Editor {
 
   _keys() {
     return [
-      { key: "Tab", run: () => this._on.take() },
-      { key: "Ctrl-ArrowRight", run: () => this._on.takeWord() },
-      { key: "Alt-ArrowRight", run: () => this._on.takeWord() },
-      { key: "Escape", run: () => this._reject() },
-      { key: "Alt-\\", run: () => this._on.ask() },
+      { key: "Tab", run: () => this._on.acceptAll() },
+      { key: "Ctrl-ArrowRight", run: () => this._on.acceptWord() },
+      { key: "Alt-ArrowRight", run: () => this._on.acceptWord() },
+      { key: "Escape", run: () => this._dismiss() },
+      { key: "Alt-\\", run: () => this._on.requestNow() },
     ];
   }
 
   // The next Tab leaves the editor, with or without a suggestion.
-  _reject() {
+  _dismiss() {
     this._view.setTabFocusMode(TAB_LEAVES_MS);
-    return this._on.reject();
+    return this._on.dismiss();
   }
 
   _updated(update) {
-    const isOwn = update.transactions.some((each) => each.isUserEvent("input.complete"));
+    const isOwn = update.transactions.some((transaction) => transaction.isUserEvent("input.complete"));
     if (isOwn) return;
     if (update.docChanged) this._on.changed(typed(update));
     else if (update.selectionSet) this._on.moved();

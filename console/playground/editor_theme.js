@@ -4,7 +4,7 @@ import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
-const look = EditorView.theme({
+const layout = EditorView.theme({
   "&": { height: "100%", fontSize: "13.5px", color: "var(--text)", backgroundColor: "var(--surface)" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6" },
@@ -30,4 +30,4 @@ const colours = HighlightStyle.define([
   { tag: [tags.typeName, tags.className, tags.attributeName], color: "var(--code-type)" },
 ]);
 
-export const theme = [look, syntaxHighlighting(colours)];
+export const theme = [layout, syntaxHighlighting(colours)];

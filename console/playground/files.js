@@ -3,9 +3,9 @@
 import { SAMPLES } from "./samples.js";
 
 export class Files {
-  constructor(list, { onChoose }) {
+  constructor(list, { onSelect }) {
     this._list = list;
-    this._onChoose = onChoose;
+    this._onSelect = onSelect;
     this.all = [];
     this.active = 0;
   }
@@ -14,7 +14,7 @@ export class Files {
     return this.all[this.active];
   }
 
-  begin(language) {
+  load(language) {
     const now = Date.now() / 1000;
     this.all = SAMPLES[language].map((file) => ({ ...file, editedAt: now }));
     this.active = 0;
@@ -22,34 +22,34 @@ export class Files {
   }
 
   // Stores the editor's current text.
-  keep(text, cursor) {
+  store(text, cursor) {
     const isNew = text !== this.shown.text;
     const editedAt = isNew ? Date.now() / 1000 : this.shown.editedAt;
     this.all[this.active] = { ...this.shown, text, cursor, editedAt };
   }
 
-  choose(place) {
-    this.active = place;
-    this._mark();
+  select(index) {
+    this.active = index;
+    this._markActive();
   }
 
   _draw() {
     this._list.replaceChildren(
-      ...this.all.map((file, place) => {
+      ...this.all.map((file, index) => {
         const tab = document.createElement("button");
         tab.type = "button";
         tab.className = "play-tab";
         tab.textContent = file.path;
-        tab.addEventListener("click", () => this._onChoose(place));
+        tab.addEventListener("click", () => this._onSelect(index));
         return tab;
       }),
     );
-    this._mark();
+    this._markActive();
   }
 
-  _mark() {
-    [...this._list.children].forEach((tab, place) => {
-      tab.setAttribute("aria-pressed", String(place === this.active));
+  _markActive() {
+    [...this._list.children].forEach((tab, index) => {
+      tab.setAttribute("aria-pressed", String(index === this.active));
     });
   }
 }

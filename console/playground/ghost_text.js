@@ -39,10 +39,10 @@ export const ghostField = StateField.define({
     return transaction.docChanged || transaction.selection ? null : ghost;
   },
   provide: (field) =>
-    EditorView.decorations.compute([field, "doc"], (state) => drawn(state, state.field(field))),
+    EditorView.decorations.compute([field, "doc"], (state) => decorationsOf(state, state.field(field))),
 });
 
-function drawn(state, ghost) {
+function decorationsOf(state, ghost) {
   if (ghost === null || ghost.text === "") return Decoration.none;
   const [first, ...others] = ghost.text.split("\n");
   const marks = [];

@@ -4,7 +4,7 @@ import { Connection } from "./connection.js";
 import { Editor } from "./editor.js";
 import { endsSession } from "./completion_meta.js";
 import { Files } from "./files.js";
-import { read } from "./page.js";
+import { readPage } from "./page.js";
 import { Debouncer } from "./debounce.js";
 import { completeFrame } from "./request.js";
 import { fill, RequestList } from "./request_list.js";
@@ -14,11 +14,11 @@ class Playground {
   constructor(page) {
     this._page = page;
     this._requests = new RequestList(page, page.texts);
-    this._files = new Files(page.tabs, { onChoose: (place) => this._choose(place) });
-    this._debouncer = new Debouncer(() => this._ask("automatic"));
+    this._files = new Files(page.tabs, { onSelect: (index) => this._selectFile(index) });
+    this._debouncer = new Debouncer(() => this._request("automatic"));
     this._suggestion = null; // the visible or the requested one
-    this._asked = new Map(); // id -> {text received so far, trigger}, of requests in flight
-    this._num = 0;
+    this._requested = new Map(); // id -> {text received so far, trigger}, of requests in flight
+    this._lastId = 0;
     this._connection = new Connection(page, {
       state: (name, sentence) => this._showState(name, sentence),
       frame: (frame) => this._received(frame),
@@ -30,127 +30,127 @@ class Playground {
       describedBy: "play-keys",
       on: {
         changed: (typed) => this._changed(typed),
-        moved: () => this._drop(),
-        take: () => this._insert((suggestion) => suggestion.takeAll()),
-        takeWord: () => this._insert((suggestion) => suggestion.takeWord()),
-        reject: () => this._drop(),
-        ask: () => this._ask("manual"),
+        moved: () => this._dismiss(),
+        acceptAll: () => this._insert((suggestion) => suggestion.acceptAll()),
+        acceptWord: () => this._insert((suggestion) => suggestion.acceptWord()),
+        dismiss: () => this._dismiss(),
+        requestNow: () => this._request("manual"),
       },
     });
     this._listen();
-    this._begin();
+    this._loadFiles();
   }
 
   _listen() {
-    const { language, start, stop, ask, take } = this._page;
-    language.addEventListener("change", () => this._begin());
+    const { language, start, stop, requestNow, accept } = this._page;
+    language.addEventListener("change", () => this._loadFiles());
     start.addEventListener("click", () => {
       this._connection.start();
       this._editor.focus();
     });
     stop.addEventListener("click", () => this._connection.stop());
-    ask.addEventListener("click", () => {
+    requestNow.addEventListener("click", () => {
       this._editor.focus();
-      this._ask("manual");
+      this._request("manual");
     });
     // For keyboards without a Tab key.
-    take.addEventListener("click", () => {
-      this._insert((suggestion) => suggestion.takeAll());
+    accept.addEventListener("click", () => {
+      this._insert((suggestion) => suggestion.acceptAll());
       this._editor.focus();
     });
   }
 
-  _begin() {
-    this._drop();
-    this._files.begin(this._page.language.value);
-    this._show();
+  _loadFiles() {
+    this._dismiss();
+    this._files.load(this._page.language.value);
+    this._showFile();
   }
 
-  _choose(place) {
-    this._drop();
-    this._files.keep(this._editor.text, this._editor.cursor);
-    this._files.choose(place);
-    this._show();
+  _selectFile(index) {
+    this._dismiss();
+    this._files.store(this._editor.text, this._editor.cursor);
+    this._files.select(index);
+    this._showFile();
     this._editor.focus();
   }
 
-  _show() {
+  _showFile() {
     const { text, cursor } = this._files.shown;
     this._editor.show({ text, cursor, language: this._page.language.value });
   }
 
   _showState(name, sentence) {
-    const { state, start, stop, ask, texts } = this._page;
+    const { state, start, stop, requestNow, texts } = this._page;
     state.dataset.state = name;
     state.textContent = texts.state[name];
     start.hidden = name !== "stopped";
     stop.hidden = name === "stopped";
-    ask.disabled = name !== "ready";
+    requestNow.disabled = name !== "ready";
     if (name === "stopped") {
-      this._drop();
-      this._asked.clear();
+      this._dismiss();
+      this._requested.clear();
     }
-    if (sentence !== "") this._say(sentence, "bad");
-    else if (name === "ready") this._say(texts.ready, "good");
-    else this._say("", "");
+    if (sentence !== "") this._showMessage(sentence, "bad");
+    else if (name === "ready") this._showMessage(texts.ready, "good");
+    else this._showMessage("", "");
   }
 
-  _say(sentence, tone) {
-    this._page.said.dataset.tone = tone;
-    this._page.said.textContent = sentence;
+  _showMessage(sentence, tone) {
+    this._page.message.dataset.tone = tone;
+    this._page.message.textContent = sentence;
   }
 
   _changed(typed) {
     const suggestion = this._suggestion;
     if (suggestion !== null && typed !== null && suggestion.type(typed)) {
-      this._tell(suggestion);
-      this._suggest(suggestion.left);
+      this._reportOutcomes(suggestion);
+      this._suggest(suggestion.remaining);
       if (!suggestion.isOver) return;
       this._suggestion = null;
     } else {
-      this._drop();
+      this._dismiss();
     }
     if (this._page.trigger.value === "pause") this._debouncer.begin();
   }
 
   // Returns whether there was text to insert.
-  _insert(take) {
+  _insert(acceptPart) {
     const suggestion = this._suggestion;
-    const text = suggestion === null ? "" : take(suggestion);
+    const text = suggestion === null ? "" : acceptPart(suggestion);
     if (text === "") return false;
     if (suggestion.isOver) {
       this._connection.cancel(suggestion.id); // the rest of the completion is not needed
       this._suggestion = null;
     }
-    this._tell(suggestion);
-    this._editor.insert(text, suggestion.left);
-    this._page.take.hidden = suggestion.left === "";
-    if (suggestion.isOver) this._say("", "");
+    this._reportOutcomes(suggestion);
+    this._editor.insert(text, suggestion.remaining);
+    this._page.accept.hidden = suggestion.remaining === "";
+    if (suggestion.isOver) this._showMessage("", "");
     if (suggestion.isOver && this._page.trigger.value === "pause") this._debouncer.begin();
     return true;
   }
 
   // Returns whether a suggestion was visible.
-  _drop() {
+  _dismiss() {
     this._debouncer.stop();
     const suggestion = this._suggestion;
     if (suggestion === null) return false;
-    const wasSeen = suggestion.left !== "";
+    const wasSeen = suggestion.remaining !== "";
     this._suggestion = null;
     suggestion.reject();
     this._connection.cancel(suggestion.id);
-    this._tell(suggestion);
+    this._reportOutcomes(suggestion);
     this._suggest("");
     return wasSeen;
   }
 
-  _ask(trigger) {
+  _request(trigger) {
     if (this._editor.hasSelection) return false;
-    this._drop();
-    this._files.keep(this._editor.text, this._editor.cursor);
-    this._num += 1;
-    const id = String(this._num);
-    const isAsked = this._connection.ask(
+    this._dismiss();
+    this._files.store(this._editor.text, this._editor.cursor);
+    this._lastId += 1;
+    const id = String(this._lastId);
+    const isSent = this._connection.request(
       completeFrame({
         id,
         mode: this._page.mode.value,
@@ -161,63 +161,63 @@ class Playground {
         trigger,
       }),
     );
-    if (!isAsked) return false;
+    if (!isSent) return false;
     this._suggestion = new Suggestion(id, { now: () => performance.now() });
-    this._asked.set(id, { text: "", trigger });
+    this._requested.set(id, { text: "", trigger });
     return true;
   }
 
   _received(frame) {
-    if (frame.type === "delta") this._grow(frame);
+    if (frame.type === "delta") this._addText(frame);
     else this._ended(frame);
   }
 
-  _grow({ id, text }) {
-    if (!this._asked.has(id)) return; // a request of an earlier session
-    this._asked.get(id).text += text;
+  _addText({ id, text }) {
+    if (!this._requested.has(id)) return; // a request of an earlier session
+    this._requested.get(id).text += text;
     const suggestion = this._suggestion;
     if (suggestion === null || suggestion.id !== id) return;
-    suggestion.grow(text);
-    this._tell(suggestion);
-    this._suggest(suggestion.left);
+    suggestion.append(text);
+    this._reportOutcomes(suggestion);
+    this._suggest(suggestion.remaining);
   }
 
   _suggest(text) {
     this._editor.suggest(text);
-    if (text === "") this._say("", "");
-    this._page.take.hidden = text === "";
+    if (text === "") this._showMessage("", "");
+    this._page.accept.hidden = text === "";
   }
 
   _ended(frame) {
-    const asked = this._asked.get(frame.id);
-    this._asked.delete(frame.id);
-    if (frame.finish_reason === "filtered" || frame.type === "error") this._dropIf(frame.id);
+    const request = this._requested.get(frame.id);
+    this._requested.delete(frame.id);
+    if (frame.finish_reason === "filtered" || frame.type === "error") this._dismissIf(frame.id);
     // Do not list superseded and cancelled requests, nor errors about other frames.
-    if (asked !== undefined && frame.finish_reason !== "superseded" && frame.finish_reason !== "cancelled") {
-      this._announce(this._requests.add(frame, asked.text), asked);
+    if (request !== undefined && frame.finish_reason !== "superseded" && frame.finish_reason !== "cancelled") {
+      this._announce(this._requests.add(frame, request.text), request);
     }
     if (endsSession(frame)) this._connection.stop("key");
   }
 
-  _dropIf(id) {
-    if (this._suggestion !== null && this._suggestion.id === id) this._drop();
+  _dismissIf(id) {
+    if (this._suggestion !== null && this._suggestion.id === id) this._dismiss();
   }
 
   // For screen readers. An automatic request without a suggestion is not announced.
   _announce({ outcome, sentences }, { text, trigger }) {
-    const why = sentences.join(" ");
-    if (outcome === "refused") this._say(why, "bad");
-    else if (outcome === "nothing") this._say(trigger === "manual" ? why : "", "");
-    else this._say(fill(this._page.texts.suggested, { text: text.trim().split("\n")[0] }), "");
+    const explanation = sentences.join(" ");
+    if (outcome === "refused") this._showMessage(explanation, "bad");
+    else if (outcome === "nothing") this._showMessage(trigger === "manual" ? explanation : "", "");
+    else this._showMessage(fill(this._page.texts.suggested, { text: text.trim().split("\n")[0] }), "");
   }
 
-  _tell(suggestion) {
+  _reportOutcomes(suggestion) {
     for (const outcome of suggestion.outcomes.splice(0)) {
       this._connection.outcome(suggestion.id, outcome);
     }
   }
 }
 
-const page = read();
+const page = readPage();
 page.root.hidden = false;
 new Playground(page);

@@ -2,7 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 
-export function read() {
+export function readPage() {
   const root = byId("playground");
   return {
     root,
@@ -19,10 +19,10 @@ export function read() {
     trigger: byId("play-trigger"),
     start: byId("play-start"),
     stop: byId("play-stop"),
-    ask: byId("play-ask"),
-    take: byId("play-accept"),
+    requestNow: byId("play-request-now"),
+    accept: byId("play-accept"),
     state: byId("play-state"),
-    said: byId("play-status"),
+    message: byId("play-message"),
     nothingYet: byId("play-nothing-yet"),
     latest: byId("play-latest"),
     outcome: byId("play-outcome"),
@@ -32,10 +32,10 @@ export function read() {
     legend: byId("play-legend"),
     files: byId("play-files"),
     table: byId("play-table"),
-    lines: byId("play-lines"),
-    noLines: byId("play-no-lines"),
+    rows: byId("play-rows"),
+    noRows: byId("play-no-rows"),
     numbers: Object.fromEntries(
-      [...root.querySelectorAll("[data-number]")].map((each) => [each.dataset.number, each]),
+      [...root.querySelectorAll("[data-number]")].map((element) => [element.dataset.number, element]),
     ),
   };
 }

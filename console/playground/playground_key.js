@@ -13,9 +13,9 @@ export async function start(url, token, texts) {
   // A signed-out user is redirected to the sign-in page.
   const isJson = (response.headers.get("Content-Type") || "").startsWith("application/json");
   if (!isJson) throw new Refused(response.redirected ? texts.signedOut : texts.noConsole);
-  const answer = await response.json();
-  if (!response.ok) throw new Refused(answer.message);
-  return { key: answer.key, issuedAt: answer.issued_at, expiresAt: Date.parse(answer.expires_at) };
+  const body = await response.json();
+  if (!response.ok) throw new Refused(body.message);
+  return { key: body.key, issuedAt: body.issued_at, expiresAt: Date.parse(body.expires_at) };
 }
 
 // Browsers send a beacon even while the page closes. Returns false if the browser rejected it.

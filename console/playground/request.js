@@ -13,7 +13,7 @@ export function completeFrame({ id, mode, language, files, active, cursor, trigg
     prefix: text.slice(0, cursor).slice(-MAX_TEXT_CHARS),
     suffix: text.slice(cursor).slice(0, MAX_TEXT_CHARS),
     files: files
-      .filter((file, place) => place !== active && file.text.trim() !== "")
+      .filter((file, index) => index !== active && file.text.trim() !== "")
       .map((file) => ({ path: file.path, text: file.text, edited_at: file.editedAt })),
     trigger,
     include_prompt_segments: true,

@@ -1,8 +1,8 @@
 // Shows requests: the newest one in full, earlier ones as rows of a table.
 
-import { explained, NUMBERS, shares, totals } from "./completion_meta.js";
+import { explain, NUMBERS, segmentShares, totalsByKind } from "./completion_meta.js";
 
-const MAX_LINES = 20;
+const MAX_ROWS = 20;
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 1000; // in units of the drawing, for any size on the screen
 
@@ -11,8 +11,8 @@ export class RequestList {
     this._page = page;
     this._texts = texts;
     const locale = document.documentElement.lang || undefined;
-    this._whole = new Intl.NumberFormat(locale);
-    this._tenths = new Intl.NumberFormat(locale, {
+    this._integers = new Intl.NumberFormat(locale);
+    this._decimals = new Intl.NumberFormat(locale, {
       minimumFractionDigits: 1,
       maximumFractionDigits: 1,
     });
@@ -21,13 +21,13 @@ export class RequestList {
 
   // Returns the explanation, to be announced.
   add(frame, text) {
-    const found = explained(frame, text, this._texts);
+    const explanation = explain(frame, text, this._texts);
     this._num += 1;
-    this._showOutcome(found);
+    this._showOutcome(explanation);
     this._showNumbers(frame.meta);
     this._showPrompt(frame.meta && frame.meta.prompt_segments);
-    this._addLine(frame, found);
-    return found;
+    this._addRow(frame, explanation);
+    return explanation;
   }
 
   _showOutcome({ outcome, sentences }) {
@@ -49,62 +49,62 @@ export class RequestList {
 
   _number(value, kind) {
     if (value === undefined || value === null) return "–";
-    return kind === "ms" ? `${this._tenths.format(value)} ms` : this._whole.format(value);
+    return kind === "ms" ? `${this._decimals.format(value)} ms` : this._integers.format(value);
   }
 
   _showPrompt(prompt) {
     const segments = prompt ? prompt.segments : [];
     this._page.prompt.hidden = segments.length === 0;
     if (segments.length === 0) return;
-    this._page.bar.replaceChildren(...drawn(segments));
-    const isTold = segments.every((segment) => segment.cached_tokens !== null);
-    this._page.cached.textContent = isTold ? this._texts.cached : this._texts.cachedUntold;
-    this._page.legend.replaceChildren(...totals(segments).map((total) => this._legend(total)));
-    this._page.files.textContent = this._files(prompt);
+    this._page.bar.replaceChildren(...drawBar(segments));
+    const isKnown = segments.every((segment) => segment.cached_tokens !== null);
+    this._page.cached.textContent = isKnown ? this._texts.cached : this._texts.cachedUnknown;
+    this._page.legend.replaceChildren(...totalsByKind(segments).map((total) => this._legendItem(total)));
+    this._page.files.textContent = this._describeFiles(prompt);
   }
 
-  _legend({ kind, tokens, cached }) {
+  _legendItem({ kind, tokens, cached }) {
     const item = element("li");
     item.append(swatch(kind), element("span", this._texts.segment[kind] || kind));
     const counted = cached === null ? this._texts.tokens : this._texts.tokensCached;
-    const values = { tokens: this._whole.format(tokens), cached: this._whole.format(cached || 0) };
+    const values = { tokens: this._integers.format(tokens), cached: this._integers.format(cached || 0) };
     item.append(element("span", fill(counted, values), "soft"));
     return item;
   }
 
-  _files(told) {
-    const said = [fill(this._texts.files, { used: told.files_in_prompt, sent: told.files_sent })];
-    const { files_excluded: excluded, snippets_in_prompt: found } = told;
-    if (excluded > 0) said.push(fill(this._texts.excluded, { excluded }));
-    if (found > 0) said.push(fill(this._texts.snippets, { found }));
-    return said.join(" ");
+  _describeFiles(prompt) {
+    const sentences = [fill(this._texts.files, { used: prompt.files_in_prompt, sent: prompt.files_sent })];
+    const { files_excluded: excluded, snippets_in_prompt: found } = prompt;
+    if (excluded > 0) sentences.push(fill(this._texts.excluded, { excluded }));
+    if (found > 0) sentences.push(fill(this._texts.snippets, { found }));
+    return sentences.join(" ");
   }
 
-  _addLine(frame, { outcome, sentences }) {
-    const line = element("tr");
+  _addRow(frame, { outcome, sentences }) {
+    const row = element("tr");
     const head = element("th", `${this._num}`);
     head.scope = "row";
-    const what = cell(this._texts.column.result, "");
-    what.className = "play-what";
-    const why = element("span", sentences.join(" "), "under");
-    what.append(element("strong", this._texts.outcome[outcome]), why);
-    line.append(head, what);
+    const result = cell(this._texts.column.result, "");
+    result.className = "play-result";
+    const explanation = element("span", sentences.join(" "), "under");
+    result.append(element("strong", this._texts.outcome[outcome]), explanation);
+    row.append(head, result);
     for (const [name, kind] of NUMBERS) {
       const value = this._number(frame.meta && frame.meta[name], kind);
       const number = cell(this._texts.column[name], value);
       number.className = "number";
-      line.append(number);
+      row.append(number);
     }
-    this._page.lines.prepend(line);
-    while (this._page.lines.children.length > MAX_LINES) this._page.lines.lastElementChild.remove();
+    this._page.rows.prepend(row);
+    while (this._page.rows.children.length > MAX_ROWS) this._page.rows.lastElementChild.remove();
     this._page.table.hidden = false;
-    this._page.noLines.hidden = true;
+    this._page.noRows.hidden = true;
   }
 }
 
 // Draws a bar of all segments, and below each one its cached part.
-function drawn(segments) {
-  return shares(segments).flatMap((share) => {
+function drawBar(segments) {
+  return segmentShares(segments).flatMap((share) => {
     const from = share.from * WIDTH;
     const whole = rectangle(from, share.width * WIDTH, 0, 26, `segment segment-${share.kind}`);
     const cached = rectangle(from, share.cachedWidth * WIDTH, 30, 6, "segment-cached");
@@ -113,11 +113,11 @@ function drawn(segments) {
 }
 
 function rectangle(x, width, y, height, name) {
-  const found = document.createElementNS(SVG, "rect");
+  const shape = document.createElementNS(SVG, "rect");
   // Slightly narrower, so that neighbours are distinct without their colours.
   const values = { x, width: Math.max(width - 1.5, 0.8), y, height, class: name };
-  for (const [key, value] of Object.entries(values)) found.setAttribute(key, value);
-  return found;
+  for (const [key, value] of Object.entries(values)) shape.setAttribute(key, value);
+  return shape;
 }
 
 function swatch(kind) {
@@ -131,16 +131,16 @@ function swatch(kind) {
 }
 
 function element(name, text, className) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (className !== undefined) made.className = className;
-  return made;
+  const node = document.createElement(name);
+  if (text !== undefined) node.textContent = text;
+  if (className !== undefined) node.className = className;
+  return node;
 }
 
 function cell(label, text) {
-  const made = element("td", text);
-  made.dataset.label = label;
-  return made;
+  const node = element("td", text);
+  node.dataset.label = label;
+  return node;
 }
 
 export function fill(text, values) {

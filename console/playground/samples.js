@@ -1,12 +1,12 @@
 // The editor's sample files: two for each language, with the cursor where code is missing.
 // The second file shows how other files become part of a prompt.
 
-const HERE = "‸";
+const CURSOR_MARK = "‸";
 
 function sample(...files) {
   return files.map(([path, marked]) => {
-    const cursor = marked.indexOf(HERE);
-    return { path, text: marked.replace(HERE, ""), cursor: Math.max(cursor, 0) };
+    const cursor = marked.indexOf(CURSOR_MARK);
+    return { path, text: marked.replace(CURSOR_MARK, ""), cursor: Math.max(cursor, 0) };
   });
 }
 
@@ -89,7 +89,7 @@ export class Queue {
     this.waiting.push(job);
   }
 
-  /** The most urgent one, or undefined when nothing waits. */
+  /** Returns the most urgent job, or undefined if none is waiting. */
   next(): Job | undefined {
     ‸
   }
@@ -126,7 +126,7 @@ func (s *Stack[T]) Pop() (T, error) {
 
 import "errors"
 
-// ErrEmpty is returned when there is nothing to take.
+// ErrEmpty is returned by Pop if the stack is empty.
 var ErrEmpty = errors.New("stack: empty")
 `],
   ),
@@ -200,11 +200,11 @@ bool Ring::push(int value) {
 #include <cstddef>
 #include <vector>
 
-// Holds the newest values; the oldest gives way.
+// Holds the newest values. If it is full, a new value replaces the oldest.
 class Ring {
 public:
     explicit Ring(std::size_t capacity);
-    bool push(int value);  // false: one gave way
+    bool push(int value);  // false: a value was replaced
 
 private:
     std::vector<int> values_;

@@ -6,8 +6,8 @@
 //    connection that breaks.
 // 3. Outcomes wait for the end of their completion, as the protocol requires.
 
-const TRIES_MS = [0, 150, 300, 600, 1200, 2400];
-const KEY_ENDED = 4401;
+const RETRY_DELAYS_MS = [0, 150, 300, 600, 1200, 2400];
+const CLOSE_CODE_KEY_ENDED = 4401;
 
 export class Stream {
   // `on`: {open, frame, end}; `end` gets the reason: "unreachable" or "key".
@@ -15,13 +15,13 @@ export class Stream {
     this._url = url;
     this._key = key;
     this._on = on;
-    this._make = makeSocket;
+    this._makeSocket = makeSocket;
     this._later = later;
     this._socket = null;
     this._isOpen = false;
     this._isClosed = false;
     this._numTries = 0;
-    this._underWay = new Map(); // id -> waiting outcomes
+    this._unfinished = new Map(); // id of a request -> outcomes that wait for its end
     this._connect();
   }
 
@@ -30,20 +30,20 @@ export class Stream {
   }
 
   // Returns false if the stream is not open.
-  ask(frame) {
+  request(frame) {
     if (!this._isOpen) return false;
-    this._underWay.set(frame.id, []);
+    this._unfinished.set(frame.id, []);
     this._send(frame);
     return true;
   }
 
   cancel(id) {
-    if (this._underWay.has(id)) this._send({ type: "cancel", id });
+    if (this._unfinished.has(id)) this._send({ type: "cancel", id });
   }
 
   outcome(id, outcome) {
     const frame = { type: "outcome", id, ...outcome };
-    if (this._underWay.has(id)) this._underWay.get(id).push(frame);
+    if (this._unfinished.has(id)) this._unfinished.get(id).push(frame);
     else this._send(frame);
   }
 
@@ -55,7 +55,7 @@ export class Stream {
 
   _connect() {
     if (this._isClosed) return;
-    const socket = this._make(this._url, ["caret.v1", `caret.key.${this._key}`]);
+    const socket = this._makeSocket(this._url, ["caret.v1", `caret.key.${this._key}`]);
     this._socket = socket;
     socket.onopen = () => {
       this._isOpen = true;
@@ -68,12 +68,12 @@ export class Stream {
 
   _closed(code) {
     this._isOpen = false;
-    this._underWay.clear();
+    this._unfinished.clear();
     if (this._isClosed) return;
     this._numTries += 1;
-    if (code === KEY_ENDED) this._end("key");
-    else if (this._numTries >= TRIES_MS.length) this._end("unreachable");
-    else this._later(() => this._connect(), TRIES_MS[this._numTries]);
+    if (code === CLOSE_CODE_KEY_ENDED) this._end("key");
+    else if (this._numTries >= RETRY_DELAYS_MS.length) this._end("unreachable");
+    else this._later(() => this._connect(), RETRY_DELAYS_MS[this._numTries]);
   }
 
   _end(reason) {
@@ -84,8 +84,8 @@ export class Stream {
   _received(frame) {
     this._on.frame(frame);
     if (frame.type === "delta") return;
-    const waiting = this._underWay.get(frame.id) || [];
-    this._underWay.delete(frame.id);
+    const waiting = this._unfinished.get(frame.id) || [];
+    this._unfinished.delete(frame.id);
     for (const outcome of waiting) this._send(outcome);
   }
 

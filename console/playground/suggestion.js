@@ -11,61 +11,61 @@ export class Suggestion {
   constructor(id, { now }) {
     this.id = id;
     this.all = ""; // all text received
-    this.left = ""; // the part that is neither typed nor accepted yet
+    this.remaining = ""; // the part that is neither typed nor accepted yet
     this.isOver = false;
     this.outcomes = []; // to be reported, oldest first
     this._now = now;
     this._shownAt = null;
   }
 
-  grow(text) {
+  append(text) {
     if (this.isOver) return;
     if (this._shownAt === null && text !== "") {
       this._shownAt = this._now();
       this.outcomes.push({ event: "shown", after_ms: 0 });
     }
     this.all += text;
-    this.left += text;
+    this.remaining += text;
   }
 
   // Returns whether the suggestion continues after the typed text.
   type(text) {
-    if (this.isOver || text === "" || !this.left.startsWith(text)) return false;
-    this.left = this.left.slice(text.length);
-    if (this.left === "") this._finish("accepted", this.all);
+    if (this.isOver || text === "" || !this.remaining.startsWith(text)) return false;
+    this.remaining = this.remaining.slice(text.length);
+    if (this.remaining === "") this._finish("accepted", this.all);
     return true;
   }
 
   // Returns the text to insert.
-  takeWord() {
-    return this._take(firstWord(this.left));
+  acceptWord() {
+    return this._accept(firstWord(this.remaining));
   }
 
-  takeAll() {
-    return this._take(this.left);
+  acceptAll() {
+    return this._accept(this.remaining);
   }
 
   reject() {
     if (this.isOver) return;
     if (this._shownAt === null) this.isOver = true;
-    else this._finish("rejected", this.left);
+    else this._finish("rejected", this.remaining);
   }
 
-  _take(text) {
+  _accept(text) {
     if (this.isOver || text === "") return "";
-    this.left = this.left.slice(text.length);
-    if (this.left === "") this._finish("accepted", this.all);
-    else this._tell("partially_accepted", text);
+    this.remaining = this.remaining.slice(text.length);
+    if (this.remaining === "") this._finish("accepted", this.all);
+    else this._addOutcome("partially_accepted", text);
     return text;
   }
 
   _finish(event, text) {
     this.isOver = true;
-    this._tell(event, text);
+    this._addOutcome(event, text);
   }
 
-  _tell(event, text) {
-    const after = Math.max(0, Math.round(this._now() - this._shownAt));
-    this.outcomes.push({ event, chars: text.length, lines: numLines(text), after_ms: after });
+  _addOutcome(event, text) {
+    const afterMs = Math.max(0, Math.round(this._now() - this._shownAt));
+    this.outcomes.push({ event, chars: text.length, lines: numLines(text), after_ms: afterMs });
   }
 }

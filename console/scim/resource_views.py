@@ -145,7 +145,7 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
 
 
 def _check_filter(request: HttpRequest) -> None:
-    """Raises InvalidFilterException for a filter that is too long."""
+    """Raise InvalidFilterException for a filter that is too long."""
     if len(request.GET.get("filter", "")) > MAX_FILTER_CHARS:
         raise InvalidFilterException(detail=f"At most {MAX_FILTER_CHARS} characters.")
 

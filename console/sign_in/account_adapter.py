@@ -55,7 +55,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """Complete a sign-in, the last step of every flow.
 
         A sign-in can wait for a second factor. If the identity provider of the user's domain or the
-        password has changed meanwhile, the user must sign in again.
+        password has changed in the meantime, the user must sign in again.
         """
         login_state = signal_kwargs or {}
         provider_tenant_id = login_state.get(PROVIDER_TENANT)

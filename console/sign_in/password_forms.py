@@ -29,10 +29,10 @@ class ChangePasswordForm(NewPasswordForm):
     field_order = ("current_password", "password")
 
     def clean_password(self) -> str:
-        new: str = self.cleaned_data["password"]
-        if new == self.cleaned_data.get("current_password"):
+        new_password: str = self.cleaned_data["password"]
+        if new_password == self.cleaned_data.get("current_password"):
             raise forms.ValidationError(gettext(_SAME_PASSWORD))
-        return new
+        return new_password
 
 
 class ForgotPasswordForm(forms.Form):

@@ -3,7 +3,7 @@
 
 (() => {
   const YEAR_S = 365 * 24 * 3600;
-  const OPEN = "details.menu[open], details.tip[open]"; // closed by Escape and by clicks elsewhere
+  const OPEN_MENUS = "details.menu[open], details.tip[open]"; // closed by Escape and by clicks elsewhere
 
   // Tell the server the browser's time zone, which it uses from the next page on.
   if (!/(^|; )caret-zone=/.test(document.cookie)) {
@@ -28,18 +28,18 @@
   function openShortcuts(event) {
     if (!shortcuts || shortcuts.open) return;
     event.preventDefault();
-    leave();
+    closeMenus();
     shortcuts.showModal();
   }
 
   const isTyping = (target) => target.isContentEditable || target.closest("input, textarea, select");
 
   // The arrow keys move through the search results; Enter in the field opens the first.
-  function walk(event) {
+  function moveInResults(event) {
     const links = [...palette.querySelectorAll(".search-result")];
-    const here = links.indexOf(document.activeElement);
-    if (event.key === "ArrowDown") (links[here + 1] ?? links[0])?.focus();
-    else if (event.key === "ArrowUp") (here > 0 ? links[here - 1] : field).focus();
+    const current = links.indexOf(document.activeElement);
+    if (event.key === "ArrowDown") (links[current + 1] ?? links[0])?.focus();
+    else if (event.key === "ArrowUp") (current > 0 ? links[current - 1] : field).focus();
     else if (event.key === "Enter" && document.activeElement === field && links.length) links[0].click();
     else if (event.key === "Escape") palette.close(); // the search field would only clear itself
     else return;
@@ -48,32 +48,32 @@
 
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") openPalette(event);
-    else if (palette?.open) walk(event);
+    else if (palette?.open) moveInResults(event);
     else if (event.key === "?" && !isTyping(event.target)) openShortcuts(event);
-    else if (event.key === "Escape") leave();
+    else if (event.key === "Escape") closeMenus();
   });
 
-  function leave() {
+  function closeMenus() {
     if (location.hash === "#menu") location.hash = "";
-    for (const open of document.querySelectorAll(OPEN)) open.open = false;
+    for (const open of document.querySelectorAll(OPEN_MENUS)) open.open = false;
   }
 
   async function copy(button) {
     const label = button.querySelector("span");
-    const before = label.textContent;
+    const text = label.textContent;
     await navigator.clipboard.writeText(button.dataset.copy);
     label.textContent = button.dataset.copied;
-    setTimeout(() => { label.textContent = before; }, 1600);
+    setTimeout(() => { label.textContent = text; }, 1600);
   }
 
   document.addEventListener("click", (event) => {
-    const on = (selector) => event.target.closest(selector);
-    if (on("[data-palette]")) openPalette(event);
-    if (on("[data-shortcuts]")) openShortcuts(event);
-    if (on("[data-dismiss]")) on(".toast").remove();
-    if (on("[data-copy]")) copy(on("[data-copy]"));
+    const clicked = (selector) => event.target.closest(selector);
+    if (clicked("[data-palette]")) openPalette(event);
+    if (clicked("[data-shortcuts]")) openShortcuts(event);
+    if (clicked("[data-dismiss]")) clicked(".toast").remove();
+    if (clicked("[data-copy]")) copy(clicked("[data-copy]"));
     if (event.target === palette || event.target === shortcuts) event.target.close();
-    for (const open of document.querySelectorAll(OPEN)) {
+    for (const open of document.querySelectorAll(OPEN_MENUS)) {
       if (!open.contains(event.target)) open.open = false;
     }
   });
@@ -84,15 +84,16 @@
     if (form) form.requestSubmit();
   });
 
-  function show(root) {
+  // Show the buttons that need this script, and hide those that replace it.
+  function adaptButtons(root) {
     for (const button of root.querySelectorAll("[data-dismiss], [data-copy]")) button.hidden = false;
     for (const button of root.querySelectorAll("form[data-live] [data-apply]")) button.hidden = true;
   }
-  show(document);
-  // Scroll tabs that do not fit to the current one.
-  for (const here of document.querySelectorAll(".tabs [aria-current]")) {
-    const [row, tab] = [here.closest(".tabs"), here.getBoundingClientRect()];
+  adaptButtons(document);
+  // If the tabs do not all fit, scroll to the current one.
+  for (const current of document.querySelectorAll(".tabs [aria-current]")) {
+    const [row, tab] = [current.closest(".tabs"), current.getBoundingClientRect()];
     row.scrollLeft += tab.left - row.getBoundingClientRect().left - (row.clientWidth - tab.width) / 2;
   }
-  document.addEventListener("htmx:load", (event) => show(event.target));
+  document.addEventListener("htmx:load", (event) => adaptButtons(event.target));
 })();

@@ -1,5 +1,5 @@
 // Creates and uses passkeys. A page marks its form with `data-passkey`, "create" or "get". On submit,
-// the browser gets the options in #passkey-challenge, and the form is sent with the browser's response.
+// the browser gets the options in #passkey-options, and the form is sent with the browser's response.
 // A form with `data-passkey-now` starts at once. Elements with `data-passkey-only` are shown only if
 // the browser supports passkeys here; elements with `data-passkey-missing` are shown otherwise.
 // The script element has the error texts as data attributes, in the reader's language.
@@ -27,7 +27,7 @@
   const withBytes = (keys) => (keys || []).map((key) => ({ ...key, id: toBytes(key.id) }));
 
   function readOptions() {
-    const { publicKey } = JSON.parse(document.getElementById("passkey-challenge").textContent);
+    const { publicKey } = JSON.parse(document.getElementById("passkey-options").textContent);
     const options = { ...publicKey, challenge: toBytes(publicKey.challenge) };
     if (publicKey.user) options.user = { ...publicKey.user, id: toBytes(publicKey.user.id) };
     options.excludeCredentials = withBytes(publicKey.excludeCredentials);

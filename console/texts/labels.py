@@ -44,7 +44,7 @@ KEY_KIND_LABELS: Final[Mapping[KeyKind, Promise]] = {
     KeyKind.TEST: _("Test"),
     KeyKind.SERVICE: _("Service"),
 }
-# The others are words inside of a sentence, too.
+# These and the following labels are in lower case, because they also appear inside sentences.
 FINISH_LABELS: Final[Mapping[FinishReason, Promise]] = {
     FinishReason.STOP: _("completed"),
     FinishReason.LENGTH: _("completed (maximum length)"),

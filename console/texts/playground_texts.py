@@ -170,7 +170,7 @@ TEXTS: Final[dict[str, Any]] = {
     "cached": _(
         "The line below marks the cached part of the prompt. The engine computed only the rest."
     ),
-    "cachedUntold": _("The engine stopped before it reported how much of the prompt was cached."),
+    "cachedUnknown": _("The engine stopped before it reported how much of the prompt was cached."),
     "files": _("The prompt contains {used} of {sent} other files."),
     "excluded": _("Your policy excludes {excluded} of them."),
     "snippets": _("Retrieval found {found} snippets."),

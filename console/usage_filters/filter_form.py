@@ -70,7 +70,7 @@ class UsageFilterForm(forms.Form):
             self.add_error("end", _("The end is before the start."))
         elif (end - start).days >= MAX_DAYS:
             self.add_error("end", _("Choose a period of up to one year."))
-        elif not 1900 <= start.year <= 9000 or end.year > 9000:  # far from the first and last date
+        elif not 1900 <= start.year <= 9000 or end.year > 9000:  # so that no date overflows later
             self.add_error("start", _("There is no data for this period."))
 
 

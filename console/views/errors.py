@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.api.problems import Problem, problem_response
 
-_API: Final = "/api/"
+_API_PREFIX: Final = "/api/"
 _RETRY_AFTER_S: Final = 5
 # For people; programs get the standard titles.
 _TITLES: Final = {
@@ -68,7 +68,7 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def _render_problem(request: HttpRequest, problem: Problem) -> HttpResponse:
-    if request.path.startswith(_API):
+    if request.path.startswith(_API_PREFIX):
         return problem_response(problem)
     context = {
         "status": problem.status,

@@ -110,12 +110,15 @@ def _show_refusal(problem: Problem) -> HttpResponseBase:
 
 
 class _DownloadBody:
-    """Closed by Django with the response, even if the client leaves before the first chunk."""
+    """The chunks of a file.
+
+    Django calls `close` with the response, even if the client leaves before the first chunk.
+    """
 
     def __init__(self, download: Download) -> None:
         self._pieces = download.read_pieces()
         self._tenant_id = download.tenant_id
-        self._over_at_s = monotonic() + MAX_S
+        self._deadline_s = monotonic() + MAX_S
         self._is_open = True
 
     def close(self) -> None:
@@ -129,7 +132,7 @@ class _DownloadBody:
         The database connection is closed, because the next chunk may be requested only minutes
         later.
         """
-        if monotonic() > self._over_at_s:
+        if monotonic() > self._deadline_s:
             raise _ClientTooSlow
         try:
             return next(self._pieces, None)

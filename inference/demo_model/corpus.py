@@ -1,7 +1,7 @@
 """The Python standard library as a corpus, with whole files held out for validation.
 
-Files with tables, generated text or foreign test data are left out. Tests only add volume: they are
-drawn less often than ordinary code, and none of them is held out.
+Files with tables, generated text or test data are left out. Tests of the library are part of the
+corpus, but training draws them less often than ordinary code, and none of them is held out.
 """
 
 import hashlib

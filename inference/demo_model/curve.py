@@ -1,4 +1,4 @@
-"""Thin out a training log and draw its loss curve, with only the standard library.
+"""Shorten a training log and draw its loss curve, with only the standard library.
 
 python -m inference.demo_model.curve --run DIR
 """
@@ -111,7 +111,7 @@ def _draw_legend() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="inference.demo_model.curve", description=__doc__)
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="train's --out")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
     options = parser.parse_args()
     lines = [json.loads(line) for line in (options.run / "log.jsonl").read_text().splitlines()]
     thinned = sample_log(lines)

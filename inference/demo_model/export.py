@@ -136,7 +136,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="inference.demo_model.export", description=__doc__)
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="train's --out")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
     parser.add_argument("--to", type=Path, default=WEIGHTS_FOLDER, metavar="DIR")
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
     parser.add_argument(

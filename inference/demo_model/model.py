@@ -9,6 +9,8 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True)
 class ModelDimensions:
+    """The sizes of the model, and the other values that its configuration must name."""
+
     vocabulary_tokens: int = 4096
     hidden: int = 384
     num_layers: int = 8
@@ -22,40 +24,43 @@ class ModelDimensions:
 
 
 class Attention(nn.Module):
-    def __init__(self, shape: ModelDimensions) -> None:
+    def __init__(self, dimensions: ModelDimensions) -> None:
         super().__init__()
-        self.shape = shape
-        queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
-        self.q_proj = nn.Linear(shape.hidden, queries, bias=False)
-        self.k_proj = nn.Linear(shape.hidden, keys, bias=False)
-        self.v_proj = nn.Linear(shape.hidden, keys, bias=False)
-        self.o_proj = nn.Linear(queries, shape.hidden, bias=False)
-        self.q_norm = nn.RMSNorm(shape.head_dim, shape.norm_epsilon)
-        self.k_norm = nn.RMSNorm(shape.head_dim, shape.norm_epsilon)
+        self.dimensions = dimensions
+        query_size = dimensions.num_heads * dimensions.head_dim
+        kv_size = dimensions.num_kv_heads * dimensions.head_dim
+        self.q_proj = nn.Linear(dimensions.hidden, query_size, bias=False)
+        self.k_proj = nn.Linear(dimensions.hidden, kv_size, bias=False)
+        self.v_proj = nn.Linear(dimensions.hidden, kv_size, bias=False)
+        self.o_proj = nn.Linear(query_size, dimensions.hidden, bias=False)
+        self.q_norm = nn.RMSNorm(dimensions.head_dim, dimensions.norm_epsilon)
+        self.k_norm = nn.RMSNorm(dimensions.head_dim, dimensions.norm_epsilon)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         q = _rotate_embedding(self.q_norm(self._split_heads(self.q_proj(x))), cos, sin)
         k = _rotate_embedding(self.k_norm(self._split_heads(self.k_proj(x))), cos, sin)
         v = self._split_heads(self.v_proj(x))
-        repeats = self.shape.num_heads // self.shape.num_kv_heads
-        k, v = k.repeat_interleave(repeats, dim=1), v.repeat_interleave(repeats, dim=1)
-        mixed = functional.scaled_dot_product_attention(
+        # Grouped-query attention: several query heads share one head of keys and values.
+        queries_per_kv = self.dimensions.num_heads // self.dimensions.num_kv_heads
+        k = k.repeat_interleave(queries_per_kv, dim=1)
+        v = v.repeat_interleave(queries_per_kv, dim=1)
+        attended = functional.scaled_dot_product_attention(
             q.to(v.dtype), k.to(v.dtype), v, is_causal=True
         )
-        out: Tensor = self.o_proj(mixed.transpose(1, 2).flatten(2))
+        out: Tensor = self.o_proj(attended.transpose(1, 2).flatten(2))
         return out
 
     def _split_heads(self, x: Tensor) -> Tensor:
         """Reshape (rows, tokens, heads * head_dim) to (rows, heads, tokens, head_dim)."""
-        return x.view(*x.shape[:2], -1, self.shape.head_dim).transpose(1, 2)
+        return x.view(*x.shape[:2], -1, self.dimensions.head_dim).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
-    def __init__(self, shape: ModelDimensions) -> None:
+    def __init__(self, dimensions: ModelDimensions) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
-        self.up_proj = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
-        self.down_proj = nn.Linear(shape.feed_forward, shape.hidden, bias=False)
+        self.gate_proj = nn.Linear(dimensions.hidden, dimensions.feed_forward, bias=False)
+        self.up_proj = nn.Linear(dimensions.hidden, dimensions.feed_forward, bias=False)
+        self.down_proj = nn.Linear(dimensions.feed_forward, dimensions.hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
@@ -63,35 +68,37 @@ class FeedForward(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    def __init__(self, shape: ModelDimensions) -> None:
+    def __init__(self, dimensions: ModelDimensions) -> None:
         super().__init__()
-        self.input_layernorm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
-        self.self_attn = Attention(shape)
-        self.post_attention_layernorm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
-        self.mlp = FeedForward(shape)
+        self.input_layernorm = nn.RMSNorm(dimensions.hidden, dimensions.norm_epsilon)
+        self.self_attn = Attention(dimensions)
+        self.post_attention_layernorm = nn.RMSNorm(dimensions.hidden, dimensions.norm_epsilon)
+        self.mlp = FeedForward(dimensions)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         x = x + self.self_attn(self.input_layernorm(x), cos, sin)
-        mixed: Tensor = x + self.mlp(self.post_attention_layernorm(x))
-        return mixed
+        out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        return out
 
 
 class Qwen3(nn.Module):
-    """The decoder. Its parameters have the names of the exported file, without the leading
-    `model.`."""
+    """The decoder.
 
-    def __init__(self, shape: ModelDimensions) -> None:
+    Its parameters have the names that the exported file uses, without the prefix `model.`.
+    """
+
+    def __init__(self, dimensions: ModelDimensions) -> None:
         super().__init__()
-        self.shape = shape
-        self.embed_tokens = nn.Embedding(shape.vocabulary_tokens, shape.hidden)
-        self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_layers))
-        self.norm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
+        self.dimensions = dimensions
+        self.embed_tokens = nn.Embedding(dimensions.vocabulary_tokens, dimensions.hidden)
+        self.layers = nn.ModuleList(DecoderLayer(dimensions) for _ in range(dimensions.num_layers))
+        self.norm = nn.RMSNorm(dimensions.hidden, dimensions.norm_epsilon)
         self._initialise_weights()
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the logits of each position's next token."""
         x = self.embed_tokens(tokens)
-        cos, sin = compute_rotations(self.shape, tokens.shape[1], tokens.device)
+        cos, sin = compute_rotations(self.dimensions, tokens.shape[1], tokens.device)
         for layer in self.layers:
             x = layer(x, cos, sin)
         return functional.linear(self.norm(x), self.embed_tokens.weight)
@@ -104,9 +111,9 @@ class Qwen3(nn.Module):
         return (nats * weights.flatten()).sum() / weights.sum()
 
     def _initialise_weights(self) -> None:
-        """Initialise the weights so that each layer begins as the identity.
+        """Initialise the weights so that each layer first returns its input unchanged.
 
-        Its two output projections are zero.
+        For this, the output projections of its attention and its feed-forward part are zero.
         """
         nn.init.normal_(self.embed_tokens.weight, std=0.02)
         for name, parameter in self.layers.named_parameters():
@@ -117,12 +124,12 @@ class Qwen3(nn.Module):
 
 
 def compute_rotations(
-    shape: ModelDimensions, num_tokens: int, device: torch.device
+    dimensions: ModelDimensions, num_tokens: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Return cosine and sine of the rotary angles, each (tokens, head_dim)."""
-    exponents = torch.arange(0, shape.head_dim, 2, device=device) / shape.head_dim
+    exponents = torch.arange(0, dimensions.head_dim, 2, device=device) / dimensions.head_dim
     positions = torch.arange(num_tokens, device=device)
-    angles = torch.outer(positions, shape.rope_theta**-exponents)
+    angles = torch.outer(positions, dimensions.rope_theta**-exponents)
     angle_pairs = torch.cat((angles, angles), dim=-1)
     return angle_pairs.cos(), angle_pairs.sin()
 

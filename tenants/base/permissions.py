@@ -22,9 +22,8 @@ class Permission(StrEnum):
     USE_PLAYGROUND = "playground.use"  # with a key of its own, which expires after an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
-    READ_OVERRIDES = (
-        "policy.read_overrides"  # the overrides for teams and users, with their reasons
-    )
+    # The overrides for teams and users, with their reasons.
+    READ_OVERRIDES = "policy.read_overrides"
     READ_USAGE = "usage.read"
     READ_OWN_USAGE = "usage.read_own"
     READ_QUALITY = "quality.read"
@@ -52,9 +51,8 @@ class Permission(StrEnum):
     EXPORT = "exports.use"  # as files, of data that the member may read anyway
     EXPORT_OR_ERASE_OWN_DATA = "data_subjects.export_own"  # one's own personal data
     ERASE_DATA_SUBJECTS = "data_subjects.erase"
-    EXPORT_DATA_SUBJECTS = (
-        "data_subjects.export"  # personal data of any member, with decrypted content
-    )
+    # The personal data of any member, with decrypted content.
+    EXPORT_DATA_SUBJECTS = "data_subjects.export"
 
 
 _P = Permission

@@ -40,30 +40,30 @@ def fetch_sorted_page(
     Raises InvalidValue.
     """
     assert 1 <= limit <= MAX_PAGE
-    rows = items.annotate(place=order.by)
-    step = "lt" if order.is_descending else "gt"
+    rows = items.annotate(sort_key=order.by)
+    comparison = "lt" if order.is_descending else "gt"
     if cursor:
-        place, row_id = _decode_cursor(cursor, order)
-        beyond = Q(**{f"place__{step}": place})
-        rows = rows.filter(beyond | Q(**{"place": place, f"id__{step}": row_id}))
+        sort_key, row_id = _decode_cursor(cursor, order)
+        is_after = Q(**{f"sort_key__{comparison}": sort_key})
+        rows = rows.filter(is_after | Q(**{"sort_key": sort_key, f"id__{comparison}": row_id}))
     sign = "-" if order.is_descending else ""
-    fetched_rows = list(rows.order_by(f"{sign}place", f"{sign}id")[: limit + 1])
+    fetched_rows = list(rows.order_by(f"{sign}sort_key", f"{sign}id")[: limit + 1])
     page_rows = fetched_rows[:limit]
     return Page(page_rows, _encode_cursor(page_rows[-1]) if len(fetched_rows) > limit else None)
 
 
 def _encode_cursor(row: Any) -> str:
-    place = row.place.isoformat() if isinstance(row.place, datetime) else row.place
-    return urlsafe_b64encode(json.dumps([place, str(row.id)]).encode()).decode()
+    sort_key = row.sort_key.isoformat() if isinstance(row.sort_key, datetime) else row.sort_key
+    return urlsafe_b64encode(json.dumps([sort_key, str(row.id)]).encode()).decode()
 
 
 def _decode_cursor(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
     """Parse a cursor into the sort key and the id of the last row. Raises InvalidValue."""
     try:
-        place, row_id = json.loads(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS].encode("ascii")))
-        if not isinstance(place, str) or not is_storable(place):
+        sort_key, row_id = json.loads(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS].encode("ascii")))
+        if not isinstance(sort_key, str) or not is_storable(sort_key):
             raise ValueError
-        return (_parse_time(place) if order.is_time else place), UUID(row_id)
+        return (_parse_time(sort_key) if order.is_time else sort_key), UUID(row_id)
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise InvalidValue(
             "cursor", "The cursor is invalid. Use a cursor from a previous page."

@@ -46,13 +46,13 @@ def write_tombstones(tenant_id: TenantId, names: Iterable[str]) -> int:
 
     Raises what the storage raises.
     """
-    store, num_noted = _get_storage(), 0
+    store, num_written = _get_storage(), 0
     for name in names:
         path = f"{tenant_id}/{name}"
         if not store.exists(path):
             store.save(path, ContentFile(b""))
-            num_noted += 1
-    return num_noted
+            num_written += 1
+    return num_written
 
 
 def list_tombstones(tenant_id: TenantId) -> list[str]:

@@ -43,7 +43,7 @@ class AlertKind(StrEnum):
     CERTIFICATE_UNKNOWN = "certificate_unknown"  # sign-ins fail, perhaps after a rotation
 
 
-_NEEDS: Final = {
+_REQUIRED_PERMISSIONS: Final = {
     AlertKind.SINK_FAILING: Permission.READ_AUDIT,
     AlertKind.BUDGET_EXCEEDED: Permission.READ_BILLING,
     AlertKind.KEY_LEAKED: Permission.READ_KEYS,
@@ -64,7 +64,11 @@ def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
     """Return the alerts that the actor may see, most urgent first. One query."""
     with tenant_scope(actor.tenant_id):
         facts = _read_facts(actor, now)
-    return [alert for alert in _to_alerts(facts, now) if actor.has_permission(_NEEDS[alert.kind])]
+    return [
+        alert
+        for alert in _to_alerts(facts, now)
+        if actor.has_permission(_REQUIRED_PERMISSIONS[alert.kind])
+    ]
 
 
 def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:

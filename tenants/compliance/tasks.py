@@ -20,15 +20,15 @@ from tenants.security.encryption import destroyed_keys
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def close_due_tenants() -> None:
-    with redis_lock(connect_to_redis(), "tenant-closing") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "tenant-closing") as has_lock:
+        if has_lock:
             tenant_closing.close_due_tenants(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_due_erasures() -> None:
-    with redis_lock(connect_to_redis(), "erasures") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "erasures") as has_lock:
+        if has_lock:
             erasure_worker.run_due_erasures(now=timezone.now())
 
 
@@ -46,22 +46,22 @@ def write_missing_tombstones() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def deliver_audit_entries() -> None:
-    with redis_lock(connect_to_redis(), "audit-push") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "audit-push") as has_lock:
+        if has_lock:
             delivery_worker.deliver_due_entries(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_export_jobs() -> None:
-    with redis_lock(connect_to_redis(), "exports") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "exports") as has_lock:
+        if has_lock:
             job_runner.run_due_jobs(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_long_export_jobs() -> None:
-    with redis_lock(connect_to_redis(), "long-exports") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "long-exports") as has_lock:
+        if has_lock:
             job_runner.run_due_jobs(clock=timezone.now, lane=JobLane.LONG)
 
 

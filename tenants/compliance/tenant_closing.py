@@ -187,7 +187,7 @@ def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
         mark_snapshot_stale(tenant_id=tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=tenant_id)
         if row.closes_at is None or row.closes_at > now:
-            return False  # an operator has resumed it meanwhile
+            return False  # an operator has resumed it in the meantime
         if row.status == TenantStatus.CLOSING:
             export = _find_final_export(row)
             if export is not None and export.state not in _EXPORT_IS_OVER:

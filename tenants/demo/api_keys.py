@@ -31,6 +31,7 @@ _AFTER_ARRIVAL: Final = timedelta(minutes=40)
 _LIFETIME: Final = timedelta(days=180)  # the policy override of one team allows no more
 _REQUESTS_PER_WORKDAY: Final = 58.0  # of a developer
 _FAST_PACE_FACTOR: Final = 1.9
+_ROLES_WITHOUT_KEYS: Final = (Role.BILLING, Role.AUDITOR)
 
 
 @dataclass(slots=True)
@@ -62,11 +63,13 @@ def plan_keys(demo_keys: DemoKeys) -> list[TimelineEvent]:
     """Return the events of members' keys, service keys, and rotated or ended keys."""
     company = demo_keys.company
     administrator = company.member_with_role(Role.ADMINISTRATOR)
-    coding = [person for person in company.people if person.character.role not in _NOT_CODING]
+    key_owners = [
+        person for person in company.people if person.character.role not in _ROLES_WITHOUT_KEYS
+    ]
     return [
         *(
             TimelineEvent(_find_arrival(company, person), _make_key_creation(demo_keys, person))
-            for person in coding
+            for person in key_owners
         ),
         *_plan_service_keys(demo_keys, administrator),
         *_plan_revocations(company, administrator),
@@ -81,9 +84,6 @@ def plan_keys(demo_keys: DemoKeys) -> list[TimelineEvent]:
     ]
 
 
-_NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
-
-
 def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
     return company.timeline.moment_at(person.character.arrival_share) + _AFTER_ARRIVAL
 
@@ -92,7 +92,7 @@ def _make_key_creation(demo_keys: DemoKeys, person: DemoUser) -> Callable[[datet
     company, number = demo_keys.company, len(person.character.email)
     kind = KeyKind.TEST if number % 4 == 0 else KeyKind.DEVELOPER
 
-    def get(now: datetime) -> None:
+    def create(now: datetime) -> None:
         new = KeyRequest(
             kind=kind,
             owner_id=person.user_id,
@@ -104,12 +104,12 @@ def _make_key_creation(demo_keys: DemoKeys, person: DemoUser) -> Callable[[datet
         key_id = _find_key_id(actor, key.lookup_id)
         demo_keys.developers[person.user_id] = demo_keys.make_developer(key_id, person)
 
-    return get
+    return create
 
 
 def _plan_service_keys(demo_keys: DemoKeys, actor: Actor) -> list[TimelineEvent]:
     timeline = demo_keys.company.timeline
-    uses = (
+    service_keys = (
         ("Review bot", frozenset({KeyScope.INFERENCE}), ("198.51.100.0/24",)),
         ("Usage dashboard", frozenset({KeyScope.USAGE_READ, KeyScope.QUALITY_READ}), ()),
         ("Directory sync", frozenset({KeyScope.MEMBERS_READ, KeyScope.TEAMS_WRITE}), ()),
@@ -120,53 +120,50 @@ def _plan_service_keys(demo_keys: DemoKeys, actor: Actor) -> list[TimelineEvent]
     ) -> TimelineEvent:
         new = KeyRequest(KeyKind.SERVICE, None, name, None, scopes, networks)
 
-        def make(now: datetime) -> None:
+        def create(now: datetime) -> None:
             key = create_key(actor=actor, new=new, now=now).key
             if KeyScope.INFERENCE in scopes:
                 demo_keys.developers[None] = demo_keys.make_developer(
                     _find_key_id(actor, key.lookup_id), None
                 )
 
-        return TimelineEvent(timeline.moment_at(0.04, hour=14), make)
+        return TimelineEvent(timeline.moment_at(0.04, hour=14), create)
 
-    return [plan_creation(*use) for use in uses]
+    return [plan_creation(*service_key) for service_key in service_keys]
 
 
 def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
     """Return the events of a rotated, a revoked, a leaked, an expired and an unused key."""
     timeline, owner = company.timeline, company.developers[0].user_id
 
-    def new(name: str, expires_at: datetime) -> KeyRequest:
-        return KeyRequest(KeyKind.DEVELOPER, owner, name, expires_at)
+    def create(name: str, at: datetime, expires_at: datetime | None = None) -> LookupId:
+        new = KeyRequest(KeyKind.DEVELOPER, owner, name, expires_at or at + _LIFETIME)
+        return create_key(actor=actor, new=new, now=at).key.lookup_id
 
-    def make(name: str, at: datetime, expires_at: datetime | None = None) -> LookupId:
-        ends_at = expires_at or at + _LIFETIME
-        return create_key(actor=actor, new=new(name, ends_at), now=at).key.lookup_id
-
-    def rotates(now: datetime) -> None:
-        lookup_id = make("Build server", now - timedelta(hours=5))
+    def create_and_rotate(now: datetime) -> None:
+        lookup_id = create("Build server", now - timedelta(hours=5))
         rotation = KeyRotation(timedelta(days=2), reason="Yearly rotation of all build keys.")
         rotate_key(actor=actor, lookup_id=lookup_id, rotation=rotation, now=now)
 
-    def revokes(now: datetime) -> None:
-        lookup_id = make("Old workstation", now - timedelta(hours=3))
+    def create_and_revoke(now: datetime) -> None:
+        lookup_id = create("Old workstation", now - timedelta(hours=3))
         revoke_key(
             actor=actor, lookup_id=lookup_id, reason="The workstation was returned.", now=now
         )
 
-    def leaks(now: datetime) -> None:
-        lookup_id = make("Notebook on a shared drive", now - timedelta(hours=6))
+    def create_and_leak(now: datetime) -> None:
+        lookup_id = create("Notebook on a shared drive", now - timedelta(hours=6))
         _report_leak(actor, lookup_id, now)
 
     return [
         TimelineEvent(
             timeline.moment_at(0.3, hour=15),
-            lambda now: make("Trial", now, now + timedelta(days=3)),
+            lambda now: create("Trial", now, now + timedelta(days=3)),
         ),
-        TimelineEvent(timeline.moment_at(0.2, hour=15), lambda now: make("Never used", now)),
-        TimelineEvent(timeline.moment_at(0.55, hour=15), rotates),
-        TimelineEvent(timeline.moment_at(0.6, hour=15), revokes),
-        TimelineEvent(timeline.moment_at(0.66, hour=15), leaks),
+        TimelineEvent(timeline.moment_at(0.2, hour=15), lambda now: create("Never used", now)),
+        TimelineEvent(timeline.moment_at(0.55, hour=15), create_and_rotate),
+        TimelineEvent(timeline.moment_at(0.6, hour=15), create_and_revoke),
+        TimelineEvent(timeline.moment_at(0.66, hour=15), create_and_leak),
     ]
 
 

@@ -32,9 +32,9 @@ from tenants.demo.traffic.personas import TEAMS
 from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.models import AlertDelivery, BillingState
 
-_NIGHTLY: Final = timedelta(days=1, minutes=20)
+_RATING_OFFSET: Final = timedelta(days=1, minutes=20)  # after the beginning of the rated day
 _SEAT_CENTS: Final = to_cents(SEAT_MONTH_MICROS)
-_MOMENT: Final = timedelta(minutes=20)
+_INVOICE_DELAY: Final = timedelta(minutes=20)  # after the grace period
 # In a month, approximately.
 _TOKEN_COST_PER_DEVELOPER: Final = Decimal("0.24")
 
@@ -95,8 +95,10 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
     actor, num = company.member_with_role(Role.BILLING), len(company.people)
     team = company.teams[spender.character.team]
 
-    def creates(scope: BudgetScope, holder: UUID, months: str, *, is_hard: bool) -> TimelineEvent:
-        terms = BudgetTerms(_compute_limit(Decimal(months)), is_hard=is_hard)
+    def plan_budget(
+        scope: BudgetScope, holder: UUID, developer_months: str, *, is_hard: bool
+    ) -> TimelineEvent:
+        terms = BudgetTerms(_compute_limit(Decimal(developer_months)), is_hard=is_hard)
         return TimelineEvent(
             timeline.moment_at(0.15, hour=13),
             lambda now: create_budget(
@@ -109,20 +111,20 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
             timeline.moment_at(0.12, hour=13),
             _make_budget_cut(company, _compute_limit(Decimal(num) * Decimal("0.75"))),
         ),
-        creates(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
-        creates(BudgetScope.USER, UUID(spender.user_id), "1.05", is_hard=True),
+        plan_budget(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
+        plan_budget(BudgetScope.USER, UUID(spender.user_id), "1.05", is_hard=True),
     ]
 
 
 def _compute_limit(developer_months: Decimal) -> int:
-    """Return a limit in whole cents."""
+    """Return the token costs of so many developers in a month, as a limit in whole cents."""
     return int(developer_months * _TOKEN_COST_PER_DEVELOPER * 100 + 1) * (MICROS // 100)
 
 
 def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datetime], None]:
     """Return an event that lowers the budget that was created with the tenant."""
 
-    def narrow(now: datetime) -> None:
+    def lower_limit(now: datetime) -> None:
         actor = company.member_with_role(Role.BILLING)
         budgets = read_page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
         for budget in budgets:
@@ -132,12 +134,12 @@ def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datet
                     actor=actor, budget_id=budget.id, terms=terms, version=budget.version, now=now
                 )
 
-    return narrow
+    return lower_limit
 
 
 def _plan_nights(timeline: DemoTimeline) -> list[TimelineEvent]:
     nights = (
-        timeline.begins_at + timedelta(days=number) + _NIGHTLY
+        timeline.begins_at + timedelta(days=number) + _RATING_OFFSET
         for number in range(timeline.num_days)
     )
     moments = (*nights, timeline.now)
@@ -149,7 +151,7 @@ def _plan_nights(timeline: DemoTimeline) -> list[TimelineEvent]:
 def _plan_invoices(timeline: DemoTimeline) -> list[TimelineEvent]:
     month, events = start_of_next_month(utc_day(timeline.begins_at)), []
     while start_of_day(month) <= timeline.now:
-        at = start_of_day(month) + GRACE + _MOMENT
+        at = start_of_day(month) + GRACE + _INVOICE_DELAY
         events.append(
             TimelineEvent(at, lambda now: issue_due_invoices(timeline.tenant_id, now=now))
         )

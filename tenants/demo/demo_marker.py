@@ -16,7 +16,7 @@ BEGUN, FILLED = "demonstration.begun", "demonstration.filled"
 SUFFIX: Final = " (demonstration)"
 _DOMAIN: Final = ".example"  # reserved by RFC 2606
 _REASON: Final = (
-    "All of this tenant's past is made up by `manage.py seed_demo_data`: for demonstration."
+    "`manage.py seed_demo_data` generated this tenant's whole history, for demonstration."
 )
 
 

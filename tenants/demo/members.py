@@ -195,26 +195,27 @@ def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> Non
 
 def _plan_invitations(company: DemoCompany) -> list[TimelineEvent]:
     """Return an expired invitation, a revoked one and two open ones."""
-    timeline, owner, slug = (
-        company.timeline,
-        company.member_with_role(Role.OWNER),
-        company.timeline.slug,
-    )
+    timeline, slug = company.timeline, company.timeline.slug
+    owner = company.member_with_role(Role.OWNER)
 
-    def invites(name: str, role: Role = Role.DEVELOPER) -> Callable[[datetime], InvitationView]:
+    def make_invitation(
+        name: str, role: Role = Role.DEVELOPER
+    ) -> Callable[[datetime], InvitationView]:
         return lambda now: create_invitation(
             actor=owner, email=f"{name}@{slug}.example", role=role, mailer=_discard_mail, now=now
         )
 
-    def takes_back(now: datetime) -> None:
-        view = invites("former.contractor")(now)
+    def invite_and_revoke(now: datetime) -> None:
+        view = make_invitation("former.contractor")(now)
         revoke_invitation(actor=owner, invitation_id=view.id, now=now + 90 * _MINUTE)
 
     return [
-        TimelineEvent(timeline.moment_at(0.1), invites("never.answered")),
-        TimelineEvent(timeline.moment_at(0.5), takes_back),
-        TimelineEvent(timeline.now - timedelta(days=2), invites("starts.monday")),
-        TimelineEvent(timeline.now - timedelta(days=1), invites("external.auditor", Role.AUDITOR)),
+        TimelineEvent(timeline.moment_at(0.1), make_invitation("never.answered")),
+        TimelineEvent(timeline.moment_at(0.5), invite_and_revoke),
+        TimelineEvent(timeline.now - timedelta(days=2), make_invitation("starts.monday")),
+        TimelineEvent(
+            timeline.now - timedelta(days=1), make_invitation("external.auditor", Role.AUDITOR)
+        ),
     ]
 
 

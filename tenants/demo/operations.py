@@ -4,8 +4,9 @@
     the quarter         all events in order of time: one transaction
     today               rollups, content capture, erasures, exports: other stores are involved
 
-The quarter is one transaction because workers run meanwhile: billing, signing and counting see all
-of it or nothing. If the process is killed meanwhile, the tenant is marked as begun and has no data.
+The quarter is one transaction, because workers run at the same time: billing, signing and counting
+see all of it or nothing. If the process is killed before the commit, the tenant is marked as begun
+and has no data.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,7 @@ from tenants.usage.rollups.operations import roll_up_tenant
 
 MIN_DAYS: Final = 8
 MAX_DAYS: Final = 366
-Say = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 
 
 class DemoDataExists(Conflict):
@@ -55,7 +56,9 @@ class SeedOptions:
     seed: int
 
 
-def seed_tenant(options: SeedOptions, *, now: datetime, report_progress: Say) -> dict[str, int]:
+def seed_tenant(
+    options: SeedOptions, *, now: datetime, report_progress: ReportProgress
+) -> dict[str, int]:
     """Seed a tenant and return the numbers of generated rows.
 
     Raises InvalidValue, NotFound, DemoDataExists, and Conflict for a tenant that is not a
@@ -64,7 +67,7 @@ def seed_tenant(options: SeedOptions, *, now: datetime, report_progress: Say) ->
     _check_options(options)
     tenant_id = require_demonstration(options.slug)
     if is_marked(tenant_id, FILLED):
-        raise DemoDataExists("{slug} is filled already.", slug=options.slug)
+        raise DemoDataExists("{slug} already has demo data.", slug=options.slug)
     if is_marked(tenant_id, BEGUN):
         raise Conflict(
             "The demo tenant {slug} was only partly created. Start again with an empty "
@@ -76,12 +79,12 @@ def seed_tenant(options: SeedOptions, *, now: datetime, report_progress: Say) ->
     report_progress("People and teams")
     mark_begun(timeline)
     add_price_of_first_day(timeline)
-    cast = make_personas(
+    personas = make_personas(
         options.num_people,
         domain=f"{options.slug}.example",
         random=timeline.make_random("characters"),
     )
-    company = create_company(timeline, cast)
+    company = create_company(timeline, personas)
     report_progress(f"{options.num_days} days of work")
     with tenant_scope(tenant_id):
         run_events(_plan_quarter(company), until=now)

@@ -105,7 +105,7 @@ def _plan_override(
     subject_kind_and_id: tuple[SubjectKind, UUID],
     document: dict[str, Any],
 ) -> TimelineEvent:
-    def say(now: datetime) -> None:
+    def change(now: datetime) -> None:
         set_override(
             actor=company.member_with_role(Role.ADMINISTRATOR),
             subject=OverrideSubject(*subject_kind_and_id),
@@ -114,11 +114,13 @@ def _plan_override(
             now=now,
         )
 
-    return TimelineEvent(company.timeline.moment_at(share, hour=12), say)
+    return TimelineEvent(company.timeline.moment_at(share, hour=12), change)
 
 
 def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
-    def setting(data_class: DataClass, days: int, reason: str) -> Callable[[datetime], object]:
+    def make_rule_change(
+        data_class: DataClass, days: int, reason: str
+    ) -> Callable[[datetime], object]:
         return lambda now: set_rule(
             actor=company.member_with_role(Role.ADMINISTRATOR),
             data_class=data_class,
@@ -131,15 +133,15 @@ def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
     return [
         TimelineEvent(
             timeline.moment_at(0.3, hour=10),
-            setting(DataClass.AUDIT, 1_095, "Our auditors require three years."),
+            make_rule_change(DataClass.AUDIT, 1_095, "Our auditors require three years."),
         ),
         TimelineEvent(
             timeline.moment_at(0.5, hour=10),
-            setting(DataClass.USAGE, _USAGE_DAYS, "Older invoices are settled."),
+            make_rule_change(DataClass.USAGE, _USAGE_DAYS, "Older invoices are settled."),
         ),
         TimelineEvent(
             timeline.moment_at(0.6, hour=10),
-            setting(DataClass.RETRIEVAL, 14, "Branches are short-lived."),
+            make_rule_change(DataClass.RETRIEVAL, 14, "Branches are short-lived."),
         ),
     ]
 
@@ -148,7 +150,7 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
     """Return events of a hold in force, for a user and a period, and of a released one."""
     timeline = company.timeline
 
-    def placing(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:
+    def make_placement(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:
         new = NewHold(
             name,
             reason,
@@ -158,8 +160,10 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
         )
         return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=new, now=now)
 
-    def passes(now: datetime) -> None:
-        hold_id = placing("Export review", "Requested by customs.", company.leaver.user_id)(now)
+    def place_and_release(now: datetime) -> None:
+        hold_id = make_placement("Export review", "Requested by customs.", company.leaver.user_id)(
+            now
+        )
         release_hold(
             actor=company.member_with_role(Role.OWNER),
             hold_id=hold_id,
@@ -167,10 +171,12 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
             now=now.replace(hour=17),
         )
 
-    place_case = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
+    place_hold_in_force = make_placement(
+        "Case 2041", "A dispute with a supplier.", company.spender.user_id
+    )
     return [
-        TimelineEvent(timeline.moment_at(0.35, hour=9), passes),
-        TimelineEvent(timeline.moment_at(0.7, hour=9), place_case),
+        TimelineEvent(timeline.moment_at(0.35, hour=9), place_and_release),
+        TimelineEvent(timeline.moment_at(0.7, hour=9), place_hold_in_force),
     ]
 
 

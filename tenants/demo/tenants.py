@@ -1,9 +1,7 @@
 """Creation of two tenants and an operator for a demonstration.
 
-A file (mode 0600) keeps their secrets.
-
-A second run reads this file and returns the same values while they are valid. It replaces a secret
-only if a password was changed or a key was revoked.
+A file (mode 0600) keeps their secrets. A second run reads this file and returns the same values
+while they are valid. It replaces a secret only if a password was changed or a key was revoked.
 """
 
 import json
@@ -229,7 +227,7 @@ def _add_member(actor: Actor, user_id: UserId, role: Role, now: datetime) -> Non
 
 
 def _ensure_key(actor: Actor, owner_email: str, text: str | None, now: datetime) -> str:
-    if text and _still_holds(actor.tenant_id, text, now):
+    if text and _is_key_usable(actor.tenant_id, text, now):
         return text
     owner_id = find_user(email=owner_email)
     new = KeyRequest(
@@ -238,6 +236,6 @@ def _ensure_key(actor: Actor, owner_email: str, text: str | None, now: datetime)
     return create_key(actor=actor, new=new, now=now).text
 
 
-def _still_holds(tenant_id: TenantId, text: str, now: datetime) -> bool:
+def _is_key_usable(tenant_id: TenantId, text: str, now: datetime) -> bool:
     key = parse_key(text)
     return key is not None and is_key_active(tenant_id=tenant_id, key=key, now=now)

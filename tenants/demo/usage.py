@@ -55,8 +55,8 @@ def _generate_and_store_day(
     is_late = day.day >= _CUT_OFF_FROM
     rows: list[Row] = []
     for user_id, developer in demo_keys.developers.items():
-        current_coder = replace(developer, is_cut_off=is_late and user_id == cut_off)
-        rows += generate_day(current_coder, day, calendar, demo_keys.company.timeline)
+        developer_today = replace(developer, is_cut_off=is_late and user_id == cut_off)
+        rows += generate_day(developer_today, day, calendar, demo_keys.company.timeline)
     _store_rows(
         demo_keys.company.timeline, [row for row in rows if row.occurred_at <= calendar.now]
     )

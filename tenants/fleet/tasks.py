@@ -21,8 +21,8 @@ def republish_snapshots() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def refresh_started_plans() -> None:
-    with redis_lock(connect_to_redis(), "started-plans") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "started-plans") as has_lock:
+        if has_lock:
             model_catalog.refresh_started_plans(now=timezone.now())
 
 
@@ -37,13 +37,13 @@ def scrape_gateways() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def build_public_code_index() -> None:
-    with redis_lock(connect_to_redis(), "public-code-index") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "public-code-index") as has_lock:
+        if has_lock:
             public_code.build_requested_index(connect_to_redis())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def count_pool_usage() -> None:
-    with redis_lock(connect_to_redis(), "pool-days") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "pool-days") as has_lock:
+        if has_lock:
             daily_usage.count_recent_pool_usage(connect_to_redis(), now=timezone.now())

@@ -57,7 +57,7 @@ def transfer_ownership(*, actor: Actor, user_id: UserId, reason: str, now: datet
         text = _TRANSFERRED.format(
             new=new.member.email,
             old=old.member.email,
-            tenant=_describe_actor(actor),
+            tenant=_read_tenant_name(actor),
             when=now,
             reason=parse_reason(reason) or "not given",
             console=settings.CONSOLE_URL,
@@ -65,7 +65,7 @@ def transfer_ownership(*, actor: Actor, user_id: UserId, reason: str, now: datet
         mail_addresses(
             tenant_id=actor.tenant_id,
             emails=[new.member.email, old.member.email],
-            subject=f"{_describe_actor(actor)} has a new owner",
+            subject=f"{_read_tenant_name(actor)} has a new owner",
             text=text,
         )
 
@@ -102,10 +102,10 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
         mail_addresses(
             tenant_id=actor.tenant_id,
             emails=[row.email for row in owners],
-            subject=f"{_describe_actor(actor)} has a new owner",
+            subject=f"{_read_tenant_name(actor)} has a new owner",
             text=_APPOINTED.format(
                 new=email,
-                tenant=_describe_actor(actor),
+                tenant=_read_tenant_name(actor),
                 when=now,
                 reason=reason or "not given",
                 console=settings.CONSOLE_URL,
@@ -113,5 +113,5 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
         )
 
 
-def _describe_actor(actor: Actor) -> str:
+def _read_tenant_name(actor: Actor) -> str:
     return Tenant.objects.values_list("name", flat=True).get(id=actor.tenant_id)

@@ -88,10 +88,12 @@ def _read_figures(actor: Actor, users: Sequence[UUID], now: datetime) -> dict[UU
         user_id__in=users,
         starts_at__gte=datetime.combine(month, time(), UTC),
     )
-    added = days.values_list("user_id").annotate(*(Sum(name, default=0) for name in _COUNTERS))
+    counter_rows = days.values_list("user_id").annotate(
+        *(Sum(name, default=0) for name in _COUNTERS)
+    )
     sums = {
         user_id: UsageCounters(**dict(zip(_COUNTERS, map(int, values), strict=True)))
-        for user_id, *values in added
+        for user_id, *values in counter_rows
     }
     last = days.exclude(editor="").values_list("user_id", "editor").annotate(at=Max("starts_at"))
     editors = {user_id: editor for user_id, editor, _ in sorted(last, key=lambda row: row[2])}

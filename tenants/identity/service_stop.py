@@ -93,15 +93,15 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     hard_budgets = Budget.objects.filter(
         tenant_id=tenant_id, scope=BudgetScope.TENANT, is_hard=True
     )
-    budget = hard_budgets.annotate(alerted_at=Subquery(alerts.values("created_at"))).exclude(
-        alerted_at=None
-    )
-    exhausted = budget.first()
-    if exhausted is None:
+    alerted_budgets = hard_budgets.annotate(
+        alerted_at=Subquery(alerts.values("created_at"))
+    ).exclude(alerted_at=None)
+    budget = alerted_budgets.first()
+    if budget is None:
         return None
     # The limit may have been raised since the alert.
-    month = read_month_spend(tenant_id, start_of_month(day))
+    month_spend = read_month_spend(tenant_id, start_of_month(day))
     price = read_price_book(tenant_id).price_on(day)
     min_reservation_micros = read_min_reservation(tenant_id, price, on=day)
-    is_used_up = is_exhausted(exhausted, month, min_reservation_micros=min_reservation_micros)
-    return exhausted.alerted_at if is_used_up else None
+    is_used_up = is_exhausted(budget, month_spend, min_reservation_micros=min_reservation_micros)
+    return budget.alerted_at if is_used_up else None

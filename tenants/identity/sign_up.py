@@ -122,14 +122,13 @@ def find_sign_up(token: str) -> SignUpRequest:
 def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant:
     """Create the tenant with a link, once. After a DomainError the link still works.
 
-    `slug` replaces the requested one, which may be taken meanwhile. Raises InvalidValue, NotFound,
-    Conflict, redis.RedisError.
+    `slug` replaces the requested one, which may have been taken since. Raises InvalidValue,
+    NotFound, Conflict, redis.RedisError.
     """
     redis, key = connect_to_redis(), _build_redis_key(token)
     ttl_s = redis.ttl(key)
-    sign_up_request = _unseal(
-        token, redis.getdel(key)
-    )  # the second of two concurrent uses finds nothing
+    # The second of two concurrent uses finds nothing.
+    sign_up_request = _unseal(token, redis.getdel(key))
     try:
         require_free_slug(slug)
         return onboard_tenant(

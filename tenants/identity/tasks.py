@@ -29,15 +29,15 @@ def mail_reset_links() -> None:
     # One run at a time: a mail server that does not respond must not occupy several workers.
     with redis_lock(
         connect_to_redis(), "password-reset-mail", hold_s=_RESET_MAIL_HOLD_S
-    ) as is_alone:
-        if is_alone:
+    ) as has_lock:
+        if has_lock:
             reset_mail.mail_requested_links(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def send_trial_reminders() -> None:
-    with redis_lock(connect_to_redis(), "trial-reminders") as is_alone:
-        if is_alone:
+    with redis_lock(connect_to_redis(), "trial-reminders") as has_lock:
+        if has_lock:
             trials.send_due_reminders(now=timezone.now())
 
 

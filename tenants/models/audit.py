@@ -102,9 +102,8 @@ class AuditSink(models.Model):
     name = models.CharField(max_length=120)
     # Scheme, host and port only: paths of webhooks are often secrets.
     origin = models.CharField(max_length=300)
-    sealed = (
-        models.BinaryField()
-    )  # tenants.compliance.audit_sinks.secret_storage: the whole address and the secret
+    # The whole address and the secret, sealed by tenants.compliance.audit_sinks.secret_storage.
+    sealed = models.BinaryField()
     created_at = models.DateTimeField()
     # The cursor: all entries up to here were delivered.
     delivered_sequence = models.PositiveBigIntegerField()

@@ -55,7 +55,7 @@ class _RollupRow(models.Model):
     """
 
     pk = models.CompositePrimaryKey(
-        *("tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant")
+        "tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant"
     )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     starts_at = models.DateTimeField()  # of the completions; outcomes count in the hour of theirs

@@ -62,9 +62,8 @@ class IdentityProvider(models.Model):
     )
     issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity ID
     client_id = models.CharField(max_length=200)  # OIDC
-    sealed_secret = (
-        models.BinaryField()
-    )  # OIDC: see tenants.identity.sso.queries.derive_provider_key
+    # OIDC: sealed with tenants.identity.sso.queries.derive_provider_key.
+    sealed_secret = models.BinaryField()
     sso_url = models.CharField(max_length=500, db_default="")  # SAML
     certificates = models.TextField(db_default="")  # SAML: DER in base64, one a line
     created_at = models.DateTimeField()

@@ -14,9 +14,8 @@ class Tenant(models.Model):
     slug = models.SlugField(max_length=63, unique=True)  # never changes
     name = models.CharField(max_length=120)
     status = models.CharField(max_length=12, choices=[(s.value, s.name) for s in TenantStatus])
-    region = models.CharField(
-        max_length=32, default="local"
-    )  # where its data is kept; only operators change it
+    # Where its data is stored. Only operators change it.
+    region = models.CharField(max_length=32, default="local")
     is_mfa_required = models.BooleanField(default=False)  # when signing in with a password
     cache_epoch = models.PositiveIntegerField(default=0)  # increasing it empties the prefix cache
     snapshot_version = models.PositiveBigIntegerField(default=0)  # increases with each change

@@ -17,7 +17,7 @@ from caret.foundation.postgres.row_security import (
 from tenants.models.tenant import Tenant
 
 
-def _renamable_column(name: str, table: str) -> ColumnUpdatable:
+def _allow_user_id_replacement(name: str, table: str) -> ColumnUpdatable:
     """Return the rule that a user's ID may be replaced only by an ID that belongs to no user.
 
     A record can therefore not be assigned to another user.
@@ -74,7 +74,7 @@ class UsageRecord(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="usage_record_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="usage_record_age", column="occurred_at", days=62),
-            _renamable_column("usage_record_renamed", "tenants_usage_record"),
+            _allow_user_id_replacement("usage_record_renamed", "tenants_usage_record"),
         ]
         indexes: ClassVar = [
             # Reader: rating, which reads batch after batch.
@@ -116,7 +116,7 @@ class Outcome(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="outcome_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="outcome_age", column="occurred_at", days=62),
-            _renamable_column("outcome_renamed", "tenants_outcome"),
+            _allow_user_id_replacement("outcome_renamed", "tenants_outcome"),
         ]
         indexes: ClassVar = [
             # Reader: rollups, for the outcomes of an hour's completions.
@@ -144,7 +144,7 @@ class TypingReport(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="typed_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="typed_age", column="occurred_at", days=62),
-            _renamable_column("typed_renamed", "tenants_typing_report"),
+            _allow_user_id_replacement("typed_renamed", "tenants_typing_report"),
         ]
 
     def __str__(self) -> str:

@@ -67,21 +67,27 @@ def explain_access(
 
 
 def _rules_of_policy(policy: TenantPolicy, access_query: AccessQuery) -> list[BlockingRule]:
-    off = _feature_rules(TENANT, features_of(policy), access_query)
-    unnamed = []
+    feature_rules = _feature_rules(TENANT, features_of(policy), access_query)
+    path_rules = []
     if policy.requires_path and not access_query.path:
-        unnamed = [BlockingRule(TENANT, "requires_path", "path_required", "No file is named.")]
-    return off + unnamed + _exclusion_rules(TENANT, policy.content_exclusion, access_query)
+        path_rules = [BlockingRule(TENANT, "requires_path", "path_required", "No file is named.")]
+    return (
+        feature_rules
+        + path_rules
+        + _exclusion_rules(TENANT, policy.content_exclusion, access_query)
+    )
 
 
 def _rules_of_override(
     named_override: NamedOverride, access_query: AccessQuery
 ) -> list[BlockingRule]:
     override = named_override.override
-    off = []
+    feature_rules = []
     if override.features is not None:
-        off = _feature_rules(named_override.name, override.features, access_query)
-    return off + _exclusion_rules(named_override.name, override.content_exclusion, access_query)
+        feature_rules = _feature_rules(named_override.name, override.features, access_query)
+    return feature_rules + _exclusion_rules(
+        named_override.name, override.content_exclusion, access_query
+    )
 
 
 def _feature_rules(

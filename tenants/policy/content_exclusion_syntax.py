@@ -48,14 +48,14 @@ class _ParseState:
 
 def parse_exclusions(text: str) -> dict[str, tuple[str, ...]]:
     """Parse content exclusions. Raises InvalidValue, which names the line."""
-    reading = _ParseState()
+    state = _ParseState()
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
-            _parse_line(reading, number, line)
-    globs_by_repository = reading.globs_by_repository
-    if reading.everywhere:
+            _parse_line(state, number, line)
+    globs_by_repository = state.globs_by_repository
+    if state.everywhere:
         globs_by_repository = globs_by_repository | {
-            _ALL: [*reading.everywhere, *globs_by_repository.get(_ALL, ())]
+            _ALL: [*state.everywhere, *globs_by_repository.get(_ALL, ())]
         }
     return {name: tuple(dict.fromkeys(globs)) for name, globs in globs_by_repository.items()}
 
@@ -65,18 +65,18 @@ def format_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
     return "\n".join(_format_lines(exclusion))
 
 
-def _parse_line(reading: _ParseState, number: int, line: str) -> None:
+def _parse_line(state: _ParseState, number: int, line: str) -> None:
     if match := _GLOB.fullmatch(line):
-        if reading.repository is None:
+        if state.repository is None:
             raise InvalidValue(
                 FIELD, 'Line {number}: start with a repository, such as "*":.', number=number
             )
         glob = match["quoted"] or match["bare"].rstrip()
-        reading.globs_by_repository[reading.repository].append(_unquote_text(number, glob))
+        state.globs_by_repository[state.repository].append(_unquote_text(number, glob))
         return
     match = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
     if match is None and (glob := _parse_pattern(line)):
-        reading.everywhere.append(glob)
+        state.everywhere.append(glob)
         return
     if match is None:
         raise InvalidValue(
@@ -86,18 +86,18 @@ def _parse_line(reading: _ParseState, number: int, line: str) -> None:
             number=number,
         )
     name = _unquote_text(number, match["name"].rstrip())
-    if name in reading.globs_by_repository:
+    if name in state.globs_by_repository:
         raise InvalidValue(
             FIELD, 'Line {number}: "{name}" is already defined above.', number=number, name=name
         )
-    reading.repository = name
-    reading.globs_by_repository[name] = list(_parse_list(number, match["rest"]))
+    state.repository = name
+    state.globs_by_repository[name] = list(_parse_list(number, match["rest"]))
 
 
 def _parse_pattern(line: str) -> str:
     """Return the pattern that is alone on the line; "": none.
 
-    Words are no pattern: they may be a repository whose colon is missing.
+    A line without *, ? and / is no pattern: it may be a repository whose colon is missing.
     """
     match = _PATTERN.fullmatch(line)
     glob = "" if match is None else match["glob"].rstrip()

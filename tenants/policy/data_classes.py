@@ -41,10 +41,10 @@ class DataClassTerms:
         return self.is_tenants and self.min_days < self.max_days
 
 
-_CONSENT: Final = gettext_noop("consent (6(1)(a))")
-_CONTRACT: Final = gettext_noop("contract (6(1)(b))")
-_INTEREST: Final = gettext_noop("legitimate interest (6(1)(f))")
-_DUTY: Final = gettext_noop("legal obligation (6(1)(c))")
+_CONSENT: Final = gettext_noop("consent (GDPR Art. 6(1)(a))")
+_CONTRACT: Final = gettext_noop("contract (GDPR Art. 6(1)(b))")
+_INTEREST: Final = gettext_noop("legitimate interest (GDPR Art. 6(1)(f))")
+_DUTY: Final = gettext_noop("legal obligation (GDPR Art. 6(1)(c))")
 
 DATA_CLASSES: Final = MappingProxyType(
     {

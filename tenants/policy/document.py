@@ -95,8 +95,8 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
     """Check the number and length of names. Raises InvalidValue."""
     if names is None:
         return
-    are_good = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
-    if len(names) > MAX_NAMES or not are_good:
+    are_valid = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
+    if len(names) > MAX_NAMES or not are_valid:
         raise InvalidValue(
             field,
             "Enter at most {most} names of 1 to {most_chars} characters, or null for all.",
@@ -106,33 +106,33 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
 
 
 def _check_default_models(defaults: dict[Tier, dict[str, str]]) -> None:
-    for tier, of_tier in defaults.items():
-        for language in of_tier:
+    for tier, name_by_language in defaults.items():
+        for language in name_by_language:
             if language not in {ANY_LANGUAGE, *LANGUAGES}:
                 raise InvalidValue(
                     f"default_models.{tier}",
                     'Use identifiers of languages, such as python, or "*" for all others.',
                 )
-        check_names(f"default_models.{tier}", frozenset(of_tier.values()))
+        check_names(f"default_models.{tier}", frozenset(name_by_language.values()))
 
 
 def _check_retention(days_of: dict[str, int]) -> None:
-    own = {
+    terms_by_name = {
         data_class.value: terms
         for data_class, terms in DATA_CLASSES.items()
         if terms.is_overridable
     }
     for name, days in days_of.items():
-        if name not in own:
+        if name not in terms_by_name:
             raise InvalidValue(
-                "retention_days", "Use these data classes: {names}.", names=", ".join(own)
+                "retention_days", "Use these data classes: {names}.", names=", ".join(terms_by_name)
             )
-        if not own[name].min_days <= days <= own[name].max_days:
+        if not terms_by_name[name].min_days <= days <= terms_by_name[name].max_days:
             raise InvalidValue(
                 f"retention_days.{name}",
                 "Enter a number of days from {least} to {most}.",
-                least=own[name].min_days,
-                most=own[name].max_days,
+                least=terms_by_name[name].min_days,
+                most=terms_by_name[name].max_days,
             )
 
 

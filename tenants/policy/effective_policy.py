@@ -10,9 +10,8 @@ from tenants.policy.access_explanation import NamedOverride
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
     policy: TenantPolicy
-    decided_by: dict[
-        str, list[NamedOverride]
-    ]  # field of the policy -> overrides; absent: the tenant's policy
+    # The overrides that decide a field of the policy; without an entry it has the tenant's value.
+    decided_by: dict[str, list[NamedOverride]]
     overrides: list[NamedOverride]  # of the user's teams and of the user
 
 
@@ -49,8 +48,8 @@ def _find_deciding(
 
 
 def _apply_without(
-    policy: TenantPolicy, overrides: list[NamedOverride], left_out: NamedOverride
+    policy: TenantPolicy, overrides: list[NamedOverride], omitted: NamedOverride
 ) -> TenantPolicy:
     return apply_overrides(
-        policy, (override.override for override in overrides if override is not left_out)
+        policy, (override.override for override in overrides if override is not omitted)
     )

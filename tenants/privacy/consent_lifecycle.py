@@ -58,9 +58,8 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
     user_id = _require_user(actor)
     _check_choice(choice)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(
-            tenant_id=actor.tenant_id
-        )  # locks the tenant: the policy cannot change meanwhile
+        # This locks the tenant, so that the policy cannot change in the meantime.
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         allowance = get_tenant_consent(
             find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
         )

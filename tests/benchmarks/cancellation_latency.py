@@ -1,20 +1,21 @@
 """Cancellation latency: from the client's cancel to the end of the engine's stream.
 
-A proxy in this process stands between the gateway and the engine, and notes when the gateway closes
-its connection. The clock starts just before the client's frame is written. Each completion is a
-block that writes a function's body. It is cancelled in mid-stream, after its first text and a
-random pause. Cancelling by a closed socket and by a dropped HTTP connection is measured too. For
-information, the benchmark also reports how long the engine continues.
+A proxy in this process stands between the gateway and the engine, and records when the gateway
+closes its connection. The clock starts just before the client's frame is written. Each completion
+is requested in the mode block, and writes the body of a function. The client cancels it after its
+first text and a random pause. The client cancels in three ways: by a frame, by closing its
+WebSocket, and by dropping its HTTP connection. For information, the benchmark also reports how long
+the engine continues to work after a cancel.
 
-The engine does not run on the core of the gateway and this process, so that the machine's scheduler
-is not measured. Each result also reports how long the two still waited for a core. `unhindered_p99`
-leaves that wait out: look at it on a machine that does other work.
+The engine has other cores than the gateway and this process, so that they do not compete for a
+core. Each result also reports how long the gateway and this process still waited for a core.
+`unhindered_p99` leaves that wait out: look at it on a machine that does other work.
 
     python -m tests.benchmarks.cancellation_latency [--up .caret/up.json] [--cancels 500]
-        [--departures 50] [--releases 50]
+        [--disconnects 50] [--idle-waits 50]
 
-`--up` uses only the engine of that installation. A smoke test: `--cancels 10 --departures 2
---releases 2`.
+`--up` uses only the engine of that installation. To check only that the benchmark runs:
+`--cancels 10 --disconnects 2 --idle-waits 2`.
 """
 
 import argparse
@@ -34,28 +35,32 @@ import aiohttp
 from caret.client.websocket_client import CompletionStream, open_stream
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.engine_metrics import num_running
-from tests.benchmarks.engine_proxy import Relay, StreamEnd
+from tests.benchmarks.engine_proxy import EngineProxy, StreamEnd
 from tests.benchmarks.installation import Running, create_home, engine_of, own_gateway
-from tests.benchmarks.processes import divided_cores, pinned_to, waited_s
+from tests.benchmarks.processes import pinned_to, split_cores, waited_s
 from tests.benchmarks.results import Report, machine, median, percentile, rounded, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 MAX_CANCEL_MS: Final = 10.0
 _MODE: Final = "block"
-_OPENING: Final = "    def read_all(self, paths: list[str], encoding: str) -> list[str]:\n        "
+_FUNCTION_HEAD: Final = (
+    "    def read_all(self, paths: list[str], encoding: str) -> list[str]:\n        "
+)
 _MAX_TOKENS: Final = 256
 _PROMPT_TOKENS: Final = 128
-_NUM_TEXTS: Final = 16  # made beforehand: a process that has just computed waits longer for a core
+# The texts are made before the measurement: a process that has just computed waits longer for a
+# core.
+_NUM_TEXTS: Final = 16
 _MAX_PAUSE_S: Final = 0.015
-_PATIENCE_S: Final = 10.0
-# One of so many completions must still be running when it is cancelled: the model may end early.
+_TIMEOUT_S: Final = 10.0
+# The model may end a completion before it is cancelled. The benchmark then tries another one.
 _MAX_TRIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     at_s: float  # perf_counter
-    # time spent waiting for a core until then, this process and the gateway together
+    # time that this process and the gateway together have waited for a core until then
     waited_s: float
 
 
@@ -75,48 +80,48 @@ class Duration:
 class Counts:
     """The number of measurements of each kind of cancellation."""
 
-    num_cancels: int  # by a frame
-    num_departures: int  # by a disconnect, of each kind; may be 0
-    num_releases: int  # waits until the engine is idle
+    num_cancels: int  # cancels by a frame
+    num_disconnects: int  # of each kind: closed WebSockets and dropped HTTP connections; may be 0
+    num_idle_waits: int  # cancels after which the benchmark waits until the engine is idle
 
 
 @dataclass(slots=True)
 class Bench:
     running: Running
-    relay: Relay
+    proxy: EngineProxy
     prefixes: Sequence[str]
     counts: Counts
     report: Report
-    num_ids: int = 0
+    num_requests: int = 0
     num_too_late: int = field(default=0)  # completions that ended before they were cancelled
 
-    async def until_stream_ended(self, cancel: Cancel) -> Duration:
-        began, ended = await self._cancelled(cancel)
+    async def measure_until_stream_ended(self, cancel: Cancel) -> Duration:
+        began, ended = await self._cancel_running_completion(cancel)
         waited_s = self._now().waited_s - began.waited_s
         return Duration((ended.at_s - began.at_s) * 1000, waited_s * 1000)
 
-    async def until_engine_idle(self, cancel: Cancel) -> Duration:
-        began, _ = await self._cancelled(cancel)
-        async with asyncio.timeout(_PATIENCE_S):
+    async def measure_until_engine_idle(self, cancel: Cancel) -> Duration:
+        began, _ = await self._cancel_running_completion(cancel)
+        async with asyncio.timeout(_TIMEOUT_S):
             while await num_running(self.running.engine_url):
-                pass  # each response takes some milliseconds, which count
+                pass  # the result includes the milliseconds of the last of these requests
         now = self._now()
         return Duration((now.at_s - began.at_s) * 1000, (now.waited_s - began.waited_s) * 1000)
 
-    async def _cancelled(self, cancel: Cancel) -> tuple[Moment, StreamEnd]:
+    async def _cancel_running_completion(self, cancel: Cancel) -> tuple[Moment, StreamEnd]:
         for _ in range(_MAX_TRIES):
-            self.relay.forget()
-            async with asyncio.timeout(_PATIENCE_S):
+            self.proxy.discard_ends()
+            async with asyncio.timeout(_TIMEOUT_S):
                 began = await cancel(self._new_prefix())
                 if began is not None:
-                    ended = await self.relay.ends.get()
+                    ended = await self.proxy.ends.get()
                     if ended.by_gateway and ended.at_s >= began.at_s:
                         return began, ended
             self.num_too_late += 1
         raise RuntimeError(f"{_MAX_TRIES} completions ended before they could be cancelled")
 
     def _new_prefix(self) -> str:
-        """Return a prefix that begins like no other."""
+        """Return a prefix with a unique beginning, of which the engine has nothing cached."""
         return f"# {random.randbytes(12).hex()}\n{random.choice(self.prefixes)}"
 
     def _now(self) -> Moment:
@@ -125,17 +130,17 @@ class Bench:
         return Moment(time.perf_counter(), waited)
 
     async def by_frame(self, stream: CompletionStream, prefix: str) -> Moment | None:
-        if not await self._begin(stream, prefix):
+        if not await self._start_completion(stream, prefix):
             return None
         began = self._now()
-        await stream.send({"type": "cancel", "id": str(self.num_ids)})
+        await stream.send({"type": "cancel", "id": str(self.num_requests)})
         while (answer := await stream.receive())["type"] != "done":
             pass
         return began if answer["finish_reason"] == "cancelled" else None
 
     async def by_closed_socket(self, prefix: str) -> Moment | None:
         async with open_stream(self.running.gateway_url, self.running.acme_key) as stream:
-            if not await self._begin(stream, prefix):
+            if not await self._start_completion(stream, prefix):
                 return None
             return self._now()  # leaving the block closes the socket
 
@@ -150,25 +155,29 @@ class Bench:
             first = await response.content.readline()
             if b'"finish_reason":null' not in first:
                 return None
-            await _pause()
+            await _pause_randomly()
             began = self._now()
             response.close()
         return began
 
-    async def _begin(self, stream: CompletionStream, prefix: str) -> bool:
+    async def _start_completion(self, stream: CompletionStream, prefix: str) -> bool:
         """Start a completion, and pause after its first text.
 
-        Returns False if it wrote no text.
+        Returns False if the completion has no text.
         """
-        self.num_ids += 1
-        frame: dict[str, Any] = {"id": str(self.num_ids), "mode": _MODE, "max_tokens": _MAX_TOKENS}
+        self.num_requests += 1
+        frame: dict[str, Any] = {
+            "id": str(self.num_requests),
+            "mode": _MODE,
+            "max_tokens": _MAX_TOKENS,
+        }
         await stream.send({"type": "complete", "prefix": prefix, "suffix": SUFFIX, **frame})
         first = await stream.receive()
         if first["type"] == "error":
             raise RuntimeError(f"the gateway returned error {first['code']}")
         if first["type"] != "delta":
             return False
-        await _pause()
+        await _pause_randomly()
         return True
 
 
@@ -176,13 +185,13 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("cancel")
     machine()  # before this process is pinned to some of its cores
-    own_cores, other_cores = divided_cores()
+    own_cores, other_cores = split_cores()
     with ExitStack() as stack:
         home = stack.enter_context(create_home())
         with pinned_to(other_cores):
             engine_url = stack.enter_context(engine_of(options.up, home))
         stack.enter_context(pinned_to(own_cores))
-        counts = Counts(options.cancels, options.departures, options.releases)
+        counts = Counts(options.cancels, options.disconnects, options.idle_waits)
         asyncio.run(measure(engine_url, counts, report))
     return report.exit_status
 
@@ -192,10 +201,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--up", type=Path, help="up.json of an installation whose engine is used")
     parser.add_argument("--cancels", type=int, default=500, help="number of cancel frames")
     parser.add_argument(
-        "--departures", type=int, default=50, help="number of disconnects of each kind"
+        "--disconnects", type=int, default=50, help="number of disconnects of each kind"
     )
     parser.add_argument(
-        "--releases", type=int, default=50, help="number of waits until the engine is idle"
+        "--idle-waits", type=int, default=50, help="number of waits until the engine is idle"
     )
     return parser.parse_args(arguments)
 
@@ -209,19 +218,19 @@ async def measure(
 ) -> None:
     """Start a gateway and measure.
 
-    `render_pools` returns the catalogue of pools for the URL of a replica; by default it has the
-    demonstration model.
+    `render_pools` returns the catalogue of pools for the URL of a replica. By default, the pools of
+    the catalogue have the demonstration model.
     """
-    async with Relay(engine_url) as relay:
-        pools = None if render_pools is None else render_pools(relay.url)
+    async with EngineProxy(engine_url) as proxy:
+        pools = None if render_pools is None else render_pools(proxy.url)
         # Starting and stopping these blocks the event loop, which has no other work at that time.
         with (
             create_home() as home,
-            own_gateway(home, engine_url=engine_url, replica=relay.url, pools=pools) as running,
+            own_gateway(home, engine_url=engine_url, replica=proxy.url, pools=pools) as running,
         ):
             pool = read_catalog(running.pools_file).find_shared(tier_of(_MODE))
             prefixes = _prefixes(CodeText(pool, seed=random.getrandbits(64)))
-            await _measure(Bench(running, relay, prefixes, counts, report))
+            await _measure(Bench(running, proxy, prefixes, counts, report))
 
 
 def _prefixes(text: CodeText) -> list[str]:
@@ -230,7 +239,7 @@ def _prefixes(text: CodeText) -> list[str]:
         text.sample(mode=_MODE, num_tokens=_PROMPT_TOKENS, max_tokens=_MAX_TOKENS)
         for _ in range(_NUM_TEXTS)
     )
-    return [f"{sample.prefix.rpartition(chr(10))[0]}\n\n{_OPENING}" for sample in samples]
+    return [f"{sample.prefix.rpartition(chr(10))[0]}\n\n{_FUNCTION_HEAD}" for sample in samples]
 
 
 async def _measure(bench: Bench) -> None:
@@ -240,23 +249,23 @@ async def _measure(bench: Bench) -> None:
         async def by_frame(prefix: str) -> Moment | None:
             return await bench.by_frame(stream, prefix)
 
-        until_ended, until_idle = bench.until_stream_ended, bench.until_engine_idle
+        until_ended, until_idle = bench.measure_until_stream_ended, bench.measure_until_engine_idle
         durations = await _repeat("cancel frames", counts.num_cancels, until_ended, by_frame)
-        _tell(report, "frame", durations, 99, bench.num_too_late)
-        idle = await _repeat("engine idle again", counts.num_releases, until_idle, by_frame)
+        _report_results(report, "frame", durations, 99, bench.num_too_late)
+        idle = await _repeat("engine idle again", counts.num_idle_waits, until_idle, by_frame)
         idle_ms = [duration.whole_ms for duration in idle]
         report.figure("engine_idle.p50", median(idle_ms), "ms", **spread(idle_ms))
     for figure, cancel in (
         ("socket_closed", bench.by_closed_socket),
         ("http_dropped", bench.by_dropped_http),
     ):
-        if not counts.num_departures:
+        if not counts.num_disconnects:
             break
         bench.num_too_late = 0
-        durations = await _repeat(figure, counts.num_departures, until_ended, cancel)
+        durations = await _repeat(figure, counts.num_disconnects, until_ended, cancel)
         # With so few samples the p99 would be the slowest one, which is often a pause of the
         # machine.
-        _tell(report, figure, durations, 90, bench.num_too_late)
+        _report_results(report, figure, durations, 90, bench.num_too_late)
 
 
 async def _repeat(
@@ -270,7 +279,7 @@ async def _repeat(
     return durations
 
 
-def _tell(
+def _report_results(
     report: Report, figure: str, durations: Sequence[Duration], percent: int, num_too_late: int
 ) -> None:
     whole_ms = [duration.whole_ms for duration in durations]
@@ -288,7 +297,7 @@ def _tell(
     )
 
 
-async def _pause() -> None:
+async def _pause_randomly() -> None:
     await asyncio.sleep(random.uniform(0.0, _MAX_PAUSE_S))
 
 

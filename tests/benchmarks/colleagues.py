@@ -1,15 +1,16 @@
-"""Colleagues: the part of a user's first prompt that the engine has cached for a colleague.
+"""Shared prefix cache: how much of a user's first prompt did a colleague's prompts leave cached?
 
 Several users of one repository edit different files, with other files open beside them. Their
 sessions are replayed through a gateway with a real engine (see `edit_sessions`), one user after the
-other. All of them have the files that the repository's `.caret.toml` pins. Reported are the cached
-share of each later user's first prompt, and of all prompts while typing.
+other. All of them send the files that the repository's `.caret.toml` pins. The benchmark reports
+two cached shares: that of the first prompt of each user after the first one, and that of all
+prompts while typing.
 
-The controls are the same sessions without pinned files, in strict isolation, and by another tenant.
-In strict isolation, a user could also measure times. First-token times of prompts whose pinned
-files a colleague has sent before are therefore compared with those of new pinned files, by a
-two-sample Kolmogorov-Smirnov test. The same test between users who share the cache must find the
-difference.
+The controls are the same sessions without pinned files, in strict isolation (each user has a cache
+namespace), and by another tenant. In strict isolation, first-token times must not reveal what a
+colleague has sent. So the benchmark compares, by a two-sample Kolmogorov-Smirnov test, prompts
+whose pinned files a colleague has sent before with prompts whose pinned files are new. Between
+users who share the cache, the same test must find a difference.
 
     python -m tests.benchmarks.colleagues [--users 4] [--keystrokes 40] [--timed 60]
 """
@@ -37,7 +38,7 @@ from caret_ls.frames import Frame
 from caret_ls.git_repository import Repository
 from caret_ls.pinned_files import PinnedFiles
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.edit_sessions import Session, make_sessions, states
+from tests.benchmarks.edit_sessions import Session, iterate_texts, make_sessions
 from tests.benchmarks.installation import (
     Home,
     Running,
@@ -54,11 +55,11 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 MIN_SHARED_PERCENT: Final = 40.0
 MIN_TYPING_PERCENT: Final = 93.0  # as in prefix_reuse
-MIN_P: Final = 0.05
-_CONTROL_P: Final = 0.001
+MIN_P: Final = 0.05  # p-value of the test: the cache reveals nothing
+_CONTROL_P: Final = 0.001  # the control has found a difference
 _POLL_S: Final = 0.05
 _MAX_POLLS: Final = 200
-_NAME: Final = "caret/caret"
+_REPOSITORY_NAME: Final = "caret/caret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Replay:
 
 
 def _frames(session: Session, pinned: Sequence[Frame]) -> Iterator[Frame]:
-    for change, prefix, suffix in states(session):
+    for change, prefix, suffix in iterate_texts(session):
         if change.kind == "typing":
             yield {
                 "mode": "inline",
@@ -131,7 +132,7 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=4)
-    parser.add_argument("--keystrokes", type=int, default=40, help="of each user")
+    parser.add_argument("--keystrokes", type=int, default=40, help="keystrokes of each user")
     parser.add_argument("--timed", type=int, default=60, help="number of prompts of each kind")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
@@ -143,7 +144,7 @@ async def _measure(
     sessions = list(_sessions(options.users, seed=options.seed))
     pinned = [
         file.to_fields()
-        for file in PinnedFiles(SystemLoopClock()).list(Repository(REPOSITORY, _NAME))
+        for file in PinnedFiles(SystemLoopClock()).list(Repository(REPOSITORY, _REPOSITORY_NAME))
     ]
     replay = Replay(running, pinned, options.keystrokes)
     publish_users = partial(_publish_users, home, running, options.users)
@@ -193,9 +194,9 @@ def _sessions(num_users: int, *, seed: int) -> Iterator[Session]:
     """Yield sessions in different files of this repository."""
     paths: set[str] = set()
     for session in make_sessions(20 * num_users, seed=seed):
-        if session.repository == _NAME and session.path not in paths:
+        if session.repository == _REPOSITORY_NAME and session.path not in paths:
             paths.add(session.path)
-            yield replace(session, repository=_NAME)
+            yield replace(session, repository=_REPOSITORY_NAME)
         if len(paths) == num_users:
             return
 
@@ -226,7 +227,11 @@ async def _is_known(session: aiohttp.ClientSession) -> bool:
 async def _measure_times(
     running: Running, code: CodeText, keys: Sequence[str], count: int
 ) -> tuple[list[float], list[float]]:
-    """Return the second user's first-token times: pinned files sent by the first user, and new."""
+    """Return two lists of the second user's first-token times.
+
+    The first list is of prompts whose pinned files the first user has sent before, the second list
+    of prompts whose pinned files are new.
+    """
     times: dict[bool, list[float]] = {True: [], False: []}
     async with (
         open_stream(running.gateway_url, keys[0]) as first,

@@ -1,4 +1,4 @@
-"""LiteLLM's proxy and vLLM's router, installed from PyPI into a virtual environment each."""
+"""LiteLLM's proxy and vLLM's router, each installed from PyPI into its own virtual environment."""
 
 import json
 import subprocess
@@ -23,10 +23,11 @@ KEY: Final = "sk-benchmark"
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class Competitor:
     name: str
     package: str  # with its extras
-    versions: Sequence[str]  # the first that can be installed is used: package indexes differ
+    # Package indexes differ: the first version that can be installed is used.
+    versions: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +41,22 @@ class NotMeasured(Exception):
     """A competitor could not be installed or started; the text says why."""
 
 
-LITELLM: Final = Rival("litellm", "litellm[proxy]", ("1.109.1", "1.106.2"))
-VLLM_ROUTER: Final = Rival("vllm-router", "vllm-router", ("0.1.17",))
+LITELLM: Final = Competitor("litellm", "litellm[proxy]", ("1.109.1", "1.106.2"))
+VLLM_ROUTER: Final = Competitor("vllm-router", "vllm-router", ("0.1.17",))
 
 
 @contextmanager
-def rival_running(rival: Rival, home: Home, *, engine_url: str, cores: Cores) -> Iterator[Running]:
-    """Install the rival and run it in front of the engine.
+def running_competitor(
+    competitor: Competitor, home: Home, *, engine_url: str, cores: Cores
+) -> Iterator[Running]:
+    """Install the competitor and run it in front of the engine.
 
     Raises NotMeasured.
     """
-    version, folder = _installed(rival)
+    version, folder = _find_or_install(competitor)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    make = _litellm if rival is LITELLM else _vllm_router
+    make = _make_litellm_program if competitor is LITELLM else _make_round_robin_program
     program = make(folder, home, engine_url, port)
     context = running(home, program, cores=cores)
     try:
@@ -66,7 +69,7 @@ def rival_running(rival: Rival, home: Home, *, engine_url: str, cores: Cores) ->
         context.__exit__(None, None, None)
 
 
-def _litellm(folder: Path, home: Home, engine_url: str, port: int) -> Program:
+def _make_litellm_program(folder: Path, home: Home, engine_url: str, port: int) -> Program:
     """Return the fastest configuration of LiteLLM: one master key, no database, logs or
     callbacks."""
     config = {
@@ -96,25 +99,25 @@ def _litellm(folder: Path, home: Home, engine_url: str, port: int) -> Program:
 
 
 @contextmanager
-def router_running(
+def running_router(
     home: Home, engine_urls: Sequence[str], *, policy: str, cores: Cores
 ) -> Iterator[Running]:
     """Run vLLM's router in front of several engines.
 
     Raises NotMeasured.
     """
-    version, folder = _installed(VLLM_ROUTER)
+    version, folder = _find_or_install(VLLM_ROUTER)
     port = free_port()
-    program = _router_program(folder, engine_urls, port, policy)
+    program = _make_router_program(folder, engine_urls, port, policy)
     with running(home, program, cores=cores) as pid:
         yield Running(f"http://127.0.0.1:{port}", version, pid)
 
 
-def _vllm_router(folder: Path, _home: Home, engine_url: str, port: int) -> Program:
-    return _router_program(folder, [engine_url], port, "round_robin")
+def _make_round_robin_program(folder: Path, _home: Home, engine_url: str, port: int) -> Program:
+    return _make_router_program(folder, [engine_url], port, "round_robin")
 
 
-def _router_program(folder: Path, urls: Sequence[str], port: int, policy: str) -> Program:
+def _make_router_program(folder: Path, urls: Sequence[str], port: int, policy: str) -> Program:
     return Program(
         name="vllm-router",
         command=(
@@ -127,15 +130,18 @@ def _router_program(folder: Path, urls: Sequence[str], port: int, policy: str) -
     )
 
 
-def _installed(rival: Rival) -> tuple[str, Path]:
-    """Return the version and its environment, and create the environment if it does not exist."""
+def _find_or_install(competitor: Competitor) -> tuple[str, Path]:
+    """Return the version and its virtual environment, which is created if it does not exist.
+
+    Raises NotMeasured.
+    """
     failures = []
-    for version in rival.versions:
-        folder = FOLDER / f"{rival.name}-{version}"
+    for version in competitor.versions:
+        folder = FOLDER / f"{competitor.name}-{version}"
         if (folder / "complete").exists():
             return version, folder
-        say(f"Installing {rival.name} {version}")
-        failure = _install(f"{rival.package}=={version}", folder)
+        say(f"Installing {competitor.name} {version}")
+        failure = _install(f"{competitor.package}=={version}", folder)
         if failure is None:
             (folder / "complete").touch()
             return version, folder
@@ -144,7 +150,7 @@ def _installed(rival: Rival) -> tuple[str, Path]:
 
 
 def _install(requirement: str, folder: Path) -> str | None:
-    """Return the reason for a failure, or None."""
+    """Install the requirement into the folder; return the reason if that fails, or None."""
     commands = (
         ("venv", "--quiet", "--clear", "--python", sys.executable, str(folder)),
         ("pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), requirement),

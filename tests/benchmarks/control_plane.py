@@ -30,7 +30,7 @@ class ControlPlane:
         return self.home.paths.redis_url.read_text().strip()
 
     @contextmanager
-    def of_tenant(self, tenant_id: str) -> Iterator[psycopg.Connection]:
+    def connect_as_tenant(self, tenant_id: str) -> Iterator[psycopg.Connection]:
         """Connect as the application's role, with row-level security limited to the tenant."""
         address = self.home.paths.app_database_url.read_text().strip()
         with psycopg.connect(address) as connection:
@@ -38,7 +38,7 @@ class ControlPlane:
             yield connection
 
     @contextmanager
-    def as_owner(self) -> Iterator[psycopg.Connection]:
+    def connect_as_owner(self) -> Iterator[psycopg.Connection]:
         address = self.home.paths.owner_database_url.read_text().strip()
         with psycopg.connect(address) as connection:
             yield connection
@@ -70,16 +70,16 @@ class ControlPlane:
 class Workers:
     worker: Service
     beat: Service
-    num_revived: int = 0
+    num_restarts: int = 0  # by `restart_ended`
 
-    def revive(self) -> None:
+    def restart_ended(self) -> None:
         """Restart the processes that have ended, as the supervisor of an installation does.
 
         Celery 5.7 ends when it loses its broker in the middle of a read.
         """
         for part in (self.worker, self.beat):
             if not part.child.is_alive:
-                self.num_revived += 1
+                self.num_restarts += 1
                 part.launch()
 
 

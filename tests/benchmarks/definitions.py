@@ -41,7 +41,7 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
-from tests.benchmarks.edit_sessions import Change, Session, make_sessions, states
+from tests.benchmarks.edit_sessions import Change, Session, make_sessions, iterate_texts
 from tests.benchmarks.installation import new_tenant
 from tests.benchmarks.results import Report, say
 
@@ -128,7 +128,7 @@ def _replay(session: Session, writer: PromptWriter, kinds: dict[str, Prompts]) -
     names, sticky, of_line = ImportedNames(session), StableDefinitions(), list[FrameDefinition]()
     for prompts in kinds.values():
         prompts.blocks.clear()
-    replayed = list(islice(states(session), _MAX_CHANGES))
+    replayed = list(islice(iterate_texts(session), _MAX_CHANGES))
     for index, (change, prefix, suffix) in enumerate(replayed):
         if change.kind != "typing":
             continue

@@ -11,10 +11,10 @@ cursor is behind the inserted text.
     {"at_ms": 140, "kind": "typing", "at": 310, "delete": 0, "insert": "(", "cursor": 311}
 
 `kind` is typing, correction (backspaces), paste (or a cut), or jump (only the cursor moves).
-Without a recording, sessions are made of the repository's own commits, if it has a history, and of
-standard-library files. The same seed and history give the same sessions. The simulated typist
-pauses as people do, makes and corrects mistakes, jumps between places and pastes longer parts. The
-editor indents and closes brackets.
+Without a recording, sessions are generated: from the commits of this repository, if it has a
+history, and from files of the standard library. The same seed and history give the same sessions.
+The simulated typist pauses as people do, makes and corrects mistakes, jumps between places and
+pastes longer parts. The simulated editor indents lines and closes brackets.
 """
 
 import difflib
@@ -32,13 +32,17 @@ from inference.completion.incoming_request import ContextFile
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _NUM_FILES: Final = 6
 _MIN_CHARS, _MAX_CHARS = 3_000, 48_000
-# A typist of some 50 words a minute, and how often and how long they stop to think.
+# The typist types some 50 words a minute, stops after some lines to think, and makes mistakes.
 _KEY_MS: Final = 180
-_THINKS_AFTER_LINE: Final = 0.35
+_THINK_RATE: Final = 0.35
 _THINK_MS: Final = 1_800
-_ERRS: Final = 0.02
-_PASTED_LINES: Final = 14  # a longer hunk is pasted
-_CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
+_ERROR_RATE: Final = 0.02
+_MAX_TYPED_LINES: Final = 14  # a longer hunk is pasted
+# Blocks of 2 to 10 lines are deleted from a standard-library file and typed again.
+_NUM_REMOVED_BLOCKS: Final = 4
+_MIN_BLOCK_LINES, _MAX_BLOCK_LINES = 2, 10
+_KEPT_LINES_AT_START, _KEPT_LINES_AT_END = 5, 12  # of such a file
+_CLOSING_BRACKETS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Change:
     insert: str = ""
     cursor: int | None = None  # None: behind the inserted text
 
-    def applied_to(self, text: str) -> tuple[str, int]:
+    def apply_to(self, text: str) -> tuple[str, int]:
         """Return the changed text and the cursor's position."""
         after = text[: self.at] + self.insert + text[self.at + self.delete :]
         return after, self.at + len(self.insert) if self.cursor is None else self.cursor
@@ -66,7 +70,7 @@ class Session:
     commit: str = ""  # "": not made of a commit
 
 
-def recorded(file: Path) -> list[Session]:
+def read_recording(file: Path) -> list[Session]:
     sessions: list[Session] = []
     for line in file.read_text().splitlines():
         entry = json.loads(line)
@@ -82,58 +86,62 @@ def recorded(file: Path) -> list[Session]:
 
 
 def make_sessions(num_sessions: int, *, seed: int) -> Iterator[Session]:
-    """Yield sessions made of a commit and of a standard-library file, alternately."""
+    """Yield sessions, alternately generated from a commit and from a standard-library file."""
     rng = random.Random(seed)
     commits = list(_commits())
     for number in range(num_sessions):
         if number % 2 == 0 and commits:
-            yield _from_commit(*_one_of_size(commits, rng), rng)
+            yield _make_commit_session(*_choose_commit(commits, rng), rng)
         else:
-            yield _from_library(rng)
+            yield _make_library_session(rng)
 
 
-def typed(before: str, after: str, rng: random.Random) -> Iterator[Change]:
+def type_text(before: str, after: str, rng: random.Random) -> Iterator[Change]:
     """Yield the keystrokes of a typist who turns `before` into `after`."""
-    yield from _Typist(rng).types(before, after)
+    yield from _Typist(rng).type_changes(before, after)
 
 
-def _from_commit(commit: str, path: str, rng: random.Random) -> Session:
+def _make_commit_session(commit: str, path: str, rng: random.Random) -> Session:
     before, after = (_git("show", f"{revision}:{path}") for revision in (f"{commit}^", commit))
     folder = path.rpartition("/")[0]
     names = _git("ls-tree", "--name-only", commit, f"{folder}/" if folder else ".").splitlines()
     other_names = [name for name in names if name.endswith(".py") and name != path]
     chosen_names = rng.sample(other_names, min(_NUM_FILES, len(other_names)))
     files = tuple(ContextFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen_names)
-    changes = tuple(typed(before, after, rng))
+    changes = tuple(type_text(before, after, rng))
     return Session(path, before, files, "caret/caret", changes, commit)
 
 
-def _from_library(rng: random.Random) -> Session:
-    """Make a session in which some blocks missing from a file are written again."""
+def _make_library_session(rng: random.Random) -> Session:
+    """Make a session in which the typist types some blocks that were removed from a file."""
     folder = Path(sysconfig.get_path("stdlib"))
     paths = sorted(folder.glob("*.py"))
     paths = [path for path in paths if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
     path, *other_paths = rng.sample(paths, _NUM_FILES + 1)
     after = path.read_text(errors="replace")
     lines = after.splitlines(keepends=True)
-    for start in sorted(rng.sample(range(5, len(lines) - 12), 4), reverse=True):
-        del lines[start : start + rng.randint(2, 10)]
+    possible_starts = range(_KEPT_LINES_AT_START, len(lines) - _KEPT_LINES_AT_END)
+    for start in sorted(rng.sample(possible_starts, _NUM_REMOVED_BLOCKS), reverse=True):
+        del lines[start : start + rng.randint(_MIN_BLOCK_LINES, _MAX_BLOCK_LINES)]
     files = tuple(
         ContextFile(path.name, path.read_text(errors="replace"), 0.0) for path in other_paths
     )
     before = "".join(lines)
-    changes = tuple(typed(before, after, rng))
+    changes = tuple(type_text(before, after, rng))
     return Session(path.name, before, files, "python/cpython", changes)
 
 
 def _commits() -> Iterator[tuple[str, str]]:
-    """Yield pairs of a commit and a file that it changed, oldest first; none without a history."""
+    """Yield pairs of a commit and a file that it changed, oldest first.
+
+    Yields nothing if the repository has no history.
+    """
     commit = ""
     try:
         log = _git(
             "log", "--reverse", "--diff-filter=M", "--name-only", "--format=:%H", "--", "*.py"
         )
-    except (FileNotFoundError, subprocess.CalledProcessError):  # a copy of the files alone
+    except (FileNotFoundError, subprocess.CalledProcessError):  # no Git, or no history
         return
     for line in log.splitlines():
         if line.startswith(":"):
@@ -142,7 +150,7 @@ def _commits() -> Iterator[tuple[str, str]]:
             yield commit, line
 
 
-def _one_of_size(commits: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
+def _choose_commit(commits: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
     while True:  # always ends: many of the repository's files have a hundred lines or more
         commit, path = rng.choice(commits)
         if _MIN_CHARS < len(_git("show", f"{commit}:{path}")) < _MAX_CHARS:
@@ -160,11 +168,11 @@ class _Typist:
         self._at_ms = 0.0
         self._text = ""
 
-    def types(self, before: str, after: str) -> Iterator[Change]:
+    def type_changes(self, before: str, after: str) -> Iterator[Change]:
         """Yield the changes that turn `before` into `after`, hunk by hunk."""
         self._text = before
         old, new = (text.splitlines(keepends=True) for text in (before, after))
-        offset = 0  # how much longer the text is now than it was before this place
+        offset = 0  # by how many characters the changes so far have lengthened the text
         starts = [0]
         for line in old:
             starts.append(starts[-1] + len(line))
@@ -176,41 +184,41 @@ class _Typist:
             if num_deleted:
                 yield self._change("paste", at, delete=num_deleted, pause_ms=_THINK_MS)
             inserted = "".join(new[c:d])
-            yield from self._inserts(at, inserted)
+            yield from self._type_insertion(at, inserted)
             offset += len(inserted) - num_deleted
 
-    def _inserts(self, at: int, text: str) -> Iterator[Change]:
-        if text.count("\n") > _PASTED_LINES:
+    def _type_insertion(self, at: int, text: str) -> Iterator[Change]:
+        if text.count("\n") > _MAX_TYPED_LINES:
             yield self._change("paste", at, insert=text, pause_ms=_THINK_MS)
             return
         lines = text.splitlines()
         for number, line in enumerate(lines):
             indent = line[: len(line) - len(line.lstrip())]
-            # Press Enter, and the editor indents. Before the first line, insert its line break
-            # behind the cursor.
+            # The typist presses Enter, and the editor indents. The cursor is at the beginning of
+            # the first line, whose line break therefore goes behind the cursor.
             opening = f"{indent}\n" if number == 0 else f"\n{indent}"
             cursor = at + len(indent) if number == 0 else at + 1 + len(indent)
             yield self._change("typing", at, insert=opening, cursor=cursor)
             at = cursor
-            for change in self._line(at, line[len(indent) :]):
+            for change in self._type_line(at, line[len(indent) :]):
                 at = change.at + len(change.insert) if change.cursor is None else change.cursor
                 yield change
-            if self._rng.random() < _THINKS_AFTER_LINE:
+            if self._rng.random() < _THINK_RATE:
                 self._at_ms += self._rng.expovariate(1 / _THINK_MS)
 
-    def _line(self, at: int, line: str) -> Iterator[Change]:
-        closing: list[str] = []  # what the editor has inserted behind the cursor
+    def _type_line(self, at: int, line: str) -> Iterator[Change]:
+        closing: list[str] = []  # brackets that the editor has inserted behind the cursor
         for character in line:
-            if self._rng.random() < _ERRS:
+            if self._rng.random() < _ERROR_RATE:
                 wrong = self._rng.choice("abcdefghijklmnopqrstuvwxyz")
                 yield self._change("typing", at, insert=wrong)
                 yield self._change("correction", at, delete=1, pause_ms=2 * _KEY_MS)
-            if closing and character == closing[-1]:
+            if closing and character == closing[-1]:  # typing it replaces the editor's bracket
                 closing.pop()
                 yield self._change("typing", at, delete=1, insert=character)
-            elif character in _CLOSERS:
-                closing.append(_CLOSERS[character])
-                pair = character + _CLOSERS[character]
+            elif character in _CLOSING_BRACKETS:
+                closing.append(_CLOSING_BRACKETS[character])
+                pair = character + _CLOSING_BRACKETS[character]
                 yield self._change("typing", at, insert=pair, cursor=at + 1)
             else:
                 yield self._change("typing", at, insert=character)
@@ -230,13 +238,13 @@ class _Typist:
     ) -> Change:
         self._at_ms += pause_ms * self._rng.lognormvariate(-0.1, 0.5)
         change = Change(round(self._at_ms, 1), kind, at, delete, insert, cursor)
-        self._text, _ = change.applied_to(self._text)
+        self._text, _ = change.apply_to(self._text)
         return change
 
 
-def states(session: Session) -> Iterator[tuple[Change, str, str]]:
-    """Yield each change with the text before and after the cursor."""
+def iterate_texts(session: Session) -> Iterator[tuple[Change, str, str]]:
+    """Yield each change, with the texts before and after the cursor once it is applied."""
     text = session.text
     for change in session.changes:
-        text, cursor = change.applied_to(text)
+        text, cursor = change.apply_to(text)
         yield change, text[:cursor], text[cursor:]

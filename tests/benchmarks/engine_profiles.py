@@ -1,8 +1,8 @@
-"""The speed of an engine by the number of concurrent streams and by its limit of a batch.
+"""The speed of an engine, by the number of concurrent streams and by the maximum batch size.
 
-It justifies --max-num-seqs of the profiles, and their choice about speculation. Each stream is a
-developer in a file of their own: a warm prompt of 1,500 tokens that grows by 8 tokens with each
-request, and a completion of 32 tokens.
+The results are the reason for the value of --max-num-seqs in the engine profiles, and for their
+choice to use speculation or not. Each stream is a developer in their own file. The prompt has 1,500
+cached tokens and grows by 8 tokens with each request; the completion has 32 tokens.
 
     python -m tests.benchmarks.engine_profiles [--limits 4 8 16] [--seconds 8]
 """
@@ -29,6 +29,7 @@ from tests.benchmarks.results import Report, median, spread
 
 _STREAMS: Final = (1, 2, 4, 8, 16)
 _PROMPT_TOKENS: Final = 1_500
+_MAX_PROMPT_TOKENS: Final = 4_000  # then the developer starts again at _PROMPT_TOKENS
 _TYPED_TOKENS: Final = 8
 _MAX_TOKENS: Final = 32
 _SPECULATION: Final = '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
@@ -37,7 +38,7 @@ _SPECULATION: Final = '{"method":"ngram","num_speculative_tokens":4,"prompt_look
 @dataclass(slots=True)
 class _Times:
     first_ms: list[float] = field(default_factory=list)
-    gap_ms: list[float] = field(default_factory=list)  # of a token, on average of a completion
+    gap_ms: list[float] = field(default_factory=list)  # mean time between tokens, per completion
     num_tokens: int = 0
 
 
@@ -57,8 +58,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limits", type=int, nargs="*", default=[4, 8, 16])
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
+    parser.add_argument(
+        "--limits", type=int, nargs="*", default=[4, 8, 16], help="values of --max-num-seqs"
+    )
+    parser.add_argument("--seconds", type=float, default=8.0, help="duration of each measurement")
     return parser.parse_args(arguments)
 
 
@@ -79,18 +82,21 @@ def _print(report: Report, name: str, num_streams: int, times: _Times, seconds: 
 async def _run(url: str, tokens: list[int], *, num_streams: int, run_s: float) -> _Times:
     times, engine = _Times(), EngineAddress(url, "demo")
     async with engine_session() as session:
+        # Different prompts, of which each has at least _MAX_PROMPT_TOKENS left.
         files = [tokens[(number * 1_000) % 8_000 :] for number in range(num_streams)]
-        first = (
+        warm_ups = (
             stream_completion(session, engine, file[:_PROMPT_TOKENS], max_tokens=_MAX_TOKENS)
             for file in files
         )
-        await asyncio.gather(*first)
+        await asyncio.gather(*warm_ups)
         until_s = time.monotonic() + run_s
-        await asyncio.gather(*(_type(session, engine, file, times, until_s) for file in files))
+        await asyncio.gather(
+            *(_keep_typing(session, engine, file, times, until_s) for file in files)
+        )
     return times
 
 
-async def _type(
+async def _keep_typing(
     session: aiohttp.ClientSession,
     engine: EngineAddress,
     file: list[int],
@@ -99,7 +105,7 @@ async def _type(
 ) -> None:
     length = _PROMPT_TOKENS
     while time.monotonic() < until_s:
-        length = length + _TYPED_TOKENS if length < 4_000 else _PROMPT_TOKENS
+        length = length + _TYPED_TOKENS if length < _MAX_PROMPT_TOKENS else _PROMPT_TOKENS
         stream = await stream_completion(session, engine, file[:length], max_tokens=_MAX_TOKENS)
         times.first_ms.append(stream.first_ms)
         times.gap_ms.append(stream.gap_ms)

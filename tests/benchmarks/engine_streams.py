@@ -31,12 +31,12 @@ class StreamTimes:
 
     @property
     def gap_ms(self) -> float:
-        """The mean time of a token after the first."""
+        """Return the mean time between two tokens."""
         return (self.end_ms - self.first_ms) / max(1, self.num_tokens - 1)
 
 
 def code_tokens() -> list[int]:
-    """Return token IDs of the demonstration model's tokenizer, of two modules of Python."""
+    """Return the tokens of two Python modules, twice, by the demonstration model's tokenizer."""
     text = (Path(argparse.__file__).read_text() + Path(asyncio.__file__).read_text()) * 2
     return list(load_tokenizer(str(DEMO_MODEL)).encode(text))
 

@@ -1,5 +1,7 @@
-"""Questions with known answers: lines and blocks cut out of files on which the demonstration model
-was not trained."""
+"""Questions with known answers: the model must restore a line or a block that was cut from a file.
+
+The demonstration model was not trained on these files.
+"""
 
 import ast
 import random
@@ -25,11 +27,8 @@ class Question:
     answer: str
 
 
-def questions(*, num_lines: int, num_blocks: int, seed: int) -> list[Question]:
-    """Return the questions.
-
-    The same arguments and the same Python version give the same questions.
-    """
+def choose_questions(*, num_lines: int, num_blocks: int, seed: int) -> list[Question]:
+    """Return random questions: the same ones for the same arguments and Python version."""
     files = read_corpus(standard_library()).held_out
     draw = random.Random(seed)
     lines = [
@@ -38,7 +37,7 @@ def questions(*, num_lines: int, num_blocks: int, seed: int) -> list[Question]:
         )
         for probe in choose_probes(files, seed)
     ]
-    blocks = [question for file in files for question in _blocks(file, draw)]
+    blocks = [question for file in files for question in _make_block_questions(file, draw)]
     return [*_sample(lines, num_lines, draw), *_sample(blocks, num_blocks, draw)]
 
 
@@ -46,23 +45,23 @@ def _sample(questions: Sequence[Question], number: int, draw: random.Random) -> 
     return draw.sample(questions, min(number, len(questions)))
 
 
-def _blocks(file: SourceFile, draw: random.Random) -> Iterator[Question]:
-    """Yield the bodies that begin on a line of their own, below their head."""
+def _make_block_questions(file: SourceFile, draw: random.Random) -> Iterator[Question]:
+    """Yield a question for each statement body that begins below its head (`if ...:`)."""
     bodies = [
         node.body
         for node in ast.walk(ast.parse(file.text))
         if isinstance(node, ast.FunctionDef | ast.If | ast.For | ast.While | ast.With)
     ]
     for body in draw.sample(bodies, len(bodies))[:_MAX_BLOCKS_PER_FILE]:
-        question = _block(file, first=body[0].lineno, last=body[-1].end_lineno or 0)
+        question = _make_block_question(file, first=body[0].lineno, last=body[-1].end_lineno or 0)
         if question is not None:
             yield question
 
 
-def _block(file: SourceFile, *, first: int, last: int) -> Question | None:
+def _make_block_question(file: SourceFile, *, first: int, last: int) -> Question | None:
     """Return the question for these lines, counted from 1.
 
-    Returns None if the body stands beside its head or is too long.
+    Returns None if the body begins on the line of its head, or is too long.
     """
     lines = file.text.split("\n")
     body = lines[first - 1 : last]

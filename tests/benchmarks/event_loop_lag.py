@@ -1,7 +1,7 @@
-"""The unchanged gateway with a probe of its event loop: how late do due callbacks run?
+"""The unchanged gateway with a probe of its event loop: how late do scheduled callbacks run?
 
-python -m tests.benchmarks.event_loop_lag      in place of `manage.py gateway`
-GET /benchmark/stalls                          the lag since the last request
+`python -m tests.benchmarks.event_loop_lag` replaces `manage.py gateway`. The path
+`/benchmark/stalls` returns the stalls since the last request for it.
 """
 
 import asyncio
@@ -16,14 +16,11 @@ from caret.gateway_server import main
 from inference.consumers.base import Receive, Scope, SendMessage
 
 PATH: Final = "/benchmark/stalls"
-_EVERY_S: Final = 0.005
+_PROBE_INTERVAL_S: Final = 0.005
 
 
 class Stalls(msgspec.Struct):
-    """The stalls of one period.
-
-    `busy`: the loop's thread was working, not waiting for a core.
-    """
+    """The stalls of one period. During `busy` time, the loop's thread used a core."""
 
     max_ms: float = 0.0
     max_busy_ms: float = 0.0
@@ -38,26 +35,26 @@ class ProbedApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         if scope["type"] == "lifespan":
-            self._expect()
+            self._schedule_probe()
         elif scope["path"] == PATH:
-            await self._tell(send)
+            await self._send_stalls(send)
             return
         await self._application(scope, receive, send)
 
-    def _expect(self) -> None:
-        self._due_s, self._busy_s = time.monotonic() + _EVERY_S, time.thread_time()
-        asyncio.get_running_loop().call_later(_EVERY_S, self._look)
+    def _schedule_probe(self) -> None:
+        self._due_s, self._busy_s = time.monotonic() + _PROBE_INTERVAL_S, time.thread_time()
+        asyncio.get_running_loop().call_later(_PROBE_INTERVAL_S, self._measure_lag)
 
-    def _look(self) -> None:
+    def _measure_lag(self) -> None:
         late_ms = (time.monotonic() - self._due_s) * 1000
         busy_ms = (time.thread_time() - self._busy_s) * 1000
         stalls = self._stalls
         stalls.max_ms = max(stalls.max_ms, late_ms)
         stalls.max_busy_ms = max(stalls.max_busy_ms, busy_ms)
         stalls.num_over_20_ms += late_ms > 20
-        self._expect()
+        self._schedule_probe()
 
-    async def _tell(self, send: SendMessage) -> None:
+    async def _send_stalls(self, send: SendMessage) -> None:
         body, self._stalls = msgspec.json.encode(self._stalls), Stalls()
         headers = [(b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})

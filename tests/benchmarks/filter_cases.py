@@ -1,7 +1,7 @@
 """The share of the filter's cases whose expected text is shown, and the CPU time of the filter.
 
 The cases are those of `tests/unit/inference/filter_cases`. Standard error lists the shares by
-language and by kind of case, and each case with another text.
+language and by kind of case, and each case in which another text is shown.
 
     python -m tests.benchmarks.filter_cases [--folder FOLDER] [--rounds 3]
 """
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
 async def _measure(cases: Sequence[FilterCase], num_rounds: int, report: Report) -> None:
     shown_texts = {case.name: await show(case) for case in cases}
     wrong_cases = [case for case in cases if shown_texts[case.name] != case.expected]
-    broken = [case for case in cases if is_more_broken(case, shown_texts[case.name])]
+    broken_cases = [case for case in cases if is_more_broken(case, shown_texts[case.name])]
     for case in wrong_cases:
         say(f"{case.name}\n  expected {case.expected!r}\n  shown    {shown_texts[case.name]!r}")
     _say_shares(
@@ -51,7 +51,7 @@ async def _measure(cases: Sequence[FilterCase], num_rounds: int, report: Report)
         target=f"at least {MIN_SHARE}",
         n=len(cases),
     )
-    report.target("more_broken", len(broken), "cases", at_most=0)
+    report.target("more_broken", len(broken_cases), "cases", at_most=0)
     cpu_ms = [await _measure_cpu_ms(cases) for _ in range(num_rounds)]
     report.figure("cpu", median(cpu_ms), "ms a completion", windows=windows(cpu_ms))
 
@@ -63,10 +63,10 @@ def _say_shares(name: str, names: Iterable[str], names_of_wrong: Iterable[str]) 
 
 
 async def _measure_cpu_ms(cases: Sequence[FilterCase]) -> float:
-    begin = time.process_time()
+    began_s = time.process_time()
     for case in cases:
         await show(case)
-    return (time.process_time() - begin) * 1_000 / len(cases)
+    return (time.process_time() - began_s) * 1_000 / len(cases)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Time to first token: what the gateway adds to vLLM's, and what the prefix cache saves.
+"""Time to first token: how much the gateway adds to vLLM's, and how much the prefix cache saves.
 
-For each size, the same prompts go straight to the engine and through the gateway, interleaved in
-random order. Each is sent once cold (each route has its own cache namespace), then several times
-warm. Differences are taken prompt by prompt, against the engine called with token IDs, which is
-what the gateway sends. For information, they are also taken against the engine called with text, as
-a client without a gateway would. HTTP requests use the mode fim, whose prompt budget is 2,000
-tokens. So 3,000 tokens go only by WebSocket, in the mode block.
+For each size, the same prompts go directly to the engine and through the gateway, interleaved in
+random order. Each prompt is sent once cold (each route has its own cache namespace), then several
+times warm. The added time is the difference, prompt by prompt, to a direct request with token IDs,
+as the gateway sends them. For information, the difference to a direct request with text is reported
+too: a client without a gateway would send text. HTTP requests use the mode fim, whose prompts have
+at most 2,000 tokens. So prompts of 3,000 tokens are sent only by WebSocket, in the mode block.
 
     python -m tests.benchmarks.first_token [--up .caret/up.json]
 """
@@ -43,8 +43,8 @@ class Samples:
     """First-token times in ms by (route, "cold" or "warm"), in the order of the prompts."""
 
     num_tokens: list[int] = field(default_factory=list)
-    # Rounds in which every route showed text. In the others, every route is timed until its end. A
-    # small model often finds that nothing is missing, or the filter withholds the text.
+    # Rounds in which every route returned text. In other rounds, every route is timed until the end
+    # of its completion. A small model often writes nothing, or the filter withholds the text.
     num_by_text: int = 0
     times: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -72,38 +72,38 @@ async def measure(running: Running, plan: Plan, report: Report) -> None:
     pools = read_catalog(running.pools_file)
     async with routes(
         running.gateway_url, http_key=running.globex_key, websocket_key=running.acme_key
-    ) as ways:
+    ) as all_routes:
         for size, mode in plan.modes.items():
-            used = [way for way in ways if mode == "fim" or way.name != "http"]
+            used_routes = [route for route in all_routes if mode == "fim" or route.name != "http"]
             text = CodeText(pools.find_shared(tier_of(mode)), seed=order.getrandbits(64))
-            await _warm_up(used, text, mode)
+            await _warm_up(used_routes, text, mode)
             samples = Samples()
             for number in range(plan.num_prompts):
                 say(f"{size} tokens, prompt {number + 1} of {plan.num_prompts}")
-                await _one_prompt(used, text, (size, mode, plan.num_repeats), samples)
-            names, is_longest = [way.name for way in used], size == max(plan.modes)
-            _tell(report, size, names, samples)
-            _tell_ratios(report, size, names, samples, is_longest=is_longest)
+                await _measure_prompt(used_routes, text, (size, mode, plan.num_repeats), samples)
+            names, is_longest = [route.name for route in used_routes], size == max(plan.modes)
+            _report_results(report, size, names, samples)
+            _report_ratios(report, size, names, samples, is_longest=is_longest)
 
 
-async def _warm_up(ways: Sequence[Route], text: CodeText, mode: str) -> None:
+async def _warm_up(all_routes: Sequence[Route], text: CodeText, mode: str) -> None:
     """Open the connections and run each code path once."""
-    for way in ways:
-        await way.first_token(
+    for route in all_routes:
+        await route.first_token(
             text.sample(mode=mode, num_tokens=100, max_tokens=MAX_TOKENS), text.pool, mode
         )
 
 
-async def _one_prompt(
-    ways: Sequence[Route], text: CodeText, plan: tuple[int, str, int], samples: Samples
+async def _measure_prompt(
+    all_routes: Sequence[Route], text: CodeText, plan: tuple[int, str, int], samples: Samples
 ) -> None:
     size, mode, num_repeats = plan
     sample = text.sample(mode=mode, num_tokens=size, max_tokens=MAX_TOKENS)
     rounds = ["cold", *["warm"] * num_repeats]
     for state in rounds:
         tokens = {
-            way.name: await way.first_token(sample, text.pool, mode)
-            for way in random.sample(ways, len(ways))
+            route.name: await route.first_token(sample, text.pool, mode)
+            for route in random.sample(all_routes, len(all_routes))
         }
         has_text = all(token.text_ms is not None for token in tokens.values())
         samples.num_by_text += has_text
@@ -114,38 +114,37 @@ async def _one_prompt(
     samples.num_tokens.append(len(sample.prompt.token_ids))
 
 
-def _tell(report: Report, size: int, names: Sequence[str], samples: Samples) -> None:
-    about = {
-        "prompt_tokens": median(samples.num_tokens),
-        "num_by_text": samples.num_by_text,
-    }
+def _report_results(report: Report, size: int, names: Sequence[str], samples: Samples) -> None:
+    about = {"prompt_tokens": median(samples.num_tokens), "num_by_text": samples.num_by_text}
     for state in ("cold", "warm"):
         for name in names:
             times = samples.times[name, state]
             report.figure(f"{name}.{state}.{size}", median(times), "ms", **spread(times), **about)
         for name in names:
             if name in ("websocket", "http"):
-                _tell_added(report, f"{name}.added", f"{state}.{size}", (samples, name))
+                _report_added(report, f"{name}.added", f"{state}.{size}", (samples, name))
 
 
-def _tell_added(report: Report, figure: str, quantity: str, of: tuple[Samples, str]) -> None:
-    samples, name = of
+def _report_added(
+    report: Report, figure: str, quantity: str, samples_of_route: tuple[Samples, str]
+) -> None:
+    samples, name = samples_of_route
     state = quantity.partition(".")[0]
-    through = samples.times[name, state]
-    for straight, kind in (("direct", ""), ("direct_text", "_to_text")):
-        pairs = list(zip(through, samples.times[straight, state], strict=True))
+    through_gateway = samples.times[name, state]
+    for direct_route, kind in (("direct", ""), ("direct_text", "_to_text")):
+        pairs = list(zip(through_gateway, samples.times[direct_route, state], strict=True))
         added = [own - direct for own, direct in pairs]
         ratio = round(median([own / direct for own, direct in pairs]), 3)
         more = spread(added) | {"interval95": interval(added), "ratio": ratio}
-        if state == "warm" and straight == "direct":
+        if state == "warm" and direct_route == "direct":
             report.target(f"{figure}.{quantity}", median(added), "ms", at_most=MAX_ADDED_MS, **more)
         else:
-            # Cold: two prefills differ by more than the difference that is measured; the interval
-            # shows it.
+            # Cold results have no target: two equal prefills differ by more than the gateway adds,
+            # as the interval shows.
             report.figure(f"{figure}{kind}.{quantity}", median(added), "ms", **more)
 
 
-def _tell_ratios(
+def _report_ratios(
     report: Report, size: int, names: Sequence[str], samples: Samples, *, is_longest: bool
 ) -> None:
     for name in names:

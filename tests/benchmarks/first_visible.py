@@ -1,8 +1,8 @@
-"""The time from a request to text on the screen: the first of it, and all of it.
+"""The time from a request until the first text, and the whole text, is on the screen.
 
-A block of 58 tokens is requested through the real `caret-ls` and a real gateway, from an engine
-with a first token after 60 ms and 100 tokens a second. An editor that shows a suggestion as it
-grows is compared with one that shows only whole suggestions.
+A block of 58 tokens is requested through the real `caret-ls` and a real gateway. The engine is
+simulated: it writes the first token after 60 ms, and then 100 tokens a second. An editor that shows
+a suggestion as it grows is compared with an editor that shows only whole suggestions.
 
     python -m tests.benchmarks.first_visible [--rounds 50]
 """
@@ -90,7 +90,7 @@ async def _measure_editor(
 async def _engine() -> AsyncIterator[str]:
     app, port = web.Application(), free_port()
     app.router.add_post("/v1/completions", _complete)
-    app.router.add_get("/{rest:.*}", _describe)
+    app.router.add_get("/{rest:.*}", _list_models)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
@@ -100,19 +100,20 @@ async def _engine() -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def _describe(_request: web.Request) -> web.Response:
+async def _list_models(_request: web.Request) -> web.Response:
     return web.json_response({"object": "list", "data": [{"id": "demo", "object": "model"}]})
 
 
 async def _complete(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    with suppress(ConnectionResetError):  # a warm-up gives way to a completion
-        await _say(request, response)
+    with suppress(ConnectionResetError):  # the gateway stops a warm-up when a completion arrives
+        await _stream_completion(request, response)
     return response
 
 
-async def _say(request: web.Request, response: web.StreamResponse) -> None:
-    num_tokens = min(len(_TOKENS), (await request.json())["max_tokens"])  # one for a warm-up
+async def _stream_completion(request: web.Request, response: web.StreamResponse) -> None:
+    # A warm-up requests a single token.
+    num_tokens = min(len(_TOKENS), (await request.json())["max_tokens"])
     await response.prepare(request)
     await asyncio.sleep(FIRST_TOKEN_S - TOKEN_S)
     for number, text in enumerate(_TOKENS[:num_tokens], start=1):

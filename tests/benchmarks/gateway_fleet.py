@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tests.benchmarks.installation import Home
-from tests.benchmarks.load import Way
+from tests.benchmarks.load import ConnectionGroup
 from tests.benchmarks.loaded_gateway import gateway_program, new_company, redis_of
 from tests.benchmarks.processes import Cores, cpu_s, num_preempted, running
 from tests.benchmarks.replicas import own_replicas
 from tests.benchmarks.results import say
 from tests.benchmarks.synthetic_engine import synthetic_engine_process
-from tests.benchmarks.workload import Developers, websocket_way
+from tests.benchmarks.workload import Developers, websocket_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Engines:
     """Engines of one kind, and how they are measured."""
 
     kind: str
-    started: Callable[[Home, int], AbstractContextManager[list[tuple[str, int]]]]
+    start: Callable[[Home, int], AbstractContextManager[list[tuple[str, int]]]]
     seconds: float  # of each measurement
     warm_up_s: float = 1.0
-    num_lines: int = 32  # for each gateway: the number of editors that send requests at once
+    num_connections: int = 32  # to each gateway, from as many editors
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Fleet:
     engines: Sequence[int]  # process IDs
     kind: str  # of the engines
     keys: Sequence[str]
-    ways: Sequence[Way]  # one to each gateway
+    groups: Sequence[ConnectionGroup]  # one for each gateway
 
     @property
     def label(self) -> str:
@@ -50,7 +50,7 @@ class CpuSeconds:
     preempted: tuple[int, ...]
 
     @classmethod
-    def so_far(cls, fleet: Fleet) -> "CpuSeconds":
+    def measure(cls, fleet: Fleet) -> "CpuSeconds":
         processes = [pid for _, pid in fleet.gateways]
         return cls(
             tuple(map(cpu_s, processes)),
@@ -72,7 +72,7 @@ class CpuSeconds:
 
 
 @contextmanager
-def _synthetic(home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
+def _start_synthetic_engines(home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
     """Start synthetic engines and return the URL and the process ID of each."""
     with ExitStack() as stack:
         yield [
@@ -82,19 +82,22 @@ def _synthetic(home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
 
 
 @contextmanager
-def _real(_home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
-    """Start engines of the demonstration model, each with its own home, in the same way."""
+def _start_real_engines(_home: Home, count: int) -> Iterator[list[tuple[str, int]]]:
+    """Start engines of the demonstration model, each with its own home.
+
+    Return the URL and the process ID of each.
+    """
     with own_replicas(count) as replicas:
         yield [(replica.url, replica.part.child.pid) for replica in replicas]
 
 
 def synthetic_engines(seconds: float) -> Engines:
-    return Engines("synthetic", _synthetic, seconds)
+    return Engines("synthetic", _start_synthetic_engines, seconds)
 
 
 def real_engines(seconds: float) -> Engines:
     # The first prompt of a file takes such an engine a third of a second, and there are two cores.
-    return Engines("real", _real, seconds, warm_up_s=10.0, num_lines=4)
+    return Engines("real", _start_real_engines, seconds, warm_up_s=10.0, num_connections=4)
 
 
 def all_cores() -> Cores:
@@ -109,8 +112,8 @@ def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) 
     """
     cores = all_cores()
     with ExitStack() as stack:
-        engines = stack.enter_context(kind.started(home, num_engines))
-        company = new_company(home, num_developers=kind.num_lines * num_gateways)
+        engines = stack.enter_context(kind.start(home, num_engines))
+        company = new_company(home, num_developers=kind.num_connections * num_gateways)
         stack.enter_context(redis_of(home, company, cores=cores))
         gateways = []
         for number in range(num_gateways):
@@ -118,14 +121,16 @@ def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) 
                 home, [engine for engine, _ in engines], name=f"gateway-{number}"
             )
             gateways.append((url, stack.enter_context(running(home, program, cores=cores))))
-        ways = [
-            websocket_way(url, keys, Developers(kind.num_lines))
-            for (url, _), keys in zip(gateways, _shares(company.keys, kind.num_lines), strict=True)
+        groups = [
+            websocket_group(url, keys, Developers(kind.num_connections))
+            for (url, _), keys in zip(
+                gateways, _split_keys(company.keys, kind.num_connections), strict=True
+            )
         ]
-        fleet = Fleet(gateways, [pid for _, pid in engines], kind.kind, company.keys, ways)
+        fleet = Fleet(gateways, [pid for _, pid in engines], kind.kind, company.keys, groups)
         say(fleet.label)
         yield fleet
 
 
-def _shares(keys: Sequence[str], size: int) -> list[Sequence[str]]:
+def _split_keys(keys: Sequence[str], size: int) -> list[Sequence[str]]:
     return [keys[n : n + size] for n in range(0, len(keys), size)]

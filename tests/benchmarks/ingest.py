@@ -1,14 +1,14 @@
 """Ingestion: usage records from the Redis stream to the table, through the real worker.
 
-    throughput   a stream that already holds the records, one an entry as gateways send them, of
-                 four tenants; the clock runs from the first row to the last.
-    faults       records at a steady rate through a gateway's own journal. Meanwhile worker, Redis
-                 and Postgres are killed (-9), one after the other, and started again. Each record
-                 that was sent must be stored exactly once.
+    throughput   The stream already has the records of four tenants, one record in each entry, as
+                 gateways send them. The clock runs from the first row to the last.
+    faults       Records are sent at a steady rate through a gateway's own journal. Meanwhile the
+                 worker, Redis and Postgres are killed (-9), one after the other, and started again.
+                 Each record that was sent must be stored exactly once.
 
     python -m tests.benchmarks.ingest [--records 60000] [--rate 1500] [--seconds 60]
 
-A smoke test: `--records 2000 --rate 200 --seconds 12`.
+To check only that the benchmark runs: `--records 2000 --rate 200 --seconds 12`.
 """
 
 import argparse
@@ -42,8 +42,8 @@ MIN_RATE: Final = 3_000.0
 _NUM_TENANTS: Final = 4
 _NUM_USERS: Final = 50  # of each tenant
 _LOOK_EVERY_S: Final = 0.2
-_TICKS: Final = 20  # a second
-_PATIENCE_S: Final = 180.0  # a dead worker's entries are claimed after 30 s
+_BATCHES_PER_S: Final = 20  # the records of a second are sent in as many batches
+_TIMEOUT_S: Final = 180.0  # a dead worker's entries are claimed after 30 s
 SentIds = dict[str, set[str]]  # request IDs, by tenant
 
 
@@ -93,33 +93,35 @@ def _under_faults(
     plane: ControlPlane, tenants: Sequence[str], options: argparse.Namespace
 ) -> SentIds:
     sent_ids: SentIds = {tenant: set() for tenant in tenants}
-    # The load runs in another thread. Processes that this thread starts end with it (pdeathsig), so
-    # it must be the main thread.
-    load = Thread(target=lambda: asyncio.run(_gateway(plane, sent_ids, options)))
+    # The load runs in another thread, because the processes must be started by the main thread:
+    # they end with the thread that started them (pdeathsig).
+    load = Thread(target=lambda: asyncio.run(_run_gateway(plane, sent_ids, options)))
     with plane.worker() as workers:
         load.start()
         for part in (workers.worker, plane.valkey, plane.postgres):
-            _pass(options.seconds / 5, workers)
+            _supervise(options.seconds / 5, workers)
             say(f"{part.name} is being killed")
             kill_and_start(part)
         while load.is_alive():
-            _pass(_LOOK_EVERY_S, workers)
+            _supervise(_LOOK_EVERY_S, workers)
         count = sum(map(len, sent_ids.values()))
         say(f"{count} records were sent")
         with suppress(TimeoutError):  # the comparison below reports missing records
-            _wait(lambda: _num_stored(plane, sent_ids) >= count, meanwhile=workers.revive)
-        say(f"{workers.num_revived} processes were restarted")
+            _wait(
+                lambda: _num_stored(plane, sent_ids) >= count, while_waiting=workers.restart_ended
+            )
+        say(f"{workers.num_restarts} processes were restarted")
     return sent_ids
 
 
-def _pass(seconds: float, workers: Workers) -> None:
+def _supervise(seconds: float, workers: Workers) -> None:
     until_s = time.monotonic() + seconds
     while time.monotonic() < until_s:
-        workers.revive()
+        workers.restart_ended()
         time.sleep(_LOOK_EVERY_S)
 
 
-async def _gateway(plane: ControlPlane, sent_ids: SentIds, options: argparse.Namespace) -> None:
+async def _run_gateway(plane: ControlPlane, sent_ids: SentIds, options: argparse.Namespace) -> None:
     """Send the records as a gateway does."""
     journal = FileJournal(plane.home.paths.home / "journal")
     async with Redis.from_url(plane.redis_url, socket_timeout=2.0) as connection:
@@ -142,32 +144,35 @@ async def _load(journal: FileJournal, sent_ids: SentIds, options: argparse.Names
             journal.append(record)
             sent_ids[record.tenant_id].add(record.request_id)
             number += 1
-        await asyncio.sleep(1 / _TICKS)
+        await asyncio.sleep(1 / _BATCHES_PER_S)
 
 
 def _compare(plane: ControlPlane, report: Report, sent_ids: SentIds) -> None:
-    missing = doubled = 0
+    missing = duplicates = 0
     for tenant, ids in sent_ids.items():
-        with plane.of_tenant(tenant) as connection:
+        with plane.connect_as_tenant(tenant) as connection:
             rows = connection.execute(
                 "SELECT request_id FROM tenants_usage_record WHERE request_id >= %s", [min(ids)]
             ).fetchall()
         stored_ids = [str(request_id) for (request_id,) in rows]
         missing += len(ids - set(stored_ids))
-        doubled += len(stored_ids) - len(set(stored_ids))
+        duplicates += len(stored_ids) - len(set(stored_ids))
     count = sum(map(len, sent_ids.values()))
-    for name, value in (("missing", missing), ("doubled", doubled)):
+    for name, value in (("missing", missing), ("duplicates", duplicates)):
         report.judged(name, value, "records", passed=value == 0, target="none", sent=count)
 
 
 def _num_stored(plane: ControlPlane, sent_ids: SentIds) -> int:
-    """Count the stored records of `sent` by the lowest and highest ID: IDs are in the order of
-    time."""
+    """Return how many of the sent records are stored.
+
+    Request IDs are in the order of time, so the records between the lowest and the highest ID are
+    counted.
+    """
     total = 0
     for tenant, ids in sent_ids.items():
         if not ids:
             continue
-        with plane.of_tenant(tenant) as connection:
+        with plane.connect_as_tenant(tenant) as connection:
             row = connection.execute(
                 "SELECT count(*) FROM tenants_usage_record WHERE request_id BETWEEN %s AND %s",
                 [min(ids), max(ids)],
@@ -176,14 +181,16 @@ def _num_stored(plane: ControlPlane, sent_ids: SentIds) -> int:
     return total
 
 
-def _wait(condition: Callable[[], bool], *, meanwhile: Callable[[], None] = lambda: None) -> None:
+def _wait(
+    condition: Callable[[], bool], *, while_waiting: Callable[[], None] = lambda: None
+) -> None:
     """Wait until the condition is true.
 
     Raises TimeoutError.
     """
-    deadline_s = time.monotonic() + _PATIENCE_S
+    deadline_s = time.monotonic() + _TIMEOUT_S
     while not condition():
-        meanwhile()
+        while_waiting()
         if time.monotonic() > deadline_s:
             raise TimeoutError
         time.sleep(_LOOK_EVERY_S)

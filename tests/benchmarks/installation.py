@@ -1,5 +1,5 @@
-"""The installation that a benchmark measures: a running one, or temporary parts in a temporary home
-and on free ports."""
+"""The installation that a benchmark measures: a running one, or services that the benchmark starts
+in a temporary home and on free ports."""
 
 import json
 import os
@@ -53,9 +53,14 @@ UNSHED: Final = {
     f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": "600000" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")
 }
 # An engine on two busy cores may prefill 4,000 tokens for longer than the default of 10 s.
-_PATIENT: Final = {"CARET_MAX_ENGINE_STALL_S": "25"}
+_LONG_STALL_LIMIT: Final = {"CARET_MAX_ENGINE_STALL_S": "25"}
 # The environment of the user's shell may describe another installation.
-_FOREIGN: Final = ("DATABASE_URL", "REDIS_URL", "CARET_OWNER_DATABASE_URL", "CARET_ROOT_SECRET")
+_EXCLUDED_VARIABLES: Final = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "CARET_OWNER_DATABASE_URL",
+    "CARET_ROOT_SECRET",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,10 @@ class Home:
 
 @contextmanager
 def installation(up_file: Path | None) -> Iterator[Running]:
-    """Return the installation that `up_file` describes, or start an engine, Valkey and a
+    """Yield the installation that `up_file` describes; None: start an engine, Valkey and a
     gateway."""
     if up_file is not None:
-        yield _described(up_file)
+        yield _read_up_file(up_file)
         return
     with (
         create_home() as home,
@@ -92,9 +97,9 @@ def installation(up_file: Path | None) -> Iterator[Running]:
 
 @contextmanager
 def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
-    """Return the address of the engine of the running installation, or start an engine."""
+    """Yield the address of the engine of the running installation; None: start an engine."""
     if up_file is not None:
-        yield _described(up_file).engine_url
+        yield _read_up_file(up_file).engine_url
         return
     with own_engine(home) as url:
         yield url
@@ -102,11 +107,13 @@ def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
 
 @contextmanager
 def create_home() -> Iterator[Home]:
-    """Create a temporary home; processes tagged with its mark end with it, even if this one is
-    killed."""
+    """Create a temporary home.
+
+    Processes that are tagged with its mark end with it, even if this process is killed.
+    """
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-bench-")))
     mark = new_tag(paths.home)
-    inherited = {name: text for name, text in os.environ.items() if name not in _FOREIGN}
+    inherited = {name: text for name, text in os.environ.items() if name not in _EXCLUDED_VARIABLES}
     environment = inherited | tag_environment(mark) | {"CARET_HOME": str(paths.home)}
     try:
         write_credentials(paths)
@@ -136,8 +143,8 @@ def own_gateway(
 ) -> Iterator[Running]:
     """Start a gateway, and a Valkey that holds two tenants.
 
-    The gateway reaches its engine at `replica`; `others` are further replicas of its pools. `pools`
-    is the text of another catalogue, which lists them itself.
+    The gateway reaches its engine at `replica`; `others` are further replicas of its pools. If
+    `pools` is given, it is the text of the whole catalogue, and `others` is not used.
     """
     port = free_port()
     with ExitStack() as stack:
@@ -167,9 +174,9 @@ def gateway_part(
 ) -> CommandService:
     """Write the catalogue of pools and return the gateway's service, not yet launched.
 
-    With metrics port 0 it serves no metrics. `edit_format` is that of the last pool's model, which
-    is the quality pool by default; "": it has none. By default, both pools have the demonstration
-    model.
+    With metrics port 0, the gateway serves no metrics. By default, there are two pools, `fast` and
+    `quality`, with the demonstration model. `edit_format` is that of the last pool's model; ""
+    means that the model has none.
     """
     pools = pools or _render_pools(replicas, additions_from)
     if edit_format:
@@ -177,7 +184,7 @@ def gateway_part(
     write_pools(home.paths.pools, pools)
     environment = (
         UNSHED
-        | _PATIENT
+        | _LONG_STALL_LIMIT
         | home.environment
         | {
             "CARET_POOLS_FILE": str(home.paths.pools),
@@ -201,7 +208,7 @@ def _render_pools(replicas: Sequence[ReplicaEntry], additions_from: Sequence[str
 
 
 def publish_tenant(paths: EmbeddedPaths, slug: str) -> str:
-    """Publish a new tenant and return the text of its one key."""
+    """Publish a new tenant and return the text of its only key."""
     snapshot, key_text = new_tenant(slug, root_secret=root_secret_of(paths))
     publish(paths, snapshot)
     return key_text
@@ -219,7 +226,7 @@ def publish(paths: EmbeddedPaths, snapshot: TenantSnapshot) -> None:
 
 
 def new_tenant(slug: str, *, root_secret: bytes) -> tuple[TenantSnapshot, str]:
-    """Return a tenant whose policy allows everything, and the text of its one key."""
+    """Return a tenant whose policy allows everything, and the text of its only key."""
     credential, key_text = new_credential(root_secret)
     policy = TenantPolicy(
         features=frozenset(Mode),
@@ -267,11 +274,11 @@ def started(part: Service) -> Iterator[None]:
         part.child.stop()
 
 
-def _described(up_file: Path) -> Running:
+def _read_up_file(up_file: Path) -> Running:
     entry = json.loads(up_file.read_text())
     keys = {tenant["slug"]: tenant["api_key"] for tenant in entry["tenants"]}
     acme_key, globex_key = (keys[slug] for slug in SLUGS)
-    # If the user has named a catalogue, the gateway reads that one.
+    # The gateway of the installation reads the catalogue that this variable names, if it is set.
     pools_file = Path(os.environ.get("CARET_POOLS_FILE") or up_file.with_name("pools.toml"))
     return Running(
         gateway_url=entry["gateway_url"],

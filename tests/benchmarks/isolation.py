@@ -1,10 +1,13 @@
 """Tenant isolation: can one tenant find out what another has requested?
 
-acme warms a prompt. globex then requests the same prompt, and one that was never requested,
-interleaved in random order. The engine must report no cached tokens to globex. A two-sample
-Kolmogorov-Smirnov test must find that the first-token times of the two kinds have one distribution.
-Two equal kinds fail it once in twenty runs. The control is the same test inside acme, warm against
-cold. It must find the difference; otherwise the test is not sensitive enough.
+The tenant acme requests a prompt, so that the engine caches it. The tenant globex then requests the
+same prompt (`foreign`), and one that nobody has requested (`unrequested`), interleaved in random
+order. The engine must report no cached tokens to globex. A two-sample Kolmogorov-Smirnov test must
+find no difference between the first-token times of the two kinds. By chance, the test fails once in
+twenty runs.
+
+The control is the same test between acme's own cached prompts (`own`) and new ones (`new`). It must
+find the difference; otherwise the test is not sensitive enough.
 
     python -m tests.benchmarks.isolation [--up .caret/up.json]
 """
@@ -33,7 +36,7 @@ MIN_P: Final = 0.05
 _CONTROL_P: Final = 0.001
 _MODE: Final = "fim"
 _PROMPT_TOKENS: Final = 320  # ten of the engine's blocks
-_ROUND: Final = 10  # prompts of each kind, sent in random order
+_PROMPTS_PER_ROUND: Final = 10  # of each kind, sent in random order
 _CLOCKS: Final = ("client", "gateway")
 
 
@@ -47,11 +50,11 @@ class Answer:
 class Tenant:
     def __init__(self, stream: CompletionStream) -> None:
         self._stream = stream
-        self._num_asked = 0
+        self._num_requests = 0
 
-    async def ask(self, prefix: str) -> Answer:
-        self._num_asked += 1
-        frame = {"id": str(self._num_asked), "mode": _MODE, "prefix": prefix, "suffix": SUFFIX}
+    async def request_completion(self, prefix: str) -> Answer:
+        self._num_requests += 1
+        frame = {"id": str(self._num_requests), "mode": _MODE, "prefix": prefix, "suffix": SUFFIX}
         began_s = time.perf_counter()
         first_ms: float | None = None
         meta: dict[str, Any] = {}
@@ -62,7 +65,7 @@ class Tenant:
         return Answer(
             cached_tokens=meta["cached_tokens"],
             client_ms=first_ms,
-            # If the model wrote nothing, the engine's first token counts.
+            # If the model wrote no text, the time of the engine's first token counts.
             gateway_ms=meta["first_token_ms"] or meta["time_to_engine_ms"] + meta["engine_ms"],
         )
 
@@ -83,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("isolation")
     with installation(options.up) as running:
         answers = asyncio.run(_measure(running, options.prompts))
-    _tell(report, answers)
+    _report_results(report, answers)
     return report.exit_status
 
 
@@ -104,25 +107,25 @@ async def _measure(running: Running, num_prompts: int) -> Answers:
             for key in (running.acme_key, running.globex_key)
         ]
         for tenant in (acme, globex):
-            await tenant.ask(_prompts(text, 1)[0])
-        for number in range(0, num_prompts, _ROUND):
+            await tenant.request_completion(_prompts(text, 1)[0])
+        for number in range(0, num_prompts, _PROMPTS_PER_ROUND):
             say(f"prompts of each kind: {number} of {num_prompts}")
             await _one_round(acme, globex, text, answers)
     return answers
 
 
 async def _one_round(acme: Tenant, globex: Tenant, text: CodeText, answers: Answers) -> None:
-    warmed = _prompts(text, _ROUND)
+    warmed = _prompts(text, _PROMPTS_PER_ROUND)
     for prefix in warmed:
-        await acme.ask(prefix)
+        await acme.request_completion(prefix)
     plan = [
         *((globex, "foreign", prefix) for prefix in warmed),
-        *((globex, "nobodys", prefix) for prefix in _prompts(text, _ROUND)),
+        *((globex, "unrequested", prefix) for prefix in _prompts(text, _PROMPTS_PER_ROUND)),
         *((acme, "own", prefix) for prefix in warmed),
-        *((acme, "new", prefix) for prefix in _prompts(text, _ROUND)),
+        *((acme, "new", prefix) for prefix in _prompts(text, _PROMPTS_PER_ROUND)),
     ]
     for tenant, kind, prefix in random.sample(plan, len(plan)):
-        answers.by_kind[kind].append(await tenant.ask(prefix))
+        answers.by_kind[kind].append(await tenant.request_completion(prefix))
 
 
 def _prompts(text: CodeText, count: int) -> list[str]:
@@ -132,7 +135,7 @@ def _prompts(text: CodeText, count: int) -> list[str]:
     ]
 
 
-def _tell(report: Report, answers: Answers) -> None:
+def _report_results(report: Report, answers: Answers) -> None:
     foreign_answers, own = answers.by_kind["foreign"], answers.by_kind["own"]
     num_leaks = sum(answer.cached_tokens > 0 for answer in foreign_answers)
     num_hits = sum(answer.cached_tokens > 0 for answer in own)
@@ -146,7 +149,7 @@ def _tell(report: Report, answers: Answers) -> None:
         n=len(own),
     )
     for clock in _CLOCKS:
-        p, fields = _compare(answers, clock, ("foreign", "nobodys"))
+        p, fields = _compare(answers, clock, ("foreign", "unrequested"))
         report.judged(f"ks_p.{clock}", p, "p", passed=p > MIN_P, target="over 0.05", **fields)
         p, fields = _compare(answers, clock, ("own", "new"))
         passed = p < _CONTROL_P

@@ -7,10 +7,11 @@ sessions and sends the gateway a request at each change. The gateway's usage rec
 requests, prefetches included. With `--oracle`, the engine is a synthetic one (see `oracle_engine`).
 With `--baseline`, an older `caret-ls` is measured in the same run; it shows whole suggestions.
 
-    visible     keystrokes after which a suggestion was there within 150 ms, before the next one
+    visible     keystrokes after which a suggestion arrived within 150 ms and before the next key
     pause       from the last key before a pause of half a second to the first visible text
     pause_whole from that key to the whole suggestion
-    from_memory suggestions for which no request was sent: typed through, or prefetched
+    from_memory suggestions for which no request was sent: the user typed the beginning of an older
+                suggestion, or the suggestion was prefetched
 
 Memory, startup and CPU are those of the `caret-ls` process: with 50 files open, from its start to
 `ready` (the median of seven), and at five keystrokes a second for half a minute.
@@ -44,7 +45,7 @@ from caret.contracts.usage import (
     decode_records,
 )
 from inference.recording.journal import SHIP_EVERY_S
-from tests.benchmarks.edit_sessions import Change, Session, make_sessions, recorded
+from tests.benchmarks.edit_sessions import Change, Session, make_sessions, read_recording
 from tests.benchmarks.installation import Home, Running, create_home, engine_of, own_gateway
 from tests.benchmarks.oracle_engine import OracleEngine, running_oracle
 from tests.benchmarks.results import Report, say, spread
@@ -66,7 +67,7 @@ _MAX_CHANGES: Final = 100  # in a session, so that a few hundred keystrokes cove
 _NUM_STARTS: Final = 7
 _NUM_FILES: Final = 50
 _KEYS_A_SECOND: Final = 5
-_TYPES_FOR_S: Final = 30
+_TYPING_S: Final = 30
 _SOURCE: Final = Path(__file__).read_text()
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _FROM_MEMORY_MS: Final = 25.0  # no request is that fast
@@ -123,19 +124,19 @@ async def _measure(
     oracle: OracleEngine | None = None,
 ) -> None:
     sessions = list(_sessions(options))
-    clients = {"caret_ls": _with_language_server, "naive": _naively}
+    clients = {"caret_ls": _with_language_server, "naive": _with_naive_client}
     if options.baseline is not None:
         clients["baseline"] = partial(_with_language_server, package=options.baseline.resolve())
-    for name, plays in clients.items():
+    for name, play in clients.items():
         before = len(_completions(home))
         replay = Replay()
         for number, session in enumerate(sessions):
             say(f"{name}: session {number + 1} of {len(sessions)}, {session.path}")
             if oracle is not None:
                 oracle.text = _final_text(session)
-            await plays(running, session, replay)
+            await play(running, session, replay)
         await asyncio.sleep(4 * SHIP_EVERY_S)
-        _tell(report, name, replay, _completions(home)[before:])
+        _report_results(report, name, replay, _completions(home)[before:])
     with tempfile.TemporaryDirectory() as folder:
         await _measure_process(running, Path(folder), report)
 
@@ -143,7 +144,7 @@ async def _measure(
 def _final_text(session: Session) -> str:
     text = session.text
     for change in session.changes:
-        text, _ = change.applied_to(text)
+        text, _ = change.apply_to(text)
     return text
 
 
@@ -151,7 +152,9 @@ def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     """Yield sessions until they have enough keystrokes."""
     num_keys = 0
     source = (
-        recorded(options.recording) if options.recording else make_sessions(99, seed=options.seed)
+        read_recording(options.recording)
+        if options.recording
+        else make_sessions(99, seed=options.seed)
     )
     for session in source:
         if num_keys >= options.keystrokes:
@@ -166,7 +169,11 @@ def _sessions(options: argparse.Namespace) -> Iterator[Session]:
 async def _with_language_server(
     running: Running, session: Session, replay: Replay, *, package: Path | None = None
 ) -> None:
-    """`package` is the folder of an older version; None: this one, whose suggestions grow."""
+    """Replay the session through `caret-ls`.
+
+    `package` is the folder of an older version. None: this version, whose suggestions grow while
+    the user waits.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with _language_server(running, folder, package=package) as server:
@@ -183,7 +190,7 @@ async def _with_language_server(
                 await buffer.request_items()
 
             typist = Typist(ask, wait_grown if package is None else None)
-            await typist.plays(session.changes[:_MAX_CHANGES], replay)
+            await typist.play(session.changes[:_MAX_CHANGES], replay)
 
 
 async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change) -> str:
@@ -201,8 +208,8 @@ async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change
     return str(items[0]["command"]["arguments"][0]) if items else ""
 
 
-async def _naively(running: Running, session: Session, replay: Replay) -> None:
-    """Send a request at each change, and let the gateway end the one before."""
+async def _with_naive_client(running: Running, session: Session, replay: Replay) -> None:
+    """Send a request at each change; the gateway ends the request before it."""
     text = session.text
     number = 0
     files = [{"path": file.path, "text": file.text} for file in session.files]
@@ -213,7 +220,7 @@ async def _naively(running: Running, session: Session, replay: Replay) -> None:
 
         async def ask(change: Change) -> str:
             nonlocal text, number
-            text, cursor = change.applied_to(text)
+            text, cursor = change.apply_to(text)
             number += 1
             name = str(number)
             has_ended[name] = asyncio.get_running_loop().create_future()
@@ -223,7 +230,7 @@ async def _naively(running: Running, session: Session, replay: Replay) -> None:
             has_text = await has_ended[name]
             return name if has_text and texts.get(name, "").strip() else ""
 
-        await Typist(ask).plays(session.changes[:_MAX_CHANGES], replay)
+        await Typist(ask).play(session.changes[:_MAX_CHANGES], replay)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
 
@@ -276,7 +283,9 @@ def _completions(home: Home) -> list[CompletionRecord]:
     return [record for record in records if isinstance(record, CompletionRecord)]
 
 
-def _tell(report: Report, name: str, replay: Replay, records: Sequence[CompletionRecord]) -> None:
+def _report_results(
+    report: Report, name: str, replay: Replay, records: Sequence[CompletionRecord]
+) -> None:
     keys = [stroke for stroke in replay.strokes if stroke.is_key]
     finishes = Counter(str(record.finish_reason) for record in records)
     triggers = Counter(str(record.trigger) for record in records)
@@ -288,10 +297,10 @@ def _tell(report: Report, name: str, replay: Replay, records: Sequence[Completio
         report.figure(f"{name}.requests", share, "per keystroke", **fields)
     ended_early = finishes["cancelled"] + finishes["superseded"]
     report.figure(f"{name}.cancelled", 100 * ended_early / max(len(records), 1), "%")
-    _tell_answers(report, name, keys)
+    _report_answers(report, name, keys)
 
 
-def _tell_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
+def _report_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
     answers = [stroke.answer for stroke in keys if stroke.answer is not None]
     seen_ids: set[str] = set()
     from_memory = 0
@@ -346,12 +355,14 @@ async def _measure_start(running: Running, folder: Path, report: Report) -> None
 
 
 async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float:
-    """Return the share of one core used while the editor requests at each key and cancels the older
-    request."""
+    """Return the percentage of one core that `caret-ls` uses while the user types.
+
+    At each key, the editor cancels its pending request and sends a new one.
+    """
     line = "def total(self, orders):\n    return sum(order.price for order in orders)\n"
     began_s, cpu_s = time.perf_counter(), _cpu_s(server.process.pid)
     pending = 0
-    for character in islice(line * 99, _KEYS_A_SECOND * _TYPES_FOR_S):
+    for character in islice(line * 99, _KEYS_A_SECOND * _TYPING_S):
         buffer.type_text(character)
         if pending:
             server.notify("$/cancelRequest", {"id": pending})

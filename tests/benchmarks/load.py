@@ -1,4 +1,4 @@
-"""Load on a set of connections: at a given rate whatever the response times, or at full load."""
+"""Load on groups of connections: at a fixed rate, whatever the response times, or at full load."""
 
 import asyncio
 import random
@@ -8,70 +8,72 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.benchmarks.raw_clients import Answer, Line
+from tests.benchmarks.raw_clients import Answer, ClientConnection
 
-_PATIENCE_S: Final = 30.0  # for the responses that are still pending at the end
+_TIMEOUT_S: Final = 30.0  # for the responses that are still pending at the end
 _ENDINGS: Final = ("stop", "length")  # of a complete stream; synthetic engines stop
 
 
 @dataclass(slots=True)
-class Way:
-    """Connections to one server and the requests sent on them.
+class ConnectionGroup:
+    """Connections to one server, and the requests that are sent on them.
 
-    The callables take the number of the connection.
+    `open_connection` and `next_payload` take the number of the connection.
     """
 
-    num_lines: int
-    opening: Callable[[int], Awaitable[Line]]
+    num_connections: int
+    open_connection: Callable[[int], Awaitable[ClientConnection]]
     next_payload: Callable[[int], bytes]
-    lines: list[Line] = field(default_factory=list)
+    connections: list[ClientConnection] = field(default_factory=list)
     free: deque[int] = field(default_factory=deque)
 
     async def open(self) -> None:
         """Open all connections that are not open; servers close idle ones."""
-        if not self.lines:
-            self.free.extend(random.sample(range(self.num_lines), self.num_lines))
-            self.lines = list(await asyncio.gather(*map(self.opening, range(self.num_lines))))
-        for number, line in enumerate(self.lines):
-            if line.is_lost:
-                self.lines[number] = await self.opening(number)
+        if not self.connections:
+            self.free.extend(random.sample(range(self.num_connections), self.num_connections))
+            self.connections = list(
+                await asyncio.gather(*map(self.open_connection, range(self.num_connections)))
+            )
+        for number, connection in enumerate(self.connections):
+            if connection.is_lost:
+                self.connections[number] = await self.open_connection(number)
 
     def close(self) -> None:
-        for line in self.lines:
-            line.close()
+        for connection in self.connections:
+            connection.close()
 
 
 @dataclass(slots=True)
 class Tally:
     first_ms: list[float] = field(default_factory=list)
     end_ms: list[float] = field(default_factory=list)
-    num_whole: int = 0
+    num_complete: int = 0
     failures: Counter[str] = field(default_factory=Counter)  # by finish reason
     num_withheld: int = 0  # no connection was free: the load could not be sustained
-    num_out: int = 0
+    num_pending: int = 0
     took_s: float = 0.0
 
-    def ask(self, way: Way, number: int, then: Callable[[int], None]) -> None:
-        def tell(_line: Line, answer: Answer) -> None:
-            self.num_out -= 1
-            self._note(answer)
+    def send(self, group: ConnectionGroup, number: int, then: Callable[[int], None]) -> None:
+        def on_answer(_connection: ClientConnection, answer: Answer) -> None:
+            self.num_pending -= 1
+            self._count(answer)
             then(number)
 
-        self.num_out += 1
-        payload = way.next_payload(number)
-        way.lines[number].ask(payload, tell)
+        self.num_pending += 1
+        payload = group.next_payload(number)
+        group.connections[number].send(payload, on_answer)
 
     def add(self, other: "Tally") -> None:
         self.first_ms += other.first_ms
         self.end_ms += other.end_ms
-        self.num_whole += other.num_whole
+        self.num_complete += other.num_complete
         self.failures += other.failures
         self.num_withheld += other.num_withheld
 
-    def _note(self, answer: Answer) -> None:
+    def _count(self, answer: Answer) -> None:
         self.end_ms.append(answer.end_ms)
         if answer.ending in _ENDINGS and answer.first_ms is not None:
-            self.num_whole += 1
+            self.num_complete += 1
             self.first_ms.append(answer.first_ms)
         else:
             self.failures[answer.ending] += 1
@@ -81,23 +83,27 @@ class Tally:
 
         Raises TimeoutError.
         """
-        async with asyncio.timeout(_PATIENCE_S):
-            while self.num_out:  # noqa: ASYNC110  # callbacks change it
+        async with asyncio.timeout(_TIMEOUT_S):
+            while self.num_pending:  # noqa: ASYNC110  # callbacks change it
                 await asyncio.sleep(0.005)
 
 
-async def at_rate(ways: Sequence[tuple[Way, float]], *, seconds: float) -> list[Tally]:
-    """Send requests on each way at its own rate a second, in random turns; return a tally for
-    each."""
-    tallies = [Tally() for _ in ways]
-    rates = [rate for _, rate in ways]
+async def send_at_rate(
+    groups: Sequence[tuple[ConnectionGroup, float]], *, seconds: float
+) -> list[Tally]:
+    """Send requests on each group at its own rate per second, at random times.
+
+    Return a tally for each group.
+    """
+    tallies = [Tally() for _ in groups]
+    rates = [rate for _, rate in groups]
     began_s = now_s = due_s = time.perf_counter()
     while now_s - began_s < seconds:
         due_s += random.expovariate(sum(rates))
         if (wait_s := due_s - time.perf_counter()) > 0:
             await asyncio.sleep(wait_s)
-        (way_index,) = random.choices(range(len(ways)), weights=rates)
-        await _ask_free(ways[way_index][0], tallies[way_index])
+        (group_index,) = random.choices(range(len(groups)), weights=rates)
+        await _send_on_free_connection(groups[group_index][0], tallies[group_index])
         now_s = time.perf_counter()
     for tally in tallies:
         tally.took_s = now_s - began_s
@@ -105,35 +111,39 @@ async def at_rate(ways: Sequence[tuple[Way, float]], *, seconds: float) -> list[
     return tallies
 
 
-async def _ask_free(way: Way, tally: Tally) -> None:
-    if not way.free:
+async def _send_on_free_connection(group: ConnectionGroup, tally: Tally) -> None:
+    if not group.free:
         tally.num_withheld += 1
         return
-    number = way.free.popleft()
-    if way.lines[number].is_lost:  # at a low rate it was idle for longer than servers allow
-        way.lines[number] = await way.opening(number)
-    tally.ask(way, number, way.free.append)
+    number = group.free.popleft()
+    # At a low rate, a connection may be idle for longer than the server allows.
+    if group.connections[number].is_lost:
+        group.connections[number] = await group.open_connection(number)
+    tally.send(group, number, group.free.append)
 
 
-async def at_once(way: Way, *, seconds: float) -> Tally:
-    """Send the next request on each connection as soon as it is free; count responses in time."""
-    await way.open()
+async def send_at_full_load(group: ConnectionGroup, *, seconds: float) -> Tally:
+    """Send the next request on each connection as soon as it is free, for some seconds.
+
+    `num_complete` of the tally counts only the responses that ended within these seconds.
+    """
+    await group.open()
     tally = Tally()
     ends_s = time.perf_counter() + seconds
 
-    def ask_again(number: int) -> None:
-        if time.perf_counter() < ends_s and not way.lines[number].is_lost:
-            tally.ask(way, number, ask_again)
+    def send_next(number: int) -> None:
+        if time.perf_counter() < ends_s and not group.connections[number].is_lost:
+            tally.send(group, number, send_next)
         else:
-            way.free.append(number)
+            group.free.append(number)
 
     began_s = time.perf_counter()
-    way.free.clear()
-    for number in range(len(way.lines)):
-        tally.ask(way, number, ask_again)
+    group.free.clear()
+    for number in range(len(group.connections)):
+        tally.send(group, number, send_next)
     await asyncio.sleep(seconds)
-    num_in_time = tally.num_whole
+    num_in_time = tally.num_complete
     tally.took_s = time.perf_counter() - began_s
     await tally.settle()
-    tally.num_whole = num_in_time
+    tally.num_complete = num_in_time
     return tally

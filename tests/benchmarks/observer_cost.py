@@ -1,6 +1,8 @@
-"""The cost of observing a completion that has ended: microseconds of CPU for each observer.
+"""The CPU time in microseconds that each observer takes when a completion ends.
 
-python -m tests.benchmarks.observer_cost
+An observer updates metrics, the log of slow requests or a trace.
+
+    python -m tests.benchmarks.observer_cost
 """
 
 import sys
@@ -36,7 +38,7 @@ def main() -> int:
         ("traces_not_sampled", _traces(0.0)),
     ):
         report.target(name, _cost_us(observer.on_completed, trace), "us", at_most=MAX_US)
-    # By default one in ten is sampled; another thread exports.
+    # No target: by default only one completion in ten is sampled. Another thread exports the spans.
     report.figure("traces_sampled", _cost_us(_traces(1.0).on_completed, trace), "us")
     return report.exit_status
 
@@ -46,8 +48,7 @@ def _traces(share: float) -> SpanRecorder:
 
 
 def _cost_us(observe_end: Callable[[RequestTrace], None], trace: RequestTrace) -> float:
-    """Return the best of several rounds: disturbances of the machine are not the observer's
-    cost."""
+    """Return the minimum of several rounds, which other work of the machine affects least."""
     return min(_round_us(observe_end, trace) for _ in range(_NUM_ROUNDS))
 
 

@@ -1,7 +1,7 @@
 """An engine that knows the text that a typist will write, and predicts it with errors.
 
-The first token comes after 60 ms, then 100 tokens a second. It gets seven of ten words right, and
-returns three of ten completions empty. The same place always gets the same completion.
+The first token comes after 60 ms, then 100 tokens a second. Seven of ten predicted words are right,
+and three of ten completions are empty. The same place always gets the same completion.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from tests.stack.ports import free_port
 
 FIRST_TOKEN_S: Final = 0.06
 TOKEN_S: Final = 0.01
-RIGHT: Final = 0.7
-EMPTY: Final = 0.3
+RIGHT_SHARE: Final = 0.7
+EMPTY_SHARE: Final = 0.3
 _WRONG: Final = "foo"
 _MAX_LINES: Final = 4
 _TOKENS: Final = re.compile(r"\n *| ?\w+|\W")
@@ -36,8 +36,8 @@ class OracleEngine:
 
     text: str = ""
     url: str = ""
-    right: float = RIGHT
-    empty: float = EMPTY
+    right: float = RIGHT_SHARE
+    empty: float = EMPTY_SHARE
     _tokenizer: Tokenizer = field(
         default_factory=lambda: Tokenizer.from_file(str(Path(WEIGHTS) / "tokenizer.json"))
     )
@@ -48,6 +48,7 @@ class OracleEngine:
         if at is None:
             return [_WRONG]
         line_start = self.text.rfind("\n", 0, at) + 1
+        # Neighbouring places, 4 characters long, are empty together, as with a real model.
         if _chance("empty", line_start, (at - line_start) // 4) < self.empty:
             return []
         return list(self._predict_words(at))
@@ -97,12 +98,15 @@ async def _stream(request: web.Request, response: web.StreamResponse, texts: lis
     await response.write(b"data: [DONE]\n\n")
 
 
-async def _describe(_request: web.Request) -> web.Response:
+async def _list_models(_request: web.Request) -> web.Response:
     return web.json_response({"object": "list", "data": [{"id": "demo", "object": "model"}]})
 
 
 def _prefix_of(prompt: str) -> str:
-    """Return the text before the cursor, which is at the end of a prompt, or in its middle."""
+    """Return the text before the cursor.
+
+    In a prompt of the layout suffix-prefix-middle it comes last, otherwise before the suffix.
+    """
     last = prompt.rpartition("<|fim_middle|>")[2]
     return last or prompt.rpartition("<|fim_prefix|>")[2].partition("<|fim_suffix|>")[0]
 
@@ -117,7 +121,7 @@ async def running_oracle() -> AsyncIterator[OracleEngine]:
     engine, port = OracleEngine(), free_port()
     app = web.Application()
     app.router.add_post("/v1/completions", engine.complete)
-    app.router.add_get("/{rest:.*}", _describe)
+    app.router.add_get("/{rest:.*}", _list_models)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()

@@ -3,16 +3,18 @@
 Admitted requests must keep their target, the rest must be shed at once, and after the burst all
 requests must be served again.
 
-The capacity is measured first, with editors that send the next request after each response. Their
-number grows until the throughput no longer does. Then the first token is measured at 60% of the
-capacity, as the gateway receives it from the engine. (Clients see it later if the filter holds text
-back, even without load; `first_text` reports this.) The target is one and a half times that. The
-gateway sheds at 80% of the target, as with the default settings. Engines do not run on the
-gateway's core. They serve the demonstration model.
+The capacity is measured first, with editors that send the next request after each response. The
+number of editors grows until the throughput no longer grows. Then the first-token time is measured
+at 60% of the capacity, from the engine's token as the gateway receives it. (Clients see text later
+if the filter holds text back, even without load; `first_text` reports this.) The target of the
+overload is one and a half times that first-token time. The gateway sheds at 80% of the target, as
+with the default settings. The engines serve the demonstration model, on other cores than the
+gateway's.
 
     python -m tests.benchmarks.overload [--seconds 60] [--calm-seconds 20] [--step-seconds 10]
 
-A smoke test: `--seconds 5 --calm-seconds 6 --step-seconds 2`; its results mean nothing.
+To check only that the benchmark runs: `--seconds 5 --calm-seconds 6 --step-seconds 2`. The results
+are then meaningless.
 """
 
 import argparse
@@ -36,7 +38,7 @@ from tests.benchmarks.installation import (
     publish_tenant,
     started,
 )
-from tests.benchmarks.processes import Neighbours, divided_cores, pinned_to
+from tests.benchmarks.processes import Neighbours, pinned_to, split_cores
 from tests.benchmarks.replicas import own_replicas
 from tests.benchmarks.results import Report, machine, percentile, rounded, say, spread
 from tests.benchmarks.traced_connections import Editors, Observation
@@ -44,21 +46,21 @@ from tests.stack.ports import free_port
 
 MAX_SHED_MS: Final = 5.0
 MAX_RECOVERY_S: Final = 5.0
-_BURST: Final = 3.0  # times the capacity
-_CALM: Final = 0.6
-_TARGET: Final = 1.5  # times the first token's p99 without load
-_THRESHOLD: Final = 0.8  # share of the target at which the gateway sheds
+_BURST_LOAD: Final = 3.0  # multiple of the capacity
+_CALM_LOAD: Final = 0.6  # multiple of the capacity
+_TARGET_FACTOR: Final = 1.5  # multiple of the first token's p99 at _CALM_LOAD
+_SHED_SHARE: Final = 0.8  # share of the target at which the gateway sheds
 _NUM_EDITORS: Final = 100
-_FEW: Final = 8  # at once; doubled at each step
-_GAIN: Final = 1.05  # a smaller increase of throughput is no gain
-_WARM_UP: Final = 0.3  # share of a step's time that does not count
+_FIRST_CONCURRENCY: Final = 8  # requests at once in the first step; each step doubles them
+_MIN_GAIN: Final = 1.05  # a smaller increase of throughput is no gain
+_WARM_UP: Final = 0.3  # share of a step's time in which no responses are counted
 _MAX_SHED_IN_CALM: Final = 0.02
 _MODES: Final = ("INLINE", "FIM", "BLOCK", "CHAT")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Two replicas and a Redis; gateways are started and stopped."""
+    """Two replicas and a Redis, for which gateways are started and stopped."""
 
     home: Home
     replicas: list[ReplicaEntry]
@@ -66,10 +68,7 @@ class Site:
 
     @contextmanager
     def gateway(self, threshold_ms: float | None) -> Iterator[str]:
-        """Run a gateway and return its URL.
-
-        With None it sheds nothing.
-        """
+        """Run a gateway and yield its URL. It sheds nothing if `threshold_ms` is None."""
         port = free_port()
         home = self.home
         if threshold_ms is not None:
@@ -84,7 +83,7 @@ class Site:
 
 @contextmanager
 def _site() -> Iterator[Site]:
-    our_cores, other_cores = divided_cores()
+    our_cores, other_cores = split_cores()
     with ExitStack() as stack:
         with pinned_to(other_cores):
             replicas = stack.enter_context(own_replicas(2))
@@ -121,50 +120,50 @@ def main(arguments: Sequence[str]) -> int:
             neighbours = Neighbours()
             editors.url = url
             capacity, calm_p99_ms = asyncio.run(_measure(editors, options, report))
-            neighbours.tell(report, "capacity.neighbours")
-        target_ms = _TARGET * calm_p99_ms
-        report.figure("target", target_ms, "ms", threshold_ms=rounded(_THRESHOLD * target_ms))
-        with site.gateway(_THRESHOLD * target_ms) as url:
+            neighbours.report(report, "capacity.neighbours")
+        target_ms = _TARGET_FACTOR * calm_p99_ms
+        report.figure("target", target_ms, "ms", threshold_ms=rounded(_SHED_SHARE * target_ms))
+        with site.gateway(_SHED_SHARE * target_ms) as url:
             neighbours = Neighbours()
             editors.url = url
             phases = asyncio.run(_burst(editors, capacity, options))
-            neighbours.tell(report, "burst.neighbours")
-    _tell(report, phases, target_ms=target_ms, capacity=capacity)
+            neighbours.report(report, "burst.neighbours")
+    _report_results(report, phases, target_ms=target_ms, capacity=capacity)
     return report.exit_status
 
 
 async def _measure(
     editors: Editors, options: argparse.Namespace, report: Report
 ) -> tuple[float, float]:
-    """Return the maximum of requests a second, and the first token's p99 in ms at 60% of it."""
+    """Return the capacity in requests per second, and the first token's p99 in ms at 60% of it."""
     await editors.open()
     say("requesting every file once")
-    await editors.each_once(at_a_time=2)
-    capacity = await _capacity(editors, options.step_seconds, report)
+    await editors.request_each_file_once(at_a_time=2)
+    capacity = await _measure_capacity(editors, options.step_seconds, report)
     say(f"{capacity:.1f} requests/s; calm")
-    calm = await editors.at_rate(_CALM * capacity, seconds=2 * options.calm_seconds)
+    calm = await editors.send_at_rate(_CALM_LOAD * capacity, seconds=2 * options.calm_seconds)
     editors.close()
     first_ms = _first_ms(calm)
     report.figure("calm.first_token_p99", percentile(first_ms, 99), "ms", **spread(first_ms))
     return capacity, percentile(first_ms, 99)
 
 
-async def _capacity(editors: Editors, seconds: float, report: Report) -> float:
-    """Return the completions a second at which more concurrent requests bring no gain."""
-    best, count = 0.0, _FEW
+async def _measure_capacity(editors: Editors, seconds: float, report: Report) -> float:
+    """Return the completions per second at which more concurrent requests bring no gain."""
+    best, count = 0.0, _FIRST_CONCURRENCY
     while count < editors.num:
-        rate = await _rate_of(editors, count, seconds)
+        rate = await _measure_rate(editors, count, seconds)
         report.figure(f"capacity.of_{count}_at_once", rate, "requests/s")
-        if rate < _GAIN * best:
+        if rate < _MIN_GAIN * best:
             break
         best, count = rate, 2 * count
     return max(best, rate)
 
 
-async def _rate_of(editors: Editors, count: int, seconds: float) -> float:
+async def _measure_rate(editors: Editors, count: int, seconds: float) -> float:
     say(f"{count} at once")
     began_s = time.perf_counter()
-    observations = await editors.at_once(count, seconds=seconds)
+    observations = await editors.send_concurrently(count, seconds=seconds)
     from_s, to_s = began_s + _WARM_UP * seconds, began_s + seconds
     return sum(from_s <= observation.ended_s < to_s for observation in observations) / (
         to_s - from_s
@@ -184,26 +183,26 @@ class Phases:
 
 async def _burst(editors: Editors, capacity: float, options: argparse.Namespace) -> Phases:
     await editors.open()
-    before = await editors.at_rate(_CALM * capacity, seconds=options.calm_seconds)
+    before = await editors.send_at_rate(_CALM_LOAD * capacity, seconds=options.calm_seconds)
     say("the burst")
-    burst = await editors.at_rate(_BURST * capacity, seconds=options.seconds)
-    burst_ended_s = max(observation.asked_s for observation in burst)
+    burst = await editors.send_at_rate(_BURST_LOAD * capacity, seconds=options.seconds)
+    burst_ended_s = max(observation.sent_s for observation in burst)
     num_withheld = editors.num_withheld
     say("calm again")
-    after = await editors.at_rate(_CALM * capacity, seconds=options.calm_seconds)
+    after = await editors.send_at_rate(_CALM_LOAD * capacity, seconds=options.calm_seconds)
     editors.close()
-    after_s = max(observation.asked_s for observation in after) - burst_ended_s
+    after_s = max(observation.sent_s for observation in after) - burst_ended_s
     return Phases(before, burst, after, burst_ended_s, options.seconds, after_s, num_withheld)
 
 
-def _tell(report: Report, phases: Phases, *, target_ms: float, capacity: float) -> None:
+def _report_results(report: Report, phases: Phases, *, target_ms: float, capacity: float) -> None:
     first_ms, shed = (
         _first_ms(phases.burst),
         [observation for observation in phases.burst if observation.is_shed],
     )
-    _tell_p99(report, "burst.first_token_p99", first_ms, at_most=target_ms)
+    _report_p99(report, "burst.first_token_p99", first_ms, at_most=target_ms)
     gateway_ms = [s.gateway_total_ms for s in shed if s.gateway_total_ms is not None]
-    _tell_p99(report, "burst.shed_p99", gateway_ms, at_most=MAX_SHED_MS)
+    _report_p99(report, "burst.shed_p99", gateway_ms, at_most=MAX_SHED_MS)
     for name, times in (
         ("burst.shed_p99_at_client", [observation.end_ms for observation in shed]),
         ("burst.first_text_p99", [s.first_ms for s in phases.burst if s.first_ms is not None]),
@@ -222,15 +221,15 @@ def _tell(report: Report, phases: Phases, *, target_ms: float, capacity: float) 
     report.target(
         "recovery", _recovery_s(phases), "s", at_most=MAX_RECOVERY_S, shed_share=_MAX_SHED_IN_CALM
     )
-    settled = [s for s in phases.after if s.asked_s > phases.burst_ended_s + MAX_RECOVERY_S]
-    _tell_p99(report, "after.first_token_p99", _first_ms(settled), at_most=target_ms)
+    settled = [s for s in phases.after if s.sent_s > phases.burst_ended_s + MAX_RECOVERY_S]
+    _report_p99(report, "after.first_token_p99", _first_ms(settled), at_most=target_ms)
 
 
-def _tell_p99(report: Report, name: str, times_ms: Sequence[float], *, at_most: float) -> None:
+def _report_p99(report: Report, name: str, times_ms: Sequence[float], *, at_most: float) -> None:
     if times_ms:
         p99 = percentile(times_ms, 99)
         report.target(name, p99, "ms", at_most=at_most, **spread(times_ms))
-    else:  # nothing was served, or nothing was shed: the opposite of what must be shown
+    else:  # a run in which nothing was served, or nothing was shed, proves nothing
         report.judged(name, 0.0, "ms", passed=False, target=f"at most {at_most:g}", n=0)
 
 
@@ -239,10 +238,10 @@ def _recovery_s(phases: Phases) -> float:
 
     Returns the whole time if that never happens.
     """
-    after = sorted(phases.after, key=lambda observation: observation.asked_s)
+    after = sorted(phases.after, key=lambda observation: observation.sent_s)
     for index, observation in enumerate(after):
         if not observation.is_shed and _shed_share(after[index:]) <= _MAX_SHED_IN_CALM:
-            return max(0.0, observation.asked_s - phases.burst_ended_s)
+            return max(0.0, observation.sent_s - phases.burst_ended_s)
     return phases.after_s
 
 

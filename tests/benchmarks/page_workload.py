@@ -28,7 +28,7 @@ from tests.integration.console.pages.queries import MAX_QUERIES, table_queries
 
 MAX_MS: Final = 150.0
 # The pages whose URL takes a period.
-_OF_A_TIME: Final = ("", "usage", "usage/quality", "usage/requests", "experiments", "cache")
+_PAGES_WITH_PERIOD: Final = ("", "usage", "usage/quality", "usage/requests", "experiments", "cache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,20 @@ class PageWorkload:
 
 
 def make_workload() -> PageWorkload:
-    """Make the company and its users, before the usage that belongs to them."""
+    """Make the company and its users. Their usage is inserted later."""
     company = make_company("acme", ACME)
     say(f"Adding {NUM_USERS} members")
     for number in range(NUM_USERS):
-        _join(company, number)
+        _add_member(company, number)
     scene = Scene(company)
-    setup_test_environment()  # some objects are made by signing in
+    setup_test_environment()  # the scene signs users in to make some of its objects
     try:
         paths = dict(_paths(scene))
         client = Client(headers={"host": "localhost"})
         name, value = scene.session(Visitor.MEMBER) or ("", "")
         client.cookies[name] = value
     finally:
-        teardown_test_environment()  # it records each rendered template, which costs time
+        teardown_test_environment()  # the test environment records rendered templates: costly
     return PageWorkload(client, paths, company.tenant_id)
 
 
@@ -62,8 +62,8 @@ def measure(report: Report, workload: PageWorkload, *, num_requests: int, only: 
             _measure(report, workload.client, name, path, num_requests)
 
 
-def _join(company: Company, number: int) -> None:
-    """Add the user who makes the requests of this number."""
+def _add_member(company: Company, number: int) -> None:
+    """Add the user of this number, to whom `synthetic_usage` assigns usage."""
     user_id = UserId(f"00000000-0000-4000-8000-{number:012x}")
     user = User(id=user_id, email=f"{number}@{company.slug}.example", created_at=timezone.now())
     user.set_unusable_password()
@@ -81,7 +81,7 @@ def _paths(scene: Scene) -> Iterator[tuple[str, str]]:
     for page in all_pages():
         if page.visitor is Visitor.MEMBER and page.status == 200:
             yield page.name, page.path_in(scene)
-    for pattern in _OF_A_TIME:
+    for pattern in _PAGES_WITH_PERIOD:
         yield f"{pattern.replace('/', '-') or 'overview'}.month", f"/{pattern}?range=30d"
 
 
@@ -89,7 +89,7 @@ def _measure(report: Report, client: Client, name: str, path: str, num_requests:
     with CaptureQueriesContext(connection) as captured:
         status = client.get(path).status_code
     num_queries = len(table_queries(captured))
-    times_ms, cpu_ms = zip(*(_timed_ms(client, path) for _ in range(num_requests)), strict=True)
+    times_ms, cpu_ms = zip(*(_request_ms(client, path) for _ in range(num_requests)), strict=True)
     p95 = percentile(times_ms, 95)
     report.judged(
         f"{name}.p95",
@@ -104,7 +104,7 @@ def _measure(report: Report, client: Client, name: str, path: str, num_requests:
     )
 
 
-def _timed_ms(client: Client, path: str) -> tuple[float, float]:
+def _request_ms(client: Client, path: str) -> tuple[float, float]:
     """Return the elapsed time, and the CPU time of this process, which other processes do not
     affect."""
     began_s, worked_s = time.perf_counter(), time.process_time()

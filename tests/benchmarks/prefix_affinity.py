@@ -1,14 +1,14 @@
 """Prefix affinity: the share of prompt tokens that several replicas find cached.
 
-The comparison is with one replica, and with requests sent to random replicas. Forty users each type
-in their own file, line by line. The same typing goes to one replica, through a gateway to two and
-to four, and at random to two and to four. For the random runs there is a gateway for each replica,
-and the client chooses one at random. Each run has its own texts, so it cannot reuse another run's
-cache. Then one of two replicas is killed while the users continue, and started again.
+The benchmark compares a gateway that routes to two or four replicas with a single replica, and with
+requests sent to random replicas. Forty users type line by line, each in their own file. In the
+random runs, each replica has its own gateway, and the client chooses a gateway at random. Each run
+has its own texts, so it cannot reuse another run's cache. Finally, one of two replicas is killed
+while the users continue, and started again.
 
     python -m tests.benchmarks.prefix_affinity [--rounds 6] [--only rates | loss]
 
-A smoke test: `--only loss`, or `--rounds 2`.
+To check only that the benchmark runs: `--only loss`, or `--rounds 2`.
 """
 
 import argparse
@@ -31,15 +31,17 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 NUM_USERS: Final = 40
 MAX_SHORT_POINTS: Final = 3.0
-# half is expected; fewer than ten of forty happen by chance 3 times in 10,000
+# The restarted replica is expected to get half of the 40 new files. Fewer than a quarter of them
+# would happen by chance 3 times in 10,000.
 MIN_SHARE: Final = 0.25
-# An attempt and its one retry, each within the engine's stall limit. A longer request hangs.
+# The gateway's stall limit ends an attempt, and the gateway retries once. A request that takes
+# longer than both hangs.
 MAX_REQUEST_S: Final = 20.0
 _SIZES: Final = (2, 4)
 _PROMPT_TOKENS: Final = 480  # fifteen of the engine's blocks
-_AT_ONCE: Final = 4  # requests in flight; the machine has two cores
+_NUM_IN_FLIGHT: Final = 4  # requests in flight; the machine has two cores
 _MAX_TOKENS: Final = 2
-_ROUNDS_OF_DEATH: Final = (2, 2, 3)  # before the kill, during the outage and after the restart
+_LOSS_ROUNDS: Final = (2, 2, 3)  # before the kill, during the outage and after the restart
 
 
 @dataclass(slots=True)
@@ -64,8 +66,8 @@ class Tally:
         self.cached_tokens += meta["cached_tokens"]
         self.by_replica[meta["replica"]] += 1
 
-    def more(self) -> dict[str, Any]:
-        """Return the further values of the result."""
+    def extra_fields(self) -> dict[str, Any]:
+        """Return the values that are reported beside the hit rate."""
         return {
             "n": self.by_replica.total(),
             "failed": self.num_failed,
@@ -84,13 +86,13 @@ class Typing:
             code.sample(mode="fim", num_tokens=_PROMPT_TOKENS, max_tokens=_MAX_TOKENS).prefix
             for _ in range(NUM_USERS)
         ]
-        self._num_asked = 0
+        self._num_requests = 0
 
     def frame(self, user: int, number: int) -> dict[str, Any]:
         lines = self._files[user].split("\n")
-        self._num_asked += 1
+        self._num_requests += 1
         return {
-            "id": f"{self._name}-{self._num_asked}",
+            "id": f"{self._name}-{self._num_requests}",
             "mode": "fim",
             "path": f"{self._name}/user_{user}.py",
             "prefix": "\n".join(lines[: len(lines) - self._num_rounds + number + 1]),
@@ -113,13 +115,13 @@ async def _round(
         while users:
             frame = typing.frame(users.pop(), number)
             began_s = time.monotonic()
-            end = await _end(random.choice(streams), frame)
+            end = await _read_last_frame(random.choice(streams), frame)
             tally.add(end, time.monotonic() - began_s)
 
     await asyncio.gather(*(work(streams) for streams in workers))
 
 
-async def _end(stream: CompletionStream, frame: dict[str, Any]) -> dict[str, Any]:
+async def _read_last_frame(stream: CompletionStream, frame: dict[str, Any]) -> dict[str, Any]:
     try:
         answers = [answer async for answer in stream.complete(frame)]
     except GatewayRefused as error:
@@ -136,7 +138,7 @@ async def _workers(gateways: Sequence[Running]) -> AsyncIterator[list[list[Compl
                 await stack.enter_async_context(open_stream(gateway.gateway_url, gateway.acme_key))
                 for gateway in gateways
             ]
-            for _ in range(_AT_ONCE)
+            for _ in range(_NUM_IN_FLIGHT)
         ]
 
 
@@ -157,15 +159,17 @@ async def _compare(
 ) -> None:
     singles = gateways[1]
     single = await _type_rounds(code, "one", singles[:1], num_rounds)
-    report.figure("hit_rate.one", single.hit_percent, "%", **single.more())
+    report.figure("hit_rate.one", single.hit_percent, "%", **single.extra_fields())
     for size in _SIZES:
         routed = await _type_rounds(code, f"routed-{size}", gateways[size], num_rounds)
-        anywhere = await _type_rounds(code, f"random-{size}", singles[:size], num_rounds)
-        report.figure(f"hit_rate.routed.{size}", routed.hit_percent, "%", **routed.more())
-        report.figure(f"hit_rate.random.{size}", anywhere.hit_percent, "%", **anywhere.more())
+        at_random = await _type_rounds(code, f"random-{size}", singles[:size], num_rounds)
+        report.figure(f"hit_rate.routed.{size}", routed.hit_percent, "%", **routed.extra_fields())
+        report.figure(
+            f"hit_rate.random.{size}", at_random.hit_percent, "%", **at_random.extra_fields()
+        )
         short = single.hit_percent - routed.hit_percent
         report.target(f"short_of_one.routed.{size}", short, "points", at_most=MAX_SHORT_POINTS)
-        short = single.hit_percent - anywhere.hit_percent
+        short = single.hit_percent - at_random.hit_percent
         report.figure(f"short_of_one.random.{size}", short, "points")
 
 
@@ -176,12 +180,12 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
     Files opened after the restart show that the restarted replica gets its share again. Older files
     stay with the replica that now holds their prefixes.
     """
-    num_before, num_during, num_after = _ROUNDS_OF_DEATH
-    typing = Typing(code, name="loss", num_rounds=sum(_ROUNDS_OF_DEATH))
+    num_before, num_during, num_after = _LOSS_ROUNDS
+    typing = Typing(code, name="loss", num_rounds=sum(_LOSS_ROUNDS))
     opening, opened_tally = Typing(code, name="opened", num_rounds=1), Tally()
     tallies: list[Tally] = []
     async with _workers([gateway]) as workers:
-        for number in range(sum(_ROUNDS_OF_DEATH)):
+        for number in range(sum(_LOSS_ROUNDS)):
             if number == num_before:
                 say(f"{victim.name} is being killed")
                 victim.part.child.kill()
@@ -193,7 +197,9 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
         await _round(opening, 0, workers, opened_tally)
     names = ["before"] * num_before + ["without"] * num_during + ["after"] * num_after
     for number, (name, tally) in enumerate(zip(names, tallies, strict=True)):
-        report.figure(f"loss.hit_rate.{number}.{name}", tally.hit_percent, "%", **tally.more())
+        report.figure(
+            f"loss.hit_rate.{number}.{name}", tally.hit_percent, "%", **tally.extra_fields()
+        )
     before, after = tallies[num_before - 1], tallies[-1]
     report.target(
         "loss.short_after_return",
@@ -208,7 +214,7 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
         "of new files",
         passed=share >= MIN_SHARE,
         target=f"at least {MIN_SHARE:g}",
-        **opened_tally.more(),
+        **opened_tally.extra_fields(),
     )
     tallies.append(opened_tally)
     report.target("loss.failed", sum(tally.num_failed for tally in tallies), "requests", at_most=0)

@@ -1,16 +1,15 @@
-"""Prefix reuse: the share of each prompt that the engine has cached, keystroke by keystroke, per
-layout.
+"""Prefix reuse: how much of each prompt has the engine cached, for each layout of the prompt?
 
 Editing sessions (see `edit_sessions`) are replayed against one real engine. After each change,
 every layout requests one token for its own prompt, in random order. Each layout has its own cache
-namespace, so it cannot reuse another's cache. The engine reports how many of the prompt's tokens
-were cached. A request counts as superseded if the next change comes before its first token would
-have arrived.
+namespace, so it cannot reuse another layout's cache. The engine reports how many of the prompt's
+tokens were cached. A request counts as superseded if the next change comes before its first token
+would have arrived.
 
 `gateway` measures the default layout end to end: an editor sends frames over WebSocket to a gateway
-in front of the same engine and requests as many tokens as an inline completion takes. The gateway's
-metrics are reported. If the filter ends a completion before the engine does, the engine does not
-report how much was cached.
+in front of the same engine, and requests as many tokens as an inline completion has. The gateway's
+own metrics are reported. Completions that the gateway's filter ends before the engine does are not
+counted, because the engine then does not report how much was cached.
 
     python -m tests.benchmarks.prefix_reuse [--up .caret/up.json] [--recording FILE]
         [--keystrokes 300]
@@ -43,19 +42,19 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
-from tests.benchmarks.edit_sessions import Change, Session, make_sessions, recorded, states
-from tests.benchmarks.installation import (
-    Running,
-    create_home,
-    engine_of,
-    new_tenant,
-    own_gateway,
+from tests.benchmarks.edit_sessions import (
+    Change,
+    Session,
+    iterate_texts,
+    make_sessions,
+    read_recording,
 )
+from tests.benchmarks.installation import Running, create_home, engine_of, new_tenant, own_gateway
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 
 LAYOUTS: Final = ("psm-sliding", "psm", "spm", "stable", "efim")
-OURS: Final = "stable"
-USUAL: Final = "psm-sliding"
+OUR_LAYOUT: Final = "stable"
+USUAL_LAYOUT: Final = "psm-sliding"
 MIN_CACHED_PERCENT: Final = 93.0
 MAX_FIRST_TOKEN_SHARE: Final = 1 / 3
 # How long editors wait for another key before they send a request.
@@ -67,8 +66,8 @@ _DATA: Final = b"data: "
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    kind: str  # of the change before
+class MeasuredRequest:
+    kind: str  # of the change after which it was sent
     prompt_tokens: int
     cached_tokens: int
     first_token_ms: float
@@ -82,10 +81,10 @@ class Layout:
     name: str
     writer: PromptWriter
     salt: str = field(default_factory=lambda: uuid.uuid4().hex)
-    asked: list[Asked] = field(default_factory=list)
+    measured: list[MeasuredRequest] = field(default_factory=list)
 
-    def of(self, kind: str) -> list[Asked]:
-        return [request for request in self.asked if request.kind == kind]
+    def requests_after(self, kind: str) -> list[MeasuredRequest]:
+        return [request for request in self.measured if request.kind == kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +124,20 @@ class Gateway:
     """An editor's connection to the gateway, and its results."""
 
     stream: CompletionStream
-    # of typing, where the engine reported cached tokens
-    asked: list[Asked] = field(default_factory=list)
+    # Requests after typing for which the engine reported the number of cached tokens.
+    measured: list[MeasuredRequest] = field(default_factory=list)
     finishes: Counter[str] = field(default_factory=Counter)
-    num_asked: int = 0
+    num_requests: int = 0
 
     async def ask(self, change: Change, request: CompletionRequest, pause_ms: float | None) -> None:
         """Request a completion after a change.
 
         `pause_ms` is the time to the next change, or None if there is none.
         """
-        self.num_asked += 1
-        await self.stream.send({"type": "complete", "id": str(self.num_asked), **_frame(request)})
+        self.num_requests += 1
+        await self.stream.send(
+            {"type": "complete", "id": str(self.num_requests), **_frame(request)}
+        )
         while (answer := await self.stream.receive())["type"] == "delta":
             pass
         if answer["type"] == "error":
@@ -149,7 +150,7 @@ class Gateway:
         is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_ms
         if meta["cached_tokens"] is not None and change.kind == "typing":
             first_token = (meta["prompt_tokens"], meta["cached_tokens"], first_ms)
-            self.asked.append(Asked(change.kind, *first_token, is_superseded))
+            self.measured.append(MeasuredRequest(change.kind, *first_token, is_superseded))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -212,22 +213,23 @@ async def measure(
     ):
         engine, gateway = Engine(running.engine_url, model, http_session), Gateway(stream)
         for number, session in enumerate(sessions):
-            say(f"session {number + 1}: {session.path}, {len(layouts[0].of('typing'))} keystrokes")
+            num_done = len(layouts[0].requests_after("typing"))
+            say(f"session {number + 1}: {session.path}, {num_done} keystrokes")
             requests = list(
                 islice(_iterate_requests(session, max_tokens), min(_MAX_CHANGES, num_keystrokes))
             )
             await _replay(engine, layouts, gateway, session, requests)
-            if len(layouts[0].of("typing")) >= num_keystrokes:
+            if len(layouts[0].requests_after("typing")) >= num_keystrokes:
                 break
-    _tell(report, {layout.name: layout for layout in layouts})
-    if gateway.asked:  # the engine had ended before the filter at least once
-        _tell_asked(report, "gateway", gateway.asked)
-    report.figure("gateway.asked", gateway.num_asked, "requests", finishes=gateway.finishes)
+    _report_results(report, {layout.name: layout for layout in layouts})
+    if gateway.measured:  # the engine ended at least one completion before the filter did
+        _report_requests(report, "gateway", gateway.measured)
+    report.figure("gateway.requests", gateway.num_requests, "requests", finishes=gateway.finishes)
 
 
 def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     if options.recording is not None:
-        return iter(recorded(options.recording))
+        return iter(read_recording(options.recording))
     return make_sessions(options.keystrokes, seed=options.seed)
 
 
@@ -249,15 +251,15 @@ async def _replay(
         for layout in random.sample(layouts, len(layouts)):
             first_token = await engine.first_token(layout, _admitted(principal, request))
             is_superseded = following is not change and pause_ms < DEBOUNCE_MS + first_token[-1]
-            layout.asked.append(Asked(change.kind, *first_token, is_superseded))
+            layout.measured.append(MeasuredRequest(change.kind, *first_token, is_superseded))
         await gateway.ask(change, request, None if following is change else pause_ms)
 
 
 def _iterate_requests(
     session: Session, max_tokens: int
 ) -> Iterator[tuple[Change, CompletionRequest]]:
-    """Yield all changes: an editor sends a request after a jump as well."""
-    for change, prefix, suffix in states(session):
+    """Yield each change and the request after it. Editors also send a request after a jump."""
+    for change, prefix, suffix in iterate_texts(session):
         yield change, _request(session, prefix, suffix, max_tokens)
 
 
@@ -302,27 +304,32 @@ def _cached(event: dict[str, Any]) -> int:
     return int(details.get("cached_tokens") or 0)
 
 
-def _tell(report: Report, layouts: dict[str, Layout]) -> None:
+def _report_results(report: Report, layouts: dict[str, Layout]) -> None:
     for name, layout in layouts.items():
-        _tell_layout(report, name, layout.of("typing"), layout.asked)
+        _report_layout(report, name, layout.requests_after("typing"), layout.measured)
     our_ms, usual = (
-        median([request.first_token_ms for request in layouts[name].of("typing")])
-        for name in (OURS, USUAL)
+        median([request.first_token_ms for request in layouts[name].requests_after("typing")])
+        for name in (OUR_LAYOUT, USUAL_LAYOUT)
     )
     share = our_ms / usual
     report.target(
-        f"{OURS}.first_token_to_{USUAL}", share, "ratio", at_most=round(MAX_FIRST_TOKEN_SHARE, 3)
+        f"{OUR_LAYOUT}.first_token_to_{USUAL_LAYOUT}",
+        share,
+        "ratio",
+        at_most=round(MAX_FIRST_TOKEN_SHARE, 3),
     )
 
 
-def _tell_layout(report: Report, name: str, typed: list[Asked], every: list[Asked]) -> None:
-    _tell_asked(report, name, typed, of_all_changes=rounded(_cached_percent(every)))
+def _report_layout(
+    report: Report, name: str, typed: list[MeasuredRequest], every: list[MeasuredRequest]
+) -> None:
+    _report_requests(report, name, typed, of_all_changes=rounded(_cached_percent(every)))
 
 
-def _tell_asked(report: Report, name: str, typed: list[Asked], **more: Any) -> None:
+def _report_requests(report: Report, name: str, typed: list[MeasuredRequest], **more: Any) -> None:
     cached = _cached_percent(typed)
     more["prompt_tokens"] = rounded(median([request.prompt_tokens for request in typed]))
-    if name in (OURS, "gateway"):
+    if name in (OUR_LAYOUT, "gateway"):
         target = f"at least {MIN_CACHED_PERCENT:g}"
         passed = cached >= MIN_CACHED_PERCENT
         report.judged(f"{name}.cached", cached, "%", passed=passed, target=target, **more)
@@ -337,7 +344,7 @@ def _tell_asked(report: Report, name: str, typed: list[Asked], **more: Any) -> N
     report.figure(f"{name}.superseded", 100 * superseded, "%", n=len(typed))
 
 
-def _cached_percent(requests: Sequence[Asked]) -> float:
+def _cached_percent(requests: Sequence[MeasuredRequest]) -> float:
     prompt_tokens = sum(request.prompt_tokens for request in requests)
     return 100 * sum(request.cached_tokens for request in requests) / prompt_tokens
 

@@ -21,8 +21,8 @@ _READY_TIMEOUT_S: Final = 60.0
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
-def divided_cores() -> tuple[Cores, Cores]:
-    """Return one core for the measured process, and the others for clients and engines.
+def split_cores() -> tuple[Cores, Cores]:
+    """Return one core for the measured process, and the other cores for clients and engines.
 
     Raises SystemExit if there is only one core.
     """
@@ -45,8 +45,8 @@ def pinned_to(cores: Cores) -> Iterator[None]:
 
 def move_to(cores: Cores, pid: int) -> None:
     """Move the process, its threads and its children to these cores."""
-    for process_id in _family(pid):
-        # the process or a thread has just ended
+    for process_id in _process_tree(pid):
+        # A process or thread may end during the loop.
         with suppress(FileNotFoundError, ProcessLookupError):
             for thread in Path(f"/proc/{process_id}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), cores)
@@ -85,7 +85,7 @@ def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
 
 def cpu_s(pid: int) -> float:
     """Return the CPU seconds of the process and its children so far, in user and system mode."""
-    return sum(_own_cpu_s(process_id) for process_id in _family(pid))
+    return sum(_own_cpu_s(process_id) for process_id in _process_tree(pid))
 
 
 def waited_s(pid: int) -> float:
@@ -104,7 +104,10 @@ def num_preempted(pid: int) -> int:
 
 @dataclass(slots=True)
 class Neighbours:
-    """The CPU use of all processes except this one and its children, from now on."""
+    """The CPU use of all other processes of the machine (not this one and its children).
+
+    It is measured from the creation of this object.
+    """
 
     _began_s: float = field(default_factory=time.monotonic)
     _others_s: float = field(default_factory=lambda: _others_cpu_s())
@@ -113,13 +116,13 @@ class Neighbours:
         """Return the cores used on average so far."""
         return (_others_cpu_s() - self._others_s) / (time.monotonic() - self._began_s)
 
-    def tell(self, report: Report, name: str) -> None:
+    def report(self, report: Report, name: str) -> None:
         """Report whether the machine was quiet enough to trust the results."""
         num_cores = self.num_cores()
         is_quiet = num_cores <= MAX_NEIGHBOURS
         if not is_quiet:
             say(
-                f"Other processes used {num_cores:.1f} cores meanwhile: do not trust these figures."
+                f"Other processes used {num_cores:.1f} cores meanwhile: the figures are unreliable."
             )
         report.figure(name, num_cores, "cores of others", is_quiet=is_quiet)
 
@@ -133,23 +136,23 @@ def _others_cpu_s() -> float:
 
 def memory_mb(pid: int) -> float:
     """Return the resident memory of the process and its children."""
-    return sum(_status(process_id, "VmRSS") for process_id in _family(pid)) / 1024
+    return sum(_status(process_id, "VmRSS") for process_id in _process_tree(pid)) / 1024
 
 
 def own_memory_mb(pid: int) -> float:
     """Return the resident memory of the process and its children, without shared and file pages.
 
-    Shared pages exist only once, and file pages come and go.
+    Shared pages exist only once for all processes, and the system can drop file pages at any time.
     """
-    return sum(_status(process_id, "RssAnon") for process_id in _family(pid)) / 1024
+    return sum(_status(process_id, "RssAnon") for process_id in _process_tree(pid)) / 1024
 
 
-def _family(pid: int) -> Iterator[int]:
+def _process_tree(pid: int) -> Iterator[int]:
     yield pid
     with suppress(FileNotFoundError):  # the process or a thread has just ended
         for thread in Path(f"/proc/{pid}/task").iterdir():
             for child in (thread / "children").read_text().split():
-                yield from _family(int(child))
+                yield from _process_tree(int(child))
 
 
 def _own_cpu_s(pid: int) -> float:

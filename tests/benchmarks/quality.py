@@ -1,15 +1,15 @@
-"""The filter's effect on completions: single lines and blocks of files on which the demonstration
-model was not trained.
+"""The filter's effect on the quality of completions, for questions with known answers.
 
-A real engine answers the prompts that the gateway would send. Its text is judged unfiltered,
-through the filter without its parser, and through the whole filter. The results are how often the
+The questions are single lines and blocks (see `eval_set`). A real engine answers the prompts that
+the gateway would send. Its text is judged three times: unfiltered (`engine`), through the filter
+without its parser (`plain`), and through the whole filter (`syntax`). The results are how often the
 shown text leaves the file parseable (by Python's own parser), how often it equals the original
-text, and how often nothing is shown. The cost of the checks is reported too: CPU time, and by how
-many tokens they delay the first text.
+text, and how often nothing is shown. The cost of the filter is reported too: its CPU time, and by
+how many tokens it delays the first text.
 
     python -m tests.benchmarks.quality [--up .caret/up.json] [--lines 200] [--blocks 120]
 
-A smoke test: `--lines 10 --blocks 5`.
+To check only that the benchmark runs: `--lines 10 --blocks 5`.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -45,21 +46,21 @@ from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 from inference.pools.pool_config import Pool, read_catalog
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
-from tests.benchmarks.eval_set import Question, questions
+from tests.benchmarks.eval_set import Question, choose_questions
 from tests.benchmarks.installation import create_home, engine_of, gateway_part, new_tenant
 from tests.benchmarks.results import Report, percentile, say
 from tests.benchmarks.synthetic_code import tier_of
 
-# A block's bodies are shorter than this; the engine would continue until it is stopped.
+# The answers are shorter than this. The engine would continue until it is stopped.
 _MAX_TOKENS: Final = {"line": 64, "block": 128}
 MAX_LOST_EXACT: Final = 0.01
 _MAX_STALL_S: Final = 30.0
 _NUM_AT_ONCE: Final = 8
-_CHUNK_CHARS: Final = 4  # about as many as a token has
+_CHUNK_CHARS: Final = 4  # about the length of a token
 _NUM_ROUNDS: Final = 3
-_WAYS: Final = ("engine", "plain", "syntax")
-_BIG_LINES: Final = 5_000
-_MAX_SOUND_P99_MICROS: Final = 2_000.0
+_FILTERS: Final = ("engine", "plain", "syntax")
+_LONG_FILE_LINES: Final = 5_000
+_MAX_VALID_P99_MICROS: Final = 2_000.0
 
 
 Answered = tuple[list[EngineChunk], AdmittedRequest, Prompt]
@@ -84,7 +85,7 @@ class FilterResults:
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("quality")
-    selected_questions = questions(
+    selected_questions = choose_questions(
         num_lines=options.lines, num_blocks=options.blocks, seed=options.seed
     )
     with create_home() as home, engine_of(options.up, home) as engine_url:
@@ -116,15 +117,17 @@ class PreparedQuestion:
 
 
 def _measure(pools_file: Path, questions: Sequence[Question], report: Report) -> None:
-    """Measure in an order that keeps computation out of the time with open engine connections.
+    """Report the results of the three filters.
 
-    Connections time out while the event loop is blocked.
+    The prompts are computed before, and the results after the requests: connections to the engine
+    time out while computation blocks the event loop.
     """
     prepared_questions = _prepare_questions(pools_file, questions)
-    answers = asyncio.run(_answers(prepared_questions))
-    results = asyncio.run(_judged(prepared_questions, answers))
+    answers = asyncio.run(_request_answers(prepared_questions))
+    results = asyncio.run(_judge_all(prepared_questions, answers))
     for kind in ("line", "block"):
-        _tell(report, kind, {way: results[kind, way] for way in _WAYS})
+        by_filter = {filter_name: results[kind, filter_name] for filter_name in _FILTERS}
+        _report_results(report, kind, by_filter)
 
 
 def _prepare_questions(pools_file: Path, questions: Sequence[Question]) -> list[PreparedQuestion]:
@@ -139,14 +142,16 @@ def _prepare_questions(pools_file: Path, questions: Sequence[Question]) -> list[
     return prepared_questions
 
 
-async def _answers(prepared_questions: Sequence[PreparedQuestion]) -> list[list[EngineChunk]]:
-    seats = asyncio.Semaphore(_NUM_AT_ONCE)
+async def _request_answers(
+    prepared_questions: Sequence[PreparedQuestion],
+) -> list[list[EngineChunk]]:
+    slots = asyncio.Semaphore(_NUM_AT_ONCE)
     num_answered = 0
 
     async def answer(prepared_question: PreparedQuestion, engine: VllmEngine) -> list[EngineChunk]:
         nonlocal num_answered
-        async with seats:
-            chunks = await _ask(engine, prepared_question)
+        async with slots:
+            chunks = await _complete(engine, prepared_question)
         num_answered += 1
         if num_answered % 20 == 0:
             say(f"{num_answered} of {len(prepared_questions)} responses")
@@ -159,20 +164,16 @@ async def _answers(prepared_questions: Sequence[PreparedQuestion]) -> list[list[
         )
 
 
-async def _judged(
+async def _judge_all(
     prepared_questions: Sequence[PreparedQuestion], answers: Sequence[list[EngineChunk]]
 ) -> dict[tuple[str, str], FilterResults]:
     """Judge each completion with each filter; return results by kind and filter."""
-    results = {(kind, way): FilterResults() for kind in ("line", "block") for way in _WAYS}
+    results = {key: FilterResults() for key in product(("line", "block"), _FILTERS)}
     for prepared_question, chunks in zip(prepared_questions, answers, strict=True):
-        for way in _WAYS:
+        for filter_name in _FILTERS:
             answered = (chunks, prepared_question.admitted, prepared_question.prompt)
-            await _judge(
-                results[prepared_question.question.kind, way],
-                prepared_question.question,
-                way,
-                answered,
-            )
+            question = prepared_question.question
+            await _judge(results[question.kind, filter_name], question, filter_name, answered)
     return results
 
 
@@ -205,7 +206,7 @@ def _admitted(question: Question, variant: str = "") -> AdmittedRequest:
     )
 
 
-async def _ask(engine: VllmEngine, prepared_question: PreparedQuestion) -> list[EngineChunk]:
+async def _complete(engine: VllmEngine, prepared_question: PreparedQuestion) -> list[EngineChunk]:
     """Return the engine's chunks; a single-line completion ends with its line."""
     prompt = prepared_question.prompt
     request = EngineRequest(
@@ -222,13 +223,15 @@ async def _ask(engine: VllmEngine, prepared_question: PreparedQuestion) -> list[
         return [chunk async for chunk in chunks]
 
 
-async def _judge(results: FilterResults, question: Question, way: str, answered: Answered) -> None:
+async def _judge(
+    results: FilterResults, question: Question, filter_name: str, answered: Answered
+) -> None:
     chunks, admitted, prompt = answered
-    if way == "engine":
+    if filter_name == "engine":
         text = "".join(chunk.text for chunk in chunks).rstrip()
         _count(results, question, text.removeprefix(prompt.healed_prefix))
         return
-    variant = Variant(name=way, filter=way)
+    variant = Variant(name=filter_name, filter=filter_name)
     clock = SystemClock()
     trace = RequestTrace(
         arrival=IncomingRequest(
@@ -241,9 +244,9 @@ async def _judge(results: FilterResults, question: Question, way: str, answered:
     texts: list[str] = []
     began_ns = time.thread_time_ns()
     first_chunk: int | None = None
-    async with filter(replay.say(), subject, prompt, trace) as stream:
+    async with filter(replay.stream(), subject, prompt, trace) as stream:
         async for text in stream:
-            first_chunk = first_chunk or replay.num_said
+            first_chunk = first_chunk or replay.num_sent
             texts.append(text)
     results.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
     results.first_chunks.append(first_chunk)
@@ -255,11 +258,11 @@ async def _judge(results: FilterResults, question: Question, way: str, answered:
 class _Replay:
     def __init__(self, chunks: Sequence[EngineChunk]) -> None:
         self._chunks = chunks
-        self.num_said = 0
+        self.num_sent = 0
 
-    async def say(self) -> AsyncIterator[EngineChunk]:
+    async def stream(self) -> AsyncIterator[EngineChunk]:
         for chunk in self._chunks:
-            self.num_said += 1
+            self.num_sent += 1
             yield chunk
 
 
@@ -270,37 +273,39 @@ def _count(results: FilterResults, question: Question, text: str) -> None:
     results.has_parsed.append(is_parsable(document) if text else None)
 
 
-def _tell(report: Report, kind: str, ways: dict[str, FilterResults]) -> None:
-    number = len(ways["engine"].texts)
+def _report_results(report: Report, kind: str, by_filter: dict[str, FilterResults]) -> None:
+    number = len(by_filter["engine"].texts)
     if not number:
         return
-    for way, results in ways.items():
+    for filter_name, results in by_filter.items():
         about = {"n": number, "shown": results.num_shown}
         parsed = sum(map(bool, results.has_parsed)) / max(1, results.num_shown)
-        report.figure(f"{kind}.{way}.parses", parsed, "share of shown", **about)
-        report.figure(f"{kind}.{way}.exact", sum(results.is_exact) / number, "share", **about)
-    for earlier_way in ("engine", "plain"):
-        _tell_lost(report, f"{kind}.exact_lost_of_{earlier_way}", ways[earlier_way], ways["syntax"])
-    before, after = ways["engine"], ways["syntax"]
+        report.figure(f"{kind}.{filter_name}.parses", parsed, "share of shown", **about)
+        report.figure(
+            f"{kind}.{filter_name}.exact", sum(results.is_exact) / number, "share", **about
+        )
+    before, after = by_filter["engine"], by_filter["syntax"]
+    for earlier in ("engine", "plain"):
+        _report_lost(report, f"{kind}.exact_lost_of_{earlier}", by_filter[earlier], after)
     pairs = zip(before.has_parsed, after.has_parsed, strict=True)
-    still = [bool(parses_after) for parsed_before, parses_after in pairs if parsed_before]
-    num_parsed, parsed_share = len(still), sum(still) / max(1, len(still))
+    still_parses = [bool(parses_after) for parsed_before, parses_after in pairs if parsed_before]
+    num_parsed, parsed_share = len(still_parses), sum(still_parses) / max(1, len(still_parses))
     report.figure(f"{kind}.parseable_kept", parsed_share, "of what parsed unfiltered", n=num_parsed)
-    firsts = zip(after.first_chunks, ways["plain"].first_chunks, strict=True)
-    delays_tokens = [
+    firsts = zip(after.first_chunks, by_filter["plain"].first_chunks, strict=True)
+    delay_tokens = [
         our_chunk - their_chunk
         for our_chunk, their_chunk in firsts
         if our_chunk is not None and their_chunk is not None
     ]
-    report.target(f"{kind}.first_text_later", max(delays_tokens, default=0), "tokens", at_most=0.0)
-    for way in ("plain", "syntax"):
-        micros = ways[way].cpu_micros
+    report.target(f"{kind}.first_text_later", max(delay_tokens, default=0), "tokens", at_most=0.0)
+    for filter_name in ("plain", "syntax"):
+        micros = by_filter[filter_name].cpu_micros
         p50, p99 = percentile(micros, 50), percentile(micros, 99)
-        report.figure(f"{kind}.{way}.cpu", p50, "us", p99=p99, n=number)
+        report.figure(f"{kind}.{filter_name}.cpu", p50, "us", p99=p99, n=number)
 
 
-def _tell_lost(report: Report, figure: str, before: FilterResults, after: FilterResults) -> None:
-    """Report the share of exact matches that the second filter lost."""
+def _report_lost(report: Report, figure: str, before: FilterResults, after: FilterResults) -> None:
+    """Report the share of exact matches of `before` that are lost in `after`."""
     lost = (sum(before.is_exact) - sum(after.is_exact)) / len(before.texts)
     pairs = zip(before.is_exact, after.is_exact, strict=True)
     withheld = sum(was_exact and not is_exact for was_exact, is_exact in pairs)
@@ -313,20 +318,15 @@ async def _measure_answers(report: Report, selected_questions: Sequence[Question
     The original text is correct by definition, so a filter must never change it, however good the
     model is.
     """
-    for way in ("plain", "syntax"):
+    for filter_name in ("plain", "syntax"):
         results = FilterResults()
         for question in selected_questions:
             prompt = Prompt([], [], is_single_line=question.kind == "line")
             answered = (_in_chunks(question.answer), _admitted(question), prompt)
-            await _judge(results, question, way, answered)
-        share = 1 - sum(results.is_exact) / len(selected_questions)
-        report.target(
-            f"answers_changed.{way}",
-            share,
-            "share",
-            at_most=MAX_LOST_EXACT,
-            n=len(selected_questions),
-        )
+            await _judge(results, question, filter_name, answered)
+        name, number = f"answers_changed.{filter_name}", len(selected_questions)
+        share = 1 - sum(results.is_exact) / number
+        report.target(name, share, "share", at_most=MAX_LOST_EXACT, n=number)
 
 
 def _in_chunks(text: str) -> list[EngineChunk]:
@@ -339,11 +339,11 @@ def _measure_cpu(report: Report, selected_questions: Sequence[Question]) -> None
     """Measure the check alone, with the cursor in the middle of a file of 5,000 lines."""
     lines = [question for question in selected_questions if question.kind == "line"]
     filler = "\n\n".join(sorted({question.prefix for question in lines}, key=len)[-8:])
-    head = "\n".join(filler.split("\n")[: _BIG_LINES // 2])
+    head = "\n".join(filler.split("\n")[: _LONG_FILE_LINES // 2])
     micros: dict[bool, list[float]] = {True: [], False: []}
     for question in lines:
         for text in (question.answer, f"{question.answer})) ]"):
-            is_valid, took = _sound_micros(
+            is_valid, took = _syntax_check_micros(
                 text, f"{head}\n{question.prefix}", f"{question.suffix}\n{head}"
             )
             micros[is_valid].append(took)
@@ -352,15 +352,18 @@ def _measure_cpu(report: Report, selected_questions: Sequence[Question]) -> None
             continue
         name = f"syntax_cpu.{'sound' if is_valid else 'broken'}"
         p50, p99 = percentile(values, 50), percentile(values, 99)
-        fields = {"p50": p50, "n": len(values), "lines": _BIG_LINES}
+        fields = {"p50": p50, "n": len(values), "lines": _LONG_FILE_LINES}
         if is_valid:
-            report.target(name, p99, "us", at_most=_MAX_SOUND_P99_MICROS, **fields)
+            report.target(name, p99, "us", at_most=_MAX_VALID_P99_MICROS, **fields)
         else:
             report.figure(name, p99, "us", **fields)
 
 
-def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
-    """Return the minimum of a few rounds: disturbances of the machine are not the parser's cost."""
+def _syntax_check_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
+    """Return whether the text is valid, and the CPU time of the check in microseconds.
+
+    The time is the minimum of a few rounds, which other work of the machine affects least.
+    """
     took, is_valid = [], False
     for _ in range(_NUM_ROUNDS):
         syntax = SyntaxChecker(
@@ -373,7 +376,7 @@ def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
 
 
 def _measure_public_code(report: Report, selected_questions: Sequence[Question]) -> None:
-    """Measure the cost of looking up a completion of 250 characters in an index; off by default."""
+    """Measure the public-code filter, which is off by default, for texts of 250 characters."""
     blocks = [question for question in selected_questions if question.kind == "block"]
     if not blocks:
         return

@@ -1,7 +1,7 @@
-"""Clients that cost too little CPU to distort a measurement.
+"""HTTP and WebSocket clients that use so little CPU time that they do not distort a measurement.
 
-They are an HTTP/1.1 and a WebSocket connection as bare protocols, with one request at a time and
-callbacks for responses. They understand only the response of the synthetic engine.
+Each is an asyncio protocol that sends one request at a time and reports the response to a callback.
+The clients understand only responses with the text of the synthetic engine.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ _FIRST_TEXT: Final = TEXTS[0].encode()
 _CONNECT_S: Final = 30.0
 _DELTA: Final = b'{"type":"delta"'
 _ENDING: Final = re.compile(rb'^{"type":"(?:done|error)".*?"(?:finish_reason|code)":"(\w+)"')
-_NO_MASK: Final = bytes(4)  # xor with zeros: the frame is masked, as required, and unchanged
+# A client must mask its frames. A mask of zeros leaves the payload unchanged.
+_NO_MASK: Final = bytes(4)
 _TEXT_FRAME, _CLOSE_FRAME, _PING_FRAME, _PONG_FRAME = 0x1, 0x8, 0x9, 0xA
 
 
@@ -34,20 +35,20 @@ class Answer:
     ending: str  # "stop": it ended normally; otherwise the error or status
 
 
-class Line(asyncio.Protocol):
-    """A connection. Call `ask` again only after the response was reported."""
+class ClientConnection(asyncio.Protocol):
+    """A connection. Call `send` again only after the response to the last request was reported."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
         self._opened = asyncio.get_running_loop().create_future()
-        self._tell: Callable[[Line, Answer], None] | None = None
-        self._asked_s = 0.0
+        self._on_answer: Callable[[ClientConnection, Answer], None] | None = None
+        self._sent_s = 0.0
         self._first_ms: float | None = None
         self._is_lost = False
 
     @property
     def is_lost(self) -> bool:
-        """Return True as soon as the connection is closing, before the loss is reported."""
+        """Return True as soon as the connection is closing, even before `connection_lost`."""
         return self._is_lost or self._transport.is_closing()
 
     @classmethod
@@ -60,16 +61,16 @@ class Line(asyncio.Protocol):
         local = (source, 0) if source else None
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_CONNECT_S):
-            _, line = await loop.create_connection(
+            _, connection = await loop.create_connection(
                 cls, parts.hostname or "", parts.port or 80, local_addr=local
             )
-            line._begin(f"{parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\n{headers}")
-            await line._opened
-        return line
+            connection._begin(f"{parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\n{headers}")
+            await connection._opened
+        return connection
 
-    def ask(self, payload: bytes, tell: Callable[["Line", Answer], None]) -> None:
-        self._tell, self._first_ms = tell, None
-        self._asked_s = time.perf_counter()
+    def send(self, payload: bytes, on_answer: Callable[["ClientConnection", Answer], None]) -> None:
+        self._on_answer, self._first_ms = on_answer, None
+        self._sent_s = time.perf_counter()
         self._write(payload)
 
     def close(self) -> None:
@@ -90,20 +91,20 @@ class Line(asyncio.Protocol):
     def _write(self, payload: bytes) -> None:
         raise NotImplementedError
 
-    def _note_text(self) -> None:
+    def _record_first_text(self) -> None:
         if self._first_ms is None:
-            self._first_ms = self._since_asked_ms()
+            self._first_ms = self._ms_since_sent()
 
     def _end(self, ending: str) -> None:
-        if self._tell is not None:
-            tell, self._tell = self._tell, None
-            tell(self, Answer(self._first_ms, self._since_asked_ms(), ending))
+        if self._on_answer is not None:
+            on_answer, self._on_answer = self._on_answer, None
+            on_answer(self, Answer(self._first_ms, self._ms_since_sent(), ending))
 
-    def _since_asked_ms(self) -> float:
-        return (time.perf_counter() - self._asked_s) * 1000
+    def _ms_since_sent(self) -> float:
+        return (time.perf_counter() - self._sent_s) * 1000
 
 
-class HttpLine(Line):
+class HttpConnection(ClientConnection):
     """`POST`s JSON and reads server-sent events in chunks."""
 
     def _begin(self, target_and_headers: str) -> None:
@@ -119,7 +120,7 @@ class HttpLine(Line):
     def data_received(self, data: bytes) -> None:
         self._received += data
         if self._first_ms is None and _FIRST_TEXT in self._received:
-            self._note_text()
+            self._record_first_text()
         if self._received.endswith(b"\r\n0\r\n\r\n"):
             is_whole = self._received.startswith(b"HTTP/1.1 200") and b"[DONE]" in self._received
             self._end("stop" if is_whole else self._status())
@@ -130,7 +131,7 @@ class HttpLine(Line):
         return self._received[9:12].decode("latin-1")
 
 
-class WebSocketLine(Line):
+class WebSocketConnection(ClientConnection):
     """Speaks `caret.v1`, one completion at a time."""
 
     def _begin(self, target_and_headers: str) -> None:
@@ -170,8 +171,10 @@ class WebSocketLine(Line):
             self._opened.set_exception(ConnectionRefusedError(head[:32].decode()))
 
     def _take_frame(self) -> tuple[int, bytes] | None:
-        """Return the opcode and the payload; a gateway's frames are whole, unmasked and below 64
-        KB."""
+        """Return the opcode and the payload of the next frame, or None if it is incomplete.
+
+        Frames of the gateway are unfragmented, unmasked and below 64 KB.
+        """
         if len(self._buffer) < 4:
             return None
         length, start = self._buffer[1], 2
@@ -192,6 +195,6 @@ class WebSocketLine(Line):
         elif kind != _TEXT_FRAME:
             return
         elif self._first_ms is None and payload.startswith(_DELTA):
-            self._note_text()
+            self._record_first_text()
         elif (ending := _ENDING.search(payload)) is not None:
             self._end(ending[1].decode())

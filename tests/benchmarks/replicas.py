@@ -1,5 +1,4 @@
-"""Several real engines of the demonstration model that publish KV events, each with its own
-home."""
+"""Real engines of the demonstration model that publish KV events. Each has its own home folder."""
 
 import json
 from collections.abc import Iterator
@@ -34,30 +33,31 @@ def own_replicas(count: int) -> Iterator[list[OwnReplica]]:
 
 @contextmanager
 def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
-    """Start one replica for each of these arguments.
+    """Start a replica for each item of `arguments`, which are its additional arguments.
 
-    They start in parallel: most of a start is spent waiting for one core.
+    The replicas start in parallel: a start uses only one core.
     """
     with ExitStack() as stack:
-        replicas = [_launched(stack, replica_arguments) for replica_arguments in arguments]
+        replicas = [_launch_replica(stack, replica_arguments) for replica_arguments in arguments]
         for replica in replicas:
             say(f"Starting {replica.name}")
             await_ready(replica.part)
         yield replicas
 
 
-def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
+def _launch_replica(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
     home = stack.enter_context(create_home())
     port, events, replay = (free_port() for _ in range(3))
     settings = engine_from_environment(port)
-    publishing = _publishing(f"tcp://127.0.0.1:{events}", f"tcp://127.0.0.1:{replay}")
+    publishing = _make_kv_event_arguments(f"tcp://127.0.0.1:{events}", f"tcp://127.0.0.1:{replay}")
     settings = replace(
         settings,
         extra_arguments=(*settings.extra_arguments, *publishing, *arguments),
     )
     part = build_engine_service(settings, paths=home.paths, environment=home.environment)
     part.launch()
-    stack.callback(lambda: part.child.stop())  # looked up late: a restart replaces the child
+    # The lambda looks `child` up when it is called, because a restart replaces the child.
+    stack.callback(lambda: part.child.stop())
     return OwnReplica(
         url=settings.url,
         name=settings.url.removeprefix("http://"),
@@ -70,10 +70,11 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
     )
 
 
-def _publishing(events: str, replay: str) -> tuple[str, str]:
+def _make_kv_event_arguments(events: str, replay: str) -> tuple[str, str]:
     """Return the arguments that make vLLM publish KV events.
 
-    vLLM binds an address that has a star, and connects to any other: see `_is_bind_endpoint`.
+    vLLM binds an address if it contains a star, and connects to any other address: see vLLM's
+    `_is_bind_endpoint`.
     """
     bound = events.replace("127.0.0.1", "*")
     config = {

@@ -1,17 +1,17 @@
-"""Usage reports: a month of usage of 20 tenants, queried as the console and the API do, and
-exported.
+"""Usage reports: the time of their queries and the memory of exports, with a month of usage of 20
+tenants.
 
-The rows are those of `tests.benchmarks.synthetic_usage`. One client sends the queries in turn:
+The rows are those of `tests.benchmarks.synthetic_usage`. One client runs one query after the other:
 
-    month      a month's usage report of one tenant, by each group, from the rollups
-    dashboard  the queries of the console's pages: the last day's figures, the month by day, by
-               language, quality, its overview, its slowest requests
-    export     one tenant's month as CSV, NDJSON and Parquet, by `manage.py export_usage`; memory is
-               the process's maximum
+    month      the usage report of a tenant for the month, from the rollups, with each grouping
+    dashboard  the queries of the console's pages: the figures of the last day, the month by day and
+               by language, its quality, its overview and its slowest requests
+    export     one tenant's month as CSV, NDJSON and Parquet, by `manage.py export_usage`; `memory`
+               is the maximum of the process
 
-    python -m tests.benchmarks.report [--rows 5000000] [--tenants 20] [--asks 200]
+    python -m tests.benchmarks.report [--rows 5000000] [--tenants 20] [--requests 200]
 
-A smoke test: `--rows 40000 --tenants 4 --asks 20`.
+To check only that the benchmark runs: `--rows 40000 --tenants 4 --requests 20`.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.report")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--tenants", type=int, default=20)
-    parser.add_argument("--asks", type=int, default=200, help="number of dashboard queries")
+    parser.add_argument("--requests", type=int, default=200, help="number of dashboard queries")
     options = parser.parse_args(arguments)
     report = Report("report")
     with control_plane() as plane:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         fill(plane, tenants, options.rows // options.tenants)
         _roll_up(report, tenants, options.rows)
         _measure_month(report, tenants, options.rows)
-        _measure_dashboard(report, tenants, options.asks)
+        _measure_dashboard(report, tenants, options.requests)
         for kind in ("csv", "ndjson", "parquet"):
             _measure_export(plane, report, kind, options.rows // options.tenants)
     return report.exit_status
@@ -67,7 +67,8 @@ def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
 
     for group_by in (None, *GroupBy):
         took_s = max(
-            _timed(_asking(tenant, ReportKind.USAGE, group_by)) for tenant in islice(tenants, 5)
+            _timed(_make_report_query(tenant, ReportKind.USAGE, group_by))
+            for tenant in islice(tenants, 5)
         )
         name = f"month.{group_by or 'total'}"
         report.target(name, took_s, "s", at_most=MAX_REPORT_S, rows=rows, tenants=len(tenants))
@@ -77,24 +78,28 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], num_requests: int
     from tenants.usage.reports.queries import GroupBy, ReportKind
     from tenants.usage.requests.queries import read_recent_usage
 
-    def recent(tenant: str) -> Callable[[], object]:
+    def make_recent_query(tenant: str) -> Callable[[], object]:
         return lambda: read_recent_usage(actor=_actor(tenant), now=NOW)
 
     kinds: dict[str, Callable[[str], Callable[[], object]]] = {
-        "recent": recent,
-        "by_day": lambda tenant: _asking(tenant, ReportKind.USAGE, GroupBy.DAY),
-        "by_language": lambda tenant: _asking(tenant, ReportKind.USAGE, GroupBy.LANGUAGE),
-        "quality": lambda tenant: _asking(tenant, ReportKind.QUALITY, None),
-        "overview": _overview,
-        "slowest": _slowest,
+        "make_recent_query": make_recent_query,
+        "by_day": lambda tenant: _make_report_query(tenant, ReportKind.USAGE, GroupBy.DAY),
+        "by_language": lambda tenant: _make_report_query(
+            tenant, ReportKind.USAGE, GroupBy.LANGUAGE
+        ),
+        "quality": lambda tenant: _make_report_query(tenant, ReportKind.QUALITY, None),
+        "overview": _make_overview_query,
+        "slowest": _make_slowest_query,
     }
-    for name, make in kinds.items():
-        times = [_timed(make(tenant)) * 1000 for tenant in islice(cycle(tenants), num_requests)]
+    for name, make_query in kinds.items():
+        times = [
+            _timed(make_query(tenant)) * 1000 for tenant in islice(cycle(tenants), num_requests)
+        ]
         p95 = percentile(times, 95)
         report.target(f"dashboard.{name}.p95", p95, "ms", at_most=MAX_DASHBOARD_MS, **spread(times))
 
 
-def _overview(tenant: str) -> Callable[[], object]:
+def _make_overview_query(tenant: str) -> Callable[[], object]:
     from tenants.usage.reports.overview import read_overview
     from tenants.usage.reports.queries import ReportQuery
 
@@ -102,7 +107,7 @@ def _overview(tenant: str) -> Callable[[], object]:
     return lambda: read_overview(actor=_actor(tenant), query=query)
 
 
-def _slowest(tenant: str) -> Callable[[], object]:
+def _make_slowest_query(tenant: str) -> Callable[[], object]:
     from tenants.usage.requests.list_queries import RequestFilter, RequestSort, list_requests
 
     request_filter = RequestFilter(START, END, order=RequestSort.SLOW)
@@ -111,7 +116,7 @@ def _slowest(tenant: str) -> Callable[[], object]:
     )
 
 
-def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]:
+def _make_report_query(tenant: str, kind: object, group_by: object) -> Callable[[], object]:
     from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, read_report
 
     assert isinstance(kind, ReportKind)
@@ -164,9 +169,9 @@ def _num_rows(path: Path, kind: str) -> int:
         return sum(1 for _ in file) - (kind == "csv")  # without the header
 
 
-def _timed(do: Callable[[], object]) -> float:
+def _timed(query: Callable[[], object]) -> float:
     began_s = time.perf_counter()
-    do()
+    query()
     return time.perf_counter() - began_s
 
 

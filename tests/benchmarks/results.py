@@ -21,8 +21,8 @@ class Report:
     """Prints the results of one benchmark, and records whether all targets were met."""
 
     benchmark: str
-    has_targets: bool = True  # False: figures are not judged, because they are of a tiny model
-    about: Mapping[str, Any] = field(default_factory=dict)  # in each line
+    has_targets: bool = True  # False: targets are ignored, because the figures are of a tiny model
+    about: Mapping[str, Any] = field(default_factory=dict)  # fields that each line contains
     lines: list[dict[str, Any]] = field(default_factory=list)  # printed so far
     has_missed: bool = field(default=False)
 
@@ -52,7 +52,7 @@ class Report:
 
 
 def spread(samples: Sequence[float]) -> dict[str, Any]:
-    """Return p50, p99 and n; with fewer than 100 samples, p99 is close to their maximum."""
+    """Return p50, p99 and n. With fewer than 100 samples, p99 is close to the maximum."""
     p50, p99 = np.percentile(samples, [50, 99])
     return {"p50": rounded(p50), "p99": rounded(p99), "n": len(samples)}
 
@@ -96,7 +96,7 @@ def machine() -> str:
 
 @cache
 def commit() -> str:
-    """Return the commit's short hash, with `+` if the tree differs from it; "" without Git."""
+    """Return the short hash of the commit, and `+` if files differ from it; "" without Git."""
     command = ("git", "-C", str(_REPOSITORY), "describe", "--always", "--dirty=+", "--abbrev=7")
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

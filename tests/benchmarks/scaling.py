@@ -1,13 +1,13 @@
 """Scaling: how the number of streams grows with gateway processes and engine replicas.
 
-Synthetic engines answer at once, so the gateways or the clients are the limit. With real engines
-and one gateway, the engines are the limit.
+Synthetic engines answer at once, so the gateways or the clients limit the throughput. With real
+engines and one gateway, the engines limit it.
 
 All processes share all cores, and the CPU seconds of each process are reported: when all cores are
-busy, more processes cannot do more. `others` are the cores used meanwhile by other processes of the
-machine. The gain of a second gateway is measured separately (`two_gateways.py`). First tokens are
-measured at a moderate rate, at most half of the maximum. Under full load they would only measure
-the queue.
+busy, more processes cannot do more. `others` is the number of cores that other programs of the
+machine use meanwhile. The gain of a second gateway is measured separately (`two_gateways.py`).
+First-token times are measured at a moderate rate, at most half of the maximum. Under full load,
+they would only measure the time that requests wait in a queue.
 
     python -m tests.benchmarks.scaling [--gateways 1 2 4] [--engines 1 2 4] [--real 1 2]
         [--seconds 4] [--real-seconds 20] [--connections 1000]
@@ -32,24 +32,24 @@ from tests.benchmarks.gateway_fleet import (
     synthetic_engines,
 )
 from tests.benchmarks.installation import create_home
-from tests.benchmarks.load import Way, at_once, at_rate
+from tests.benchmarks.load import ConnectionGroup, send_at_full_load, send_at_rate
 from tests.benchmarks.processes import Neighbours, memory_mb
 from tests.benchmarks.results import Report, percentile
 from tests.benchmarks.two_gateways import second_gateway
-from tests.benchmarks.workload import Developers, websocket_way
+from tests.benchmarks.workload import Developers, websocket_group
 
 _RATE: Final = 100.0  # streams/s, all gateways together, at most
 
 
 async def _measure(fleet: Fleet, report: Report, *, kind: Engines) -> None:
-    ways, seconds = fleet.ways, kind.seconds
-    for way in ways:
-        await way.open()
-    await asyncio.gather(*(at_once(way, seconds=kind.warm_up_s) for way in ways))
-    before, neighbours = CpuSeconds.so_far(fleet), Neighbours()
-    tallies = await asyncio.gather(*(at_once(way, seconds=seconds) for way in ways))
-    cpu_seconds, other_cores = CpuSeconds.so_far(fleet).since(before), neighbours.num_cores()
-    rate = sum(tally.num_whole for tally in tallies) / seconds
+    groups, seconds = fleet.groups, kind.seconds
+    for group in groups:
+        await group.open()
+    await asyncio.gather(*(send_at_full_load(group, seconds=kind.warm_up_s) for group in groups))
+    before, neighbours = CpuSeconds.measure(fleet), Neighbours()
+    tallies = await asyncio.gather(*(send_at_full_load(group, seconds=seconds) for group in groups))
+    cpu_seconds, other_cores = CpuSeconds.measure(fleet).since(before), neighbours.num_cores()
+    rate = sum(tally.num_complete for tally in tallies) / seconds
     all_s = sum(cpu_seconds.gateways) + sum(cpu_seconds.engines) + cpu_seconds.harness
     report.figure(
         "most",
@@ -69,33 +69,35 @@ async def _measure(fleet: Fleet, report: Report, *, kind: Engines) -> None:
     per_core: float = rate * seconds / sum(cpu_seconds.gateways)
     report.figure("most of a gateway's core", per_core, "streams/s", fleet=fleet.label)
     if rate:
-        await _first_tokens(fleet, ways, report, rate=min(_RATE, rate / 2), seconds=seconds)
-    for way in ways:
-        way.close()
+        await _first_tokens(fleet, groups, report, rate=min(_RATE, rate / 2), seconds=seconds)
+    for group in groups:
+        group.close()
 
 
 async def _first_tokens(
-    fleet: Fleet, ways: Sequence[Way], report: Report, *, rate: float, seconds: float
+    fleet: Fleet, groups: Sequence[ConnectionGroup], report: Report, *, rate: float, seconds: float
 ) -> None:
-    for way in ways:
-        await way.open()
-    tallies = await at_rate([(way, rate / len(ways)) for way in ways], seconds=seconds)
+    for group in groups:
+        await group.open()
+    tallies = await send_at_rate([(group, rate / len(groups)) for group in groups], seconds=seconds)
     first_ms = [first_token_ms for tally in tallies for first_token_ms in tally.first_ms]
     for percent in (50, 99):
         figure = f"first token p{percent} at {rate:.0f}/s"
         report.figure(figure, percentile(first_ms, percent), "ms", fleet=fleet.label)
 
 
-async def _connections(fleet: Fleet, keys: Sequence[str], count: int, report: Report) -> None:
-    """Report the cost of idle connections to a gateway."""
+async def _measure_idle_connections(
+    fleet: Fleet, keys: Sequence[str], count: int, report: Report
+) -> None:
+    """Report the memory of idle connections to a gateway, and the time to open them."""
     for url, pid in fleet.gateways[:1]:
         before_mb = memory_mb(pid)
-        way = websocket_way(url, [keys[n % len(keys)] for n in range(count)], Developers(1))
+        group = websocket_group(url, [keys[n % len(keys)] for n in range(count)], Developers(1))
         began_s = time.perf_counter()
-        await way.open()
+        await group.open()
         took_s = time.perf_counter() - began_s
         more_kb = (memory_mb(pid) - before_mb) * 1024 / count
-        way.close()
+        group.close()
         report.figure("connections of a gateway", count, "open", seconds=round(took_s, 2))
         report.figure("memory of a connection", more_kb, "KB")
 
@@ -104,7 +106,7 @@ def _run(counts: tuple[int, int], report: Report, *, kind: Engines, connections:
     async def measure(fleet: Fleet) -> None:
         await _measure(fleet, report, kind=kind)
         if connections:
-            await _connections(fleet, fleet.keys, connections, report)
+            await _measure_idle_connections(fleet, fleet.keys, connections, report)
 
     with create_home() as home, fleet_of(home, *counts, kind=kind) as fleet:
         uvloop.run(measure(fleet))
@@ -120,7 +122,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--connections", type=int, default=1_000)
     options = parser.parse_args(arguments)
     report, synthetic = Report("scale"), synthetic_engines(options.seconds)
-    # Only one row and one column of the table: engines that answer at once do not add capacity.
+    # Not all combinations: engines that answer at once do not add capacity, so their number is
+    # varied with one gateway only, and the number of gateways with one engine only.
     sizes = [(n, m) for n in options.gateways for m in options.engines[:1]]
     sizes += [(n, m) for n in options.gateways[:1] for m in options.engines[1:]]
     for counts in sizes:

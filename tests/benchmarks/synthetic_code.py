@@ -1,6 +1,6 @@
 """Prompts of a given length: pieces of the standard library in random order.
 
-Each prompt looks like code, and no two begin alike.
+Each prompt looks like code and has a unique first line, so that no prefix is cached.
 """
 
 import random
@@ -29,14 +29,15 @@ _LAST_LINE: Final = "        self."
 SUFFIX: Final = "\n\n    def close(self) -> None:\n        self.stream.close()\n"
 _MAX_LINE_CHARS: Final = 80
 _CHUNK_LINES: Final = 2
-_MAX_REFUSED: Final = 5  # lines that would exceed the length, before a prompt counts as full
+# After as many chunks that would exceed the length, a prompt counts as full.
+_MAX_REJECTED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     prefix: str
     prompt: Prompt  # as the gateway assembles it
-    text: str  # the same as text, with the FIM markers
+    text: str  # the prompt as text, with the FIM markers
 
 
 class CodeText:
@@ -61,18 +62,18 @@ class CodeText:
     def sample(self, *, mode: str, num_tokens: int, max_tokens: int) -> Sample:
         """Return a prompt of about `num_tokens`, never more."""
         lines = [f"# {self._random.randbytes(12).hex()}"]
-        sample = self._assembled(lines, mode, max_tokens)
-        num_refused = 0
-        while num_refused < _MAX_REFUSED:
+        sample = self._assemble_sample(lines, mode, max_tokens)
+        num_rejected = 0
+        while num_rejected < _MAX_REJECTED:
             longer = [*lines, *self._chunk()]
-            candidate = self._assembled(longer, mode, max_tokens)
+            candidate = self._assemble_sample(longer, mode, max_tokens)
             if len(candidate.prompt.token_ids) > num_tokens:
-                num_refused += 1
+                num_rejected += 1
             else:
                 lines, sample = longer, candidate
         return sample
 
-    def _assembled(self, lines: list[str], mode: str, max_tokens: int) -> Sample:
+    def _assemble_sample(self, lines: list[str], mode: str, max_tokens: int) -> Sample:
         prefix = "\n".join([*lines, _LAST_LINE])
         draft = UnvalidatedRequest(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
         arrival = IncomingRequest("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)

@@ -68,7 +68,7 @@ def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def _parts() -> Iterator[bytes]:
+def _make_parts() -> Iterator[bytes]:
     last = len(TEXTS)
     for number, text in enumerate(TEXTS, start=1):
         event = _event([text], "stop" if number == last else None, _usage(number))
@@ -78,7 +78,7 @@ def _parts() -> Iterator[bytes]:
     yield end + b"0\r\n\r\n"
 
 
-_PARTS: Final = tuple(_parts())
+_PARTS: Final = tuple(_make_parts())
 
 
 class Connection(asyncio.Protocol):
@@ -102,18 +102,18 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._parser.get_method() == b"POST":
-            self._say(0)
-        else:  # any request with which clients check an engine
+            self._send_part(0)
+        else:  # health and version checks of clients, which accept this response
             body = b'{"object":"list","data":[{"id":"demo","object":"model"}]}'
             head = b"application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
             self._transport.write(_OK + head + body)
 
-    def _say(self, number: int) -> None:
+    def _send_part(self, number: int) -> None:
         if self._transport.is_closing():
             return
         self._transport.write(_PARTS[number])
         if number + 1 < len(_PARTS):
-            self._loop.call_later(GAP_S, self._say, number + 1)
+            self._loop.call_later(GAP_S, self._send_part, number + 1)
 
 
 async def serve(port: int) -> None:

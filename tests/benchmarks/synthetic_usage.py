@@ -1,6 +1,6 @@
-"""A month of usage of many tenants: rows made in Postgres, spread over the month, and rolled up.
+"""Synthetic usage of many tenants for a month: inserts rows by SQL, and rolls them up.
 
-They are inserted as the application's role, under each tenant's row-level security.
+The rows are inserted as the application's database role, under each tenant's row-level security.
 """
 
 import time
@@ -54,10 +54,10 @@ def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
     for number, tenant in enumerate(tenants):
         say(f"Tenant {number + 1} of {len(tenants)}: inserting {rows} rows")
         values = {"tenant": tenant, "rows": rows, "users": NUM_USERS, "start": START, "end": END}
-        with plane.of_tenant(tenant) as connection:
+        with plane.connect_as_tenant(tenant) as connection:
             connection.execute(_RECORDS_SQL, values)
             connection.execute(_OUTCOMES_SQL, values)
-    with plane.as_owner() as connection:
+    with plane.connect_as_owner() as connection:
         connection.autocommit = True
         connection.execute("VACUUM ANALYZE tenants_usage_record, tenants_outcome")
 

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.benchmarks.raw_clients import Line, WebSocketLine
+from tests.benchmarks.raw_clients import ClientConnection, WebSocketConnection
 from tests.benchmarks.typing_developers import Typist, typists
 
 _MAX_TOKENS: Final = 16
 # About 500 tokens together with the suffix.
 _PREFIX_CHARS: Final = 1_200
 _SUFFIX_CHARS: Final = 300
-_PATIENCE_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 _decode = msgspec.json.decode
 _encode = msgspec.json.Encoder().encode
 
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 class Observation:
     """One completion. Times are in ms."""
 
-    asked_s: float  # perf_counter
+    sent_s: float  # perf_counter
     finish_reason: str  # "error" for any error code
     end_ms: float  # as the client measures it
     first_ms: float | None  # the first text, as the client measures it; None: there was no text
@@ -42,15 +42,15 @@ class Observation:
 
     @property
     def ended_s(self) -> float:
-        return self.asked_s + self.end_ms / 1000
+        return self.sent_s + self.end_ms / 1000
 
 
-class WatchedLine(WebSocketLine):
+class WatchedConnection(WebSocketConnection):
     on_observation: Callable[[Observation], None]
 
     def _on_frame(self, kind: int, payload: bytes) -> None:
         if payload.startswith(b'{"type":"delta"'):
-            self._note_text()
+            self._record_first_text()
         elif payload.startswith((b'{"type":"done"', b'{"type":"error"')):
             observation = self._to_observation(_decode(payload))
             self.on_observation(observation)
@@ -62,9 +62,9 @@ class WatchedLine(WebSocketLine):
         meta = end.get("meta", {})
         engine_ms = meta.get("engine_ms")
         return Observation(
-            asked_s=self._asked_s,
+            sent_s=self._sent_s,
             finish_reason=end.get("finish_reason", "error"),
-            end_ms=self._since_asked_ms(),
+            end_ms=self._ms_since_sent(),
             first_ms=self._first_ms,
             gateway_first_ms=None if engine_ms is None else meta["time_to_engine_ms"] + engine_ms,
             gateway_total_ms=meta.get("total_ms"),
@@ -79,9 +79,9 @@ class Editors:
     num: int
     url: str = ""  # of the gateway at the time when they connect
     typing: list[Typist] = field(default_factory=list)
-    lines: list[WatchedLine] = field(default_factory=list)
+    connections: list[WatchedConnection] = field(default_factory=list)
     free: deque[int] = field(default_factory=deque)
-    num_out: int = 0
+    num_pending: int = 0
     num_withheld: int = 0  # no editor was free: the load could not be sustained
     _observations: list[Observation] = field(default_factory=list)
     _ids: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -89,61 +89,61 @@ class Editors:
     async def open(self) -> None:
         """Connect all editors; typists continue at their last position."""
         self.typing = self.typing or typists(self.num)
-        self.lines = list(await asyncio.gather(*map(self._opening, range(self.num))))
-        for line in self.lines:
-            line.on_observation = self._observations.append
+        self.connections = list(await asyncio.gather(*map(self._open_connection, range(self.num))))
+        for connection in self.connections:
+            connection.on_observation = self._observations.append
         self.free = deque(random.sample(range(self.num), self.num))
 
     def close(self) -> None:
-        for line in self.lines:
-            line.close()
+        for connection in self.connections:
+            connection.close()
 
-    async def at_rate(self, rate: float, *, seconds: float) -> list[Observation]:
+    async def send_at_rate(self, rate: float, *, seconds: float) -> list[Observation]:
         """Send this many requests a second at random times, whatever the response times are."""
         began_s = now_s = due_s = time.perf_counter()
         while now_s - began_s < seconds:
             due_s += random.expovariate(rate)
             await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
             if self.free:
-                self._ask(self.free.popleft(), self.free.append)
+                self._send_next(self.free.popleft(), self.free.append)
             else:
                 self.num_withheld += 1
             now_s = time.perf_counter()
         return await self._take_observations()
 
-    async def at_once(self, count: int, *, seconds: float) -> list[Observation]:
+    async def send_concurrently(self, count: int, *, seconds: float) -> list[Observation]:
         """Keep this many requests in flight: send the next one as soon as one is answered."""
         ends_s = time.perf_counter() + seconds
 
-        def ask_again(number: int) -> None:
+        def send_next(number: int) -> None:
             self.free.append(number)
             if time.perf_counter() < ends_s:
-                self._ask(self.free.popleft(), ask_again)
+                self._send_next(self.free.popleft(), send_next)
 
         for _ in range(count):
-            self._ask(self.free.popleft(), ask_again)
+            self._send_next(self.free.popleft(), send_next)
         await asyncio.sleep(seconds)
         return await self._take_observations()
 
-    async def each_once(self, *, at_a_time: int) -> None:
+    async def request_each_file_once(self, *, at_a_time: int) -> None:
         """Request each file once, so that the engines cache every file's prompt."""
         remaining = deque(range(self.num))
 
-        def following(_number: int) -> None:
+        def send_following(_number: int) -> None:
             if remaining:
-                self._ask(remaining.popleft(), following)
+                self._send_next(remaining.popleft(), send_following)
 
         for _ in range(at_a_time):
-            following(0)
+            send_following(0)
         await self._take_observations()
 
-    def _ask(self, number: int, then: Callable[[int], None]) -> None:
-        def tell(_line: Line, _answer: object) -> None:
-            self.num_out -= 1
+    def _send_next(self, number: int, then: Callable[[int], None]) -> None:
+        def on_answer(_connection: ClientConnection, _answer: object) -> None:
+            self.num_pending -= 1
             then(number)
 
-        self.num_out += 1
-        self.lines[number].ask(self._frame(number), tell)
+        self.num_pending += 1
+        self.connections[number].send(self._frame(number), on_answer)
 
     def _frame(self, number: int) -> bytes:
         prefix, suffix = self.typing[number].type()
@@ -165,13 +165,13 @@ class Editors:
 
     async def _take_observations(self) -> list[Observation]:
         """Wait for all responses, and return the completions since the last call."""
-        async with asyncio.timeout(_PATIENCE_S):
-            while self.num_out:  # noqa: ASYNC110  # callbacks change it
+        async with asyncio.timeout(_TIMEOUT_S):
+            while self.num_pending:  # noqa: ASYNC110  # callbacks change it
                 await asyncio.sleep(0.01)
         observations, self._observations[:] = self._observations.copy(), []
         return observations
 
-    async def _opening(self, number: int) -> WatchedLine:
+    async def _open_connection(self, number: int) -> WatchedConnection:
         key = self.keys[number % len(self.keys)]
         headers = f"authorization: Bearer {key}\r\n"
-        return await WatchedLine.open(f"{self.url}/v1/stream", headers=headers)
+        return await WatchedConnection.open(f"{self.url}/v1/stream", headers=headers)

@@ -1,8 +1,8 @@
-"""The transports of a first token: directly from vLLM, and through the gateway by WebSocket or
-HTTP.
+"""The routes on which a client gets a completion: directly from vLLM, or through the gateway by
+WebSocket or HTTP.
 
-Each requests a completion of one token. It measures the time from before the request is written
-until the text arrives, and until the end.
+Each route requests a completion of one token, and measures the time until its text arrives and
+until it ends. The clock starts before the request is written.
 """
 
 import time
@@ -68,7 +68,7 @@ class Direct:
         )
         prompt = {"prompt": sample.text} if self._sends_text else {}
         body = msgspec.json.encode(body_of_gateway(request) | prompt)
-        return await _ask(self._session, f"{replica.url}/v1/completions", body, key=None)
+        return await _post(self._session, f"{replica.url}/v1/completions", body, key=None)
 
 
 class Http:
@@ -86,7 +86,7 @@ class Http:
         body = msgspec.json.encode(
             {"prompt": sample.prefix, "suffix": SUFFIX, "max_tokens": MAX_TOKENS, "stream": True}
         )
-        return await _ask(self._session, self._url, body, key=self._key)
+        return await _post(self._session, self._url, body, key=self._key)
 
 
 class WebSocket:
@@ -94,12 +94,12 @@ class WebSocket:
 
     def __init__(self, stream: CompletionStream) -> None:
         self._stream = stream
-        self._num_asked = 0
+        self._num_requests = 0
 
     async def first_token(self, sample: Sample, pool: Pool, mode: str) -> FirstToken:
-        self._num_asked += 1
+        self._num_requests += 1
         frame = {
-            "id": str(self._num_asked),
+            "id": str(self._num_requests),
             "mode": mode,
             "prefix": sample.prefix,
             "suffix": SUFFIX,
@@ -119,9 +119,9 @@ class WebSocket:
 async def routes(
     gateway_url: str, *, http_key: str, websocket_key: str
 ) -> AsyncIterator[list[Route]]:
-    """Open a kept connection for each route.
+    """Open a connection for each route, which stays open.
 
-    The keys belong to two tenants, so that one route does not warm the other's prompts.
+    The keys belong to two tenants, so that no route caches prompts for another one.
     """
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())
@@ -134,7 +134,7 @@ async def routes(
         ]
 
 
-async def _ask(
+async def _post(
     session: aiohttp.ClientSession, url: str, body: bytes, *, key: str | None
 ) -> FirstToken:
     headers = {"Content-Type": "application/json"}

@@ -18,7 +18,7 @@ from typing import Final
 PREFIX_CHARS: Final = 4_800
 SUFFIX_CHARS: Final = 2_400
 _MAX_NAME_CHARS: Final = 24
-_WORD_CHARS: Final = 6  # a longer run of letters that make no word might look like a secret
+_WORD_CHARS: Final = 6  # an underscore ends each word: a long run of random letters looks secret
 _LIBRARIES: Final = ("transformers", "torch", "vllm")
 _MAX_FILE_CHARS: Final = 400_000  # larger files are tables of data
 
@@ -35,8 +35,8 @@ class Place:
 class Typist:
     """A developer who requests a completion after each character.
 
-    Every request differs from the one before by one character. No request is repeated for a long
-    time, because an engine would have all of it cached.
+    Every request differs from the previous one by one character. No request is repeated for a long
+    time, because the engine would have the whole prompt cached.
     """
 
     number: int
@@ -82,7 +82,7 @@ def shuffled_places(order: random.Random) -> Iterator[Place]:
 def _folders() -> Iterator[Path]:
     yield Path(sysconfig.get_path("stdlib"))
     for name in _LIBRARIES:
-        library = find_spec(name)  # found without importing it, which takes seconds
+        library = find_spec(name)  # an import would take seconds
         if library is not None and library.origin is not None:
             yield Path(library.origin).parent
 
@@ -93,7 +93,7 @@ def _places_of(file: Path) -> Iterator[Place]:
         if not text.isascii() or len(text) > _MAX_FILE_CHARS:
             return
         tree = ast.parse(text)
-    except (SyntaxError, UnicodeError, ValueError):  # files that test the parser
+    except (SyntaxError, UnicodeError, ValueError):  # libraries have invalid files for their tests
         return
     offsets = _offsets(text)
     free_from = 0

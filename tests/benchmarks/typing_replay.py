@@ -17,7 +17,7 @@ _MAX_PAUSE_S: Final = 2.0
 class Answer:
     id: str  # of the suggestion
     after_ms: float  # since the change
-    whole_after_ms: float  # until it did not grow any more
+    whole_after_ms: float  # since the change, until the suggestion stopped growing
 
 
 @dataclass(slots=True)
@@ -45,8 +45,8 @@ class Replay:
 class Typist:
     """Replays sessions in real time.
 
-    `ask` returns a suggestion's ID for the state after a change, or "" if there is none. The next
-    change cancels it. `wait_grown` waits until the suggestion has more text.
+    `ask` applies a change and returns the ID of the suggestion after it, or "" if there is none.
+    The next change cancels `ask`. `wait_grown` waits until the suggestion has more text.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class Typist:
         self._ask = ask
         self._wait_grown = wait_grown
 
-    async def plays(self, changes: Sequence[Change], replay: Replay) -> None:
+    async def play(self, changes: Sequence[Change], replay: Replay) -> None:
         for change, following in pairwise([*changes, changes[-1]]):
             gap_s = (following.at_ms - change.at_ms) / 1000 if following is not change else 1.0
             stroke = Stroke(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
             replay.strokes.append(stroke)
-            asking = asyncio.create_task(self._answers(change, stroke))
+            suggestion = asyncio.create_task(self._answers(change, stroke))
             await asyncio.sleep(stroke.pause_s)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            suggestion.cancel()
+            await asyncio.gather(suggestion, return_exceptions=True)
 
     async def _answers(self, change: Change, stroke: Stroke) -> None:
         began_s = time.perf_counter()

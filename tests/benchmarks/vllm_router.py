@@ -1,8 +1,8 @@
 """Caret's gateway in front of two real engines, alone and with vLLM's router between them.
 
-Does the router send prompts to the engine that holds their prefix? Does it forward cache
-salts, so that prefixes of other tenants are not reused? How long does the engine continue after a
-cancel?
+The benchmark answers three questions. Does the router send prompts to the engine that has cached
+their prefix? Does it forward cache salts, so that a tenant cannot reuse prefixes of another? How
+long does the engine continue after a cancel?
 
     python -m tests.benchmarks.vllm_router [--policies consistent_hash cache_aware]
 """
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from caret.client.websocket_client import CompletionStream, open_stream
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.competitors import NotMeasured, router_running
+from tests.benchmarks.competitors import NotMeasured, running_router
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.installation import Running, create_home, own_gateway
 from tests.benchmarks.replicas import OwnReplica, own_replicas
@@ -27,11 +27,11 @@ from tests.benchmarks.results import Report, percentile, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 NUM_FILES: Final = 10
-NUM_ASKED: Final = 6  # in each file, a few characters apart
+NUM_REQUESTS_PER_FILE: Final = 6  # in each file, a few characters apart
 NUM_CANCELS: Final = 15
 _PROMPT_TOKENS: Final = 600
 _POLL_S: Final = 0.002
-_PATIENCE_S: Final = 10.0
+_TIMEOUT_S: Final = 10.0
 _DIRECT: Final = "without a router"
 
 
@@ -51,21 +51,21 @@ def _gateway(replicas: Sequence[OwnReplica], policy: str) -> Iterator[Running]:
             return
         urls = [replica.url for replica in replicas]
         with (
-            router_running(home, urls, policy=policy, cores=cores) as router,
+            running_router(home, urls, policy=policy, cores=cores) as router,
             own_gateway(home, engine_url=router.url, replica=router.url) as gateway,
         ):
             yield gateway
 
 
-async def _ask(stream: CompletionStream, **fields: Any) -> dict[str, Any]:
+async def _request_meta(stream: CompletionStream, **fields: Any) -> dict[str, Any]:
     frame = {"id": random.randbytes(6).hex(), "mode": "fim", "suffix": SUFFIX, **fields}
     answers = [answer async for answer in stream.complete(frame)]
     meta: dict[str, Any] = answers[-1]["meta"]
     return meta
 
 
-async def _affinity(running: Running, text: CodeText, report: Report, name: str) -> None:
-    shares, strangers, firsts = [], 0, []
+async def _measure_affinity(running: Running, text: CodeText, report: Report, name: str) -> None:
+    shares, num_cached_for_stranger, total_ms = [], 0, []
     async with (
         open_stream(running.gateway_url, running.acme_key) as stream,
         open_stream(running.gateway_url, running.globex_key) as stranger,
@@ -73,31 +73,33 @@ async def _affinity(running: Running, text: CodeText, report: Report, name: str)
         for number in range(NUM_FILES):
             sample = text.sample(mode="fim", num_tokens=_PROMPT_TOKENS, max_tokens=8)
             fields = {"path": f"{name}/{number}.py", "max_tokens": 8}
-            for turn in range(NUM_ASKED):
-                meta = await _ask(stream, prefix=sample.prefix + "value_"[:turn], **fields)
+            for turn in range(NUM_REQUESTS_PER_FILE):
+                meta = await _request_meta(stream, prefix=sample.prefix + "value_"[:turn], **fields)
                 if turn:
                     shares.append((meta["cached_tokens"] or 0) / meta["prompt_tokens"])
-                    firsts.append(float(meta["total_ms"]))
-            stranger_answer = await _ask(stranger, prefix=sample.prefix, **fields)
-            strangers += stranger_answer["cached_tokens"] or 0
+                    total_ms.append(float(meta["total_ms"]))
+            stranger_answer = await _request_meta(stranger, prefix=sample.prefix, **fields)
+            num_cached_for_stranger += stranger_answer["cached_tokens"] or 0
     report.figure(
         "cached, of prompts after the first of a file",
         100 * sum(shares) / len(shares),
         "%",
-        way=name,
+        router_policy=name,
     )
-    report.figure("whole completion", percentile(firsts, 50), "ms", way=name, **spread(firsts))
+    report.figure(
+        "whole completion", percentile(total_ms, 50), "ms", router_policy=name, **spread(total_ms)
+    )
     report.judged(
         "found of another tenant's prompts",
-        strangers,
+        num_cached_for_stranger,
         "tokens",
-        passed=strangers == 0,
+        passed=num_cached_for_stranger == 0,
         target="0",
-        way=name,
+        router_policy=name,
     )
 
 
-async def _cancels(
+async def _measure_cancels(
     running: Running, replicas: Sequence[OwnReplica], text: CodeText, report: Report, name: str
 ) -> None:
     took_ms: list[float] = []
@@ -113,18 +115,18 @@ async def _cancels(
             await stream.send({"type": "cancel", "id": identifier})
             while (await stream.receive())["type"] == "delta":
                 pass
-            await _idle(replicas, until_s=began_s + _PATIENCE_S)
+            await _await_idle(replicas, until_s=began_s + _TIMEOUT_S)
             took_ms.append((time.perf_counter() - began_s) * 1000)
     report.figure(
         "from cancel to the engine's end",
         percentile(took_ms, 50),
         "ms",
-        way=name,
+        router_policy=name,
         **spread(took_ms),
     )
 
 
-async def _idle(replicas: Sequence[OwnReplica], *, until_s: float) -> None:
+async def _await_idle(replicas: Sequence[OwnReplica], *, until_s: float) -> None:
     while time.perf_counter() < until_s:
         if not sum(await asyncio.gather(*(num_running(replica.url) for replica in replicas))):
             return
@@ -136,8 +138,8 @@ async def _measure(
 ) -> None:
     catalog = read_catalog(running.pools_file)
     text = CodeText(catalog.find_shared(tier_of("fim")), seed=int.from_bytes(name.encode(), "big"))
-    await _affinity(running, text, report, name)
-    await _cancels(running, replicas, text, report, name)
+    await _measure_affinity(running, text, report, name)
+    await _measure_cancels(running, replicas, text, report, name)
 
 
 def main(arguments: list[str]) -> int:
@@ -146,13 +148,13 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     report = Report("behind_router")
     with own_replicas(2) as replicas:
-        for way in (_DIRECT, *options.policies):
-            say(way)
+        for router_policy in (_DIRECT, *options.policies):
+            say(router_policy)
             try:
-                with _gateway(replicas, way) as running:
-                    asyncio.run(_measure(running, replicas, report, way))
+                with _gateway(replicas, router_policy) as running:
+                    asyncio.run(_measure(running, replicas, report, router_policy))
             except NotMeasured as error:
-                say(f"{way} could not be measured: {error}")
+                say(f"{router_policy} could not be measured: {error}")
     return report.exit_status
 
 

@@ -1,13 +1,14 @@
-"""Warm-up: the gain for an opened file, and the delay of other requests.
+"""Warm-up: the gain for a file that was opened before, and the delay of other requests.
 
-Gain: the first token of the first completion in a file that was opened before, against one that was
-not, interleaved. Loss: the first token of a completion with a cached prompt, requested while a
-warm-up is being prefilled, against the same with an idle engine. It may wait for one prefill chunk,
-which is measured in the same run.
+When an editor opens a file, the gateway warms the engine's cache up with its prompt. Gain: the
+first-token time of the first completion in an opened file, compared with a file that was not
+opened. Delay: the first-token time of a completion with a cached prompt while the engine prefills a
+warm-up, compared with an idle engine. The completion may wait for one prefill chunk, whose time is
+measured in the same run.
 
     python -m tests.benchmarks.warmup [--up .caret/up.json] [--files 30]
 
-A smoke test: `--files 2`.
+To check only that the benchmark runs: `--files 2`.
 """
 
 import argparse
@@ -29,22 +30,31 @@ from tests.benchmarks.synthetic_code import SUFFIX
 
 CHUNK_TOKENS: Final = 128  # --long-prefill-token-threshold of the engine that the benchmark starts
 # Enough files to fill most of a prompt.
-_OTHERS: Final = ("argparse.py", "ast.py", "inspect.py", "shutil.py", "tarfile.py", "zipfile.py")
+_OTHER_FILES: Final = (
+    "argparse.py",
+    "ast.py",
+    "inspect.py",
+    "shutil.py",
+    "tarfile.py",
+    "zipfile.py",
+)
 _MAX_CHARS: Final = 16_000
-_SETTLED_S: Final = 1.5  # a warm-up of these tokens has ended long before
-_STARTED_S: Final = (0.01, 0.08)  # a warm-up is in progress
+_WARM_UP_ENDED_S: Final = 1.5  # a warm-up takes much less
+_WARM_UP_RUNNING_S: Final = (0.01, 0.08)  # from its start, a warm-up takes longer than this
 
 
 class Files:
-    """Files that were never opened before, each with other files whose outlines the prompt shows.
+    """Files that were never opened before. Each has other files whose outlines are in its prompt.
 
-    The others' paths are new each time, and come before the unchanged part.
+    The paths of the other files are new each time. They come first in the prompt, so no prefix is
+    cached.
     """
 
     def __init__(self) -> None:
         folder = Path(sysconfig.get_path("stdlib"))
         self._texts = {
-            name: (folder / name).read_text()[:_MAX_CHARS].rpartition("\n")[0] for name in _OTHERS
+            name: (folder / name).read_text()[:_MAX_CHARS].rpartition("\n")[0]
+            for name in _OTHER_FILES
         }
 
     def make(self) -> dict[str, Any]:
@@ -77,10 +87,10 @@ async def _first_token(
     return first_ms, meta
 
 
-async def _gain(stream: CompletionStream, files: Files, samples: Samples) -> None:
+async def _measure_gain(stream: CompletionStream, files: Files, samples: Samples) -> None:
     opened_files, unopened = files.make(), files.make()
     await stream.send({"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **opened_files})
-    await asyncio.sleep(_SETTLED_S)
+    await asyncio.sleep(_WARM_UP_ENDED_S)
     for name, context in random.sample([("opened", opened_files), ("not_opened", unopened)], 2):
         took_ms, meta = await _first_token(stream, context)
         samples.first_ms[name].append(took_ms)
@@ -88,7 +98,7 @@ async def _gain(stream: CompletionStream, files: Files, samples: Samples) -> Non
             samples.uncached_tokens.append(meta["prompt_tokens"] - meta["cached_tokens"])
 
 
-async def _loss(
+async def _measure_delay(
     stream: CompletionStream, files: Files, cached: dict[str, Any], samples: Samples
 ) -> None:
     for name in random.sample(["idle", "warming"], 2):
@@ -96,10 +106,10 @@ async def _loss(
             await stream.send(
                 {"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **files.make()}
             )
-            await asyncio.sleep(random.uniform(*_STARTED_S))
+            await asyncio.sleep(random.uniform(*_WARM_UP_RUNNING_S))
         took_ms, _ = await _first_token(stream, cached)
         samples.first_ms[name].append(took_ms)
-        await asyncio.sleep(_SETTLED_S)
+        await asyncio.sleep(_WARM_UP_ENDED_S)
 
 
 async def _measure(running: Running, num_files: int, report: Report) -> None:
@@ -110,20 +120,20 @@ async def _measure(running: Running, num_files: int, report: Report) -> None:
             await _first_token(stream, cached)
         for number in range(num_files):
             say(f"file {number + 1} of {num_files}")
-            await _gain(stream, files, samples)
-            await _loss(stream, files, cached, samples)
-    _tell(report, samples)
+            await _measure_gain(stream, files, samples)
+            await _measure_delay(stream, files, cached, samples)
+    _report_results(report, samples)
 
 
-def _tell(report: Report, samples: Samples) -> None:
+def _report_results(report: Report, samples: Samples) -> None:
     times = samples.first_ms
     for name in ("opened", "not_opened", "idle", "warming"):
         report.figure(f"first_token.{name}", median(times[name]), "ms", **spread(times[name]))
-    gained = median(times["opened"]) / median(times["not_opened"])
-    report.target("first_token.opened_to_not", gained, "ratio", at_most=0.5)
+    ratio = median(times["opened"]) / median(times["not_opened"])
+    report.target("first_token.opened_to_not", ratio, "ratio", at_most=0.5)
     # The additional time of a cold prompt, divided by its tokens.
-    beyond_ms = median(times["not_opened"]) - median(times["idle"])
-    chunk_ms = beyond_ms * CHUNK_TOKENS / median(samples.uncached_tokens)
+    added_ms = median(times["not_opened"]) - median(times["idle"])
+    chunk_ms = added_ms * CHUNK_TOKENS / median(samples.uncached_tokens)
     report.figure("chunk", chunk_ms, "ms")
     delay_ms = median(times["warming"]) - median(times["idle"])
     report.target("delay_by_a_warm_up.p50", delay_ms, "ms", at_most=chunk_ms)

@@ -15,9 +15,9 @@ from inference.pools.pool_config import Pool, Replica
 # the gateway's own body, not a copy
 from inference.pools.vllm.engine import _build_body as body_of_gateway
 from tests.benchmarks.competitors import KEY
-from tests.benchmarks.load import Way
+from tests.benchmarks.load import ConnectionGroup
 from tests.benchmarks.loaded_gateway import frame_of
-from tests.benchmarks.raw_clients import HttpLine, Line, WebSocketLine
+from tests.benchmarks.raw_clients import ClientConnection, HttpConnection, WebSocketConnection
 from tests.benchmarks.synthetic_engine import MODEL, PROMPT_TOKENS
 from tests.benchmarks.typing_developers import shuffled_places, typists
 
@@ -44,7 +44,7 @@ class NewFiles:
     """A new file for each request."""
 
     def __init__(self, num: int) -> None:
-        """Find `num` places beforehand, which takes 3 ms each; at most 9,000."""
+        """Find `num` places in advance, at 3 ms each. There are at most 9,000."""
         self._places = list(itertools.islice(shuffled_places(random.Random(11)), num))
 
     def next(self, _number: int) -> tuple[str, str]:
@@ -56,26 +56,26 @@ class NewFiles:
         return f"{place.prefix}size", place.suffix
 
 
-def websocket_way(url: str, keys: Sequence[str], texts: Texts) -> Way:
+def websocket_group(url: str, keys: Sequence[str], texts: Texts) -> ConnectionGroup:
     """Return WebSocket connections, one for each key."""
     ids = itertools.count()
 
-    def opening(number: int) -> Awaitable[Line]:
-        return WebSocketLine.open(f"{url}/v1/stream", headers=_bearer(keys[number]))
+    def open_connection(number: int) -> Awaitable[ClientConnection]:
+        return WebSocketConnection.open(f"{url}/v1/stream", headers=_bearer(keys[number]))
 
     def payload(number: int) -> bytes:
         prefix, suffix = texts.next(number)
         path = f"src/module_{number}.py"
         return frame_of(str(next(ids)), path=path, prefix=prefix, suffix=suffix)
 
-    return Way(len(keys), opening, payload)
+    return ConnectionGroup(len(keys), open_connection, payload)
 
 
-def http_way(url: str, keys: Sequence[str], texts: Texts) -> Way:
+def http_group(url: str, keys: Sequence[str], texts: Texts) -> ConnectionGroup:
     """Return HTTP connections, one for each key."""
 
-    def opening(number: int) -> Awaitable[Line]:
-        return HttpLine.open(f"{url}/v1/completions", headers=_bearer(keys[number]))
+    def open_connection(number: int) -> Awaitable[ClientConnection]:
+        return HttpConnection.open(f"{url}/v1/completions", headers=_bearer(keys[number]))
 
     def payload(number: int) -> bytes:
         prefix, suffix = texts.next(number)
@@ -89,10 +89,10 @@ def http_way(url: str, keys: Sequence[str], texts: Texts) -> Way:
             }
         )
 
-    return Way(len(keys), opening, payload)
+    return ConnectionGroup(len(keys), open_connection, payload)
 
 
-def engine_way(url: str, *, num_lines: int) -> Way:
+def engine_group(url: str, *, num_connections: int) -> ConnectionGroup:
     """Return direct connections to an engine, with the body that the gateway sends: token IDs."""
     replica = Replica(name="synthetic", url=url)
     pool = Pool("fast", Tier.FAST, MODEL, "", 8_192, (replica,))
@@ -108,15 +108,17 @@ def engine_way(url: str, *, num_lines: int) -> Way:
         priority=0,
     )
     body = _encode(body_of_gateway(request))
-    return Way(num_lines, lambda _: HttpLine.open(f"{url}/v1/completions"), lambda _: body)
+    return ConnectionGroup(
+        num_connections, lambda _: HttpConnection.open(f"{url}/v1/completions"), lambda _: body
+    )
 
 
-def rival_way(url: str, *, num_lines: int) -> Way:
-    """Return connections to a rival, with a prompt of text, which all rivals accept."""
-    developers = Developers(num_lines)
+def competitor_group(url: str, *, num_connections: int) -> ConnectionGroup:
+    """Return connections to a competitor, with a prompt of text, which all competitors accept."""
+    developers = Developers(num_connections)
 
-    def opening(_number: int) -> Awaitable[Line]:
-        return HttpLine.open(f"{url}/v1/completions", headers=_bearer(KEY))
+    def open_connection(_number: int) -> Awaitable[ClientConnection]:
+        return HttpConnection.open(f"{url}/v1/completions", headers=_bearer(KEY))
 
     def payload(number: int) -> bytes:
         prefix, suffix = developers.next(number)
@@ -130,7 +132,7 @@ def rival_way(url: str, *, num_lines: int) -> Way:
             }
         )
 
-    return Way(num_lines, opening, payload)
+    return ConnectionGroup(num_connections, open_connection, payload)
 
 
 def _bearer(key: str) -> str:

@@ -15,7 +15,7 @@ from tests.browser.sessions import Session, session_of
 from tests.browser.tabs import Look, Tabs
 from tests.fakes import billing
 from tests.fixtures.companies import ACME, Company, make_company
-from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 from tests.stack.services import Services
 
 MONTH = "/usage?range=30d&by=day"
@@ -26,10 +26,10 @@ def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Today: 12 suggestions, 6 other requests, 14,808 and 60 generated tokens."""
     with django_db_blocker.unblock():
         tenant = make_company("initech", ACME)
-        for person in [tenant.developer, *colleagues(tenant, 5)]:
-            use(tenant, person, num=2, accepted=1, generated_tokens=1_234)
-            use(tenant, person, finish_reason="superseded", generated_tokens=10)
-        count(tenant)
+        for person in [tenant.developer, *make_colleagues(tenant, 5)]:
+            add_requests(tenant, person, num=2, accepted=1, generated_tokens=1_234)
+            add_requests(tenant, person, finish_reason="superseded", generated_tokens=10)
+        roll_up(tenant)
         return tenant
 
 

@@ -19,7 +19,7 @@ from tests.stack.waiting import wait_until
 pytestmark = pytest.mark.deep
 
 _NO_GATEWAY: Final = "http://127.0.0.1:9"
-_PATIENCE_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 _RECORD_URL: Final = "execute('lua vim.ui.open = function(url) vim.g.opened = url end')"
 
 
@@ -34,9 +34,9 @@ def test_neovim_signs_in_through_the_browser(
     ) as neovim:
         neovim.evaluate(_RECORD_URL)
         has_client = "luaeval('#vim.lsp.get_clients({ name = \"caret\" })')"
-        wait_until(lambda: neovim.evaluate(has_client) == "1", timeout_s=_PATIENCE_S)
+        wait_until(lambda: neovim.evaluate(has_client) == "1", timeout_s=_TIMEOUT_S)
         neovim.press(":Caret sign_in<CR>")
-        wait_until(lambda: neovim.evaluate("get(g:, 'opened', '')") != "", timeout_s=_PATIENCE_S)
+        wait_until(lambda: neovim.evaluate("get(g:, 'opened', '')") != "", timeout_s=_TIMEOUT_S)
         code = neovim.evaluate("get(g:, 'opened', '')").rpartition("=")[2]
 
         page = tabs.open(scene.role(Role.DEVELOPER))
@@ -44,7 +44,7 @@ def test_neovim_signs_in_through_the_browser(
         expect(page.locator("main")).to_contain_text("Neovim")
         page.click("button[value=confirm]")
         expect(page.locator("h1")).to_have_text("Your editor is signed in")
-        wait_until(key_file.exists, timeout_s=_PATIENCE_S)
+        wait_until(key_file.exists, timeout_s=_TIMEOUT_S)
         page.goto("/account/keys")
         expect(page.locator("#keys")).to_contain_text("Neovim")
 

@@ -25,7 +25,7 @@ import uvloop
 from msgspec.structs import replace
 
 from tests.benchmarks.loaded_gateway import frame_of
-from tests.benchmarks.raw_clients import Answer, Line, WebSocketLine
+from tests.benchmarks.raw_clients import Answer, ClientConnection, WebSocketConnection
 from tests.benchmarks.typing_developers import Typist, typists
 from tests.chaos.client_log import Note
 
@@ -67,7 +67,7 @@ class End(msgspec.Struct):
 _end_decoder: Final = msgspec.json.Decoder(End)
 
 
-class EditorLine(WebSocketLine):
+class EditorLine(WebSocketConnection):
     """A connection to a gateway, which also keeps the frame that ended the last completion."""
 
     def __init__(self) -> None:
@@ -105,11 +105,11 @@ class Editor:
         answer_future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         line.end = None
 
-        def on_answer(_line: Line, answer: Answer) -> None:
+        def on_answer(_connection: ClientConnection, answer: Answer) -> None:
             if not answer_future.done():
                 answer_future.set_result(answer)
 
-        line.ask(payload, on_answer)
+        line.send(payload, on_answer)
         try:
             async with asyncio.timeout(_RESPONSE_TIMEOUT_S):
                 answer = await answer_future

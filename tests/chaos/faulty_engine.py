@@ -44,9 +44,9 @@ class FaultyConnection(Connection):
             return
         match Behaviour(self.behaviour_file.read_text().strip()):
             case Behaviour.HEALTHY:
-                self._say(0)
+                self._send_part(0)
             case Behaviour.SLOW:
-                self._loop.call_later(_SLOW_S, self._say, 0)
+                self._loop.call_later(_SLOW_S, self._send_part, 0)
             case Behaviour.SILENT:
                 pass
             case Behaviour.REFUSING:
@@ -54,7 +54,7 @@ class FaultyConnection(Connection):
             case Behaviour.GARBLED:
                 self._transport.write(_GARBAGE)
             case Behaviour.TORN:
-                self._say(0)
+                self._send_part(0)
                 self._loop.call_later(0.003, self._transport.close)
 
 

@@ -87,7 +87,7 @@ class Run:
         recovery = self._wait_for_recovery(ended_s)
         notes = self.world.notebook.since(began_s)
         read_notes = self.world.notebook.read
-        balance, billed_s = settled_balance(self.world, read_notes, patience_s=_BILLING_S)
+        balance, billed_s = settled_balance(self.world, read_notes, timeout_s=_BILLING_S)
         figures = Figures(
             notes=notes,
             quiet=self._measure_quiet_tenant(notes),

@@ -91,7 +91,7 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
 
 def _report(world: World, report: Report, trends: dict[str, Trend], **fields: float) -> None:
     notes = world.notebook.since(fields.pop("began_s"))
-    balance, _ = settled_balance(world, world.notebook.read, patience_s=_BILLING_S)
+    balance, _ = settled_balance(world, world.notebook.read, timeout_s=_BILLING_S)
     num_failed = sum(note.is_failed for note in notes)
     growing = [key for key, trend in trends.items() if not trend.is_flat]
     first_ms = [note.first_ms for note in notes if note.first_ms is not None]

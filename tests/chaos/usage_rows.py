@@ -32,9 +32,9 @@ def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
 
 
 def settled_balance(
-    world: World, read_notes: Callable[[], Sequence[Note]], *, patience_s: float
+    world: World, read_notes: Callable[[], Sequence[Note]], *, timeout_s: float
 ) -> tuple[Balance, float]:
-    """Wait until everything recorded by now is billed, or until `patience_s` has passed.
+    """Wait until everything recorded by now is billed, or until `timeout_s` has passed.
 
     Returns the balance and the seconds that it took. Raises TimeoutError if the database stays
     down.
@@ -43,7 +43,7 @@ def settled_balance(
     notes = list(read_notes())
     tenants = sorted({note.tenant for note in notes})
     while True:
-        is_over = time.monotonic() > began_s + patience_s
+        is_over = time.monotonic() > began_s + timeout_s
         with suppress(psycopg.OperationalError):
             rows = list(rows_of(world, tenants))
             took_s = time.monotonic() - began_s

@@ -5,9 +5,10 @@
     python -m tests.faults --list
     python -m tests.faults --summary FILE > tests/faults/RESULTS.md
 
-PATTERN matches ids, areas or files, as in a shell: 'money', 'keys-*', 'tenants/billing/*'. The
-tests that caught a fault run again without it at the end: a test that fails anyway proves nothing.
-Commit first: the copy has the tracked files as they are in the working tree.
+PATTERN matches ids, areas or files, as in a shell: 'money', 'keys-*', 'tenants/billing/*'. At the
+end, the tests that caught a fault run again without the fault: a test that also fails then proves
+nothing. The scratch copy contains the tracked files of the working tree, so add new files to Git
+first.
 """
 
 import argparse
@@ -29,12 +30,12 @@ from tests.faults.results import FAULT, Results, summary
 from tests.faults.scratch import Scratch, home_template, scratch_copy
 from tests.faults.trial import NoVerdict, Verdict, end_trials, failing_tests, try_tests
 
-# Generous: a busy machine must not turn a slow test into a catch.
+# Exceeding a limit counts as a caught fault, so the limits leave time for a busy machine.
 _UNIT_LIMIT_S: Final = 240.0
 _STACK_LIMIT_S: Final = 480.0  # for tests that start services
 _CONFIRMATION_LIMIT_S: Final = 1800.0
 _TESTS_PER_CONFIRMATION: Final = 30
-_MAKES_DATABASE: Final = ("*/migrations/*", "platform/caret/foundation/postgres/*")
+_FILES_THAT_MAKE_DATABASE: Final = ("*/migrations/*", "platform/caret/foundation/postgres/*")
 
 Item = TypeVar("Item")
 
@@ -84,23 +85,27 @@ def _is_chosen(fault: Fault, suite: str, patterns: Iterable[str]) -> bool:
 
 
 def _try_all(faults: Sequence[Fault], results: Results, *, jobs: int) -> None:
-    untried = [fault for fault in faults if not results.is_caught(fault)]
+    remaining = [fault for fault in faults if not results.is_caught(fault)]
     with ExitStack() as stack:
-        copies = min(jobs, max(len(untried), 1))
+        copies = min(jobs, max(len(remaining), 1))
         scratches = [stack.enter_context(scratch_copy(REPOSITORY)) for _ in range(copies)]
-        if any(fault.needs_services for fault in untried):
+        if any(fault.needs_services for fault in remaining):
             template = stack.enter_context(home_template(scratches[0]))
             scratches = [scratch.with_template(template) for scratch in scratches]
-        _spread(lambda scratch, fault: _try_fault(scratch, fault, results), untried, scratches)
+        _run_in_parallel(
+            lambda scratch, fault: _try_fault(scratch, fault, results), remaining, scratches
+        )
         tests = results.unconfirmed(faults)
         batches = [
             tests[start : start + _TESTS_PER_CONFIRMATION]
             for start in range(0, len(tests), _TESTS_PER_CONFIRMATION)
         ]
-        _spread(lambda scratch, tests: _confirm(scratch, tests, results), batches, scratches)
+        _run_in_parallel(
+            lambda scratch, tests: _confirm(scratch, tests, results), batches, scratches
+        )
 
 
-def _spread(
+def _run_in_parallel(
     work: Callable[[Scratch, Item], None], items: Sequence[Item], scratches: Sequence[Scratch]
 ) -> None:
     """Do `work` on each item; each scratch copy handles one item at a time."""
@@ -108,7 +113,7 @@ def _spread(
     for scratch in scratches:
         free.put(scratch)
 
-    def do(item: Item) -> None:
+    def run_one(item: Item) -> None:
         scratch = free.get()
         try:
             work(scratch, item)
@@ -117,7 +122,7 @@ def _spread(
 
     with ThreadPoolExecutor(len(scratches)) as pool:
         try:
-            list(pool.map(do, items))
+            list(pool.map(run_one, items))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             end_trials()
@@ -141,7 +146,7 @@ def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
     Raises NoVerdict.
     """
     limit_s = _STACK_LIMIT_S if fault.needs_services else _UNIT_LIMIT_S
-    if any(fnmatch(fault.file, pattern) for pattern in _MAKES_DATABASE):
+    if any(fnmatch(fault.file, pattern) for pattern in _FILES_THAT_MAKE_DATABASE):
         scratch = scratch.with_template(None)
     with scratch.planted(fault):
         verdict = try_tests(scratch, fault.pytest_arguments, limit_s=limit_s)

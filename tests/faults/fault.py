@@ -19,12 +19,12 @@ AREAS: Final = (
     "supply",
 )
 SUITES: Final = ("default", "deep")
-# A test in one of these folders needs more than the folders before it.
+# Folders of tests, ordered by what they need: nothing, then services, then a browser.
 _FOLDERS: Final = ("unit", "architecture", "integration", "functional", "browser")
 
 
 class BadFault(Exception):
-    """The catalogue does not fit the tree."""
+    """An entry of the catalogue is invalid, or its text is not in the file that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Fault:
 
     @property
     def cost(self) -> int:
-        """Return how much its tests need: 0 for unit tests alone."""
+        """Return the index in _FOLDERS of the most expensive of its tests."""
         return max(_FOLDERS.index(Path(test).parts[1]) for test in self.tests)
 
     @property
@@ -51,7 +51,8 @@ class Fault:
 
     @property
     def needs_services(self) -> bool:
-        return self.cost > _FOLDERS.index("unit")  # architecture tests read the database
+        # Architecture tests need services, too: they read the database.
+        return self.cost > _FOLDERS.index("unit")
 
     def plant_in(self, text: str) -> str:
         """Return `text` with the defect.
@@ -86,7 +87,7 @@ def _read_entry(entry: dict[str, Any]) -> Fault:
         **{**entry, "tests": tuple(entry["tests"]), "suite": entry.get("suite", "default")}
     )
     if fault.area not in AREAS or fault.suite not in SUITES:
-        raise ValueError(f"area {fault.area!r} and suite {fault.suite!r} must be known ones")
+        raise ValueError(f"area {fault.area!r} or suite {fault.suite!r} is unknown")
     if not fault.tests or fault.find == fault.replace:
         raise ValueError("a fault changes something and names a test")
     assert fault.cost >= 0  # raises ValueError for a test in an unknown folder

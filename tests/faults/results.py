@@ -19,7 +19,8 @@ FAULT: Final = "fault"
 class Result:
     kind: str  # CONFIRMATION or FAULT
     name: str  # the test, or the fault's id
-    caught_by: str | None  # of a confirmation: the test itself if it fails without a fault
+    # The test that failed, or None. In a confirmation: the test, if it fails without a fault.
+    caught_by: str | None
     seconds: float
 
 

@@ -17,7 +17,7 @@ from tests.stack.home import HOME_TEMPLATE_VARIABLE
 
 _IMPORT_ROOTS: Final = (".", "platform", "platform/ide")
 _PACKAGES: Final = ("caret", "inference", "tenants", "console", "caret_ls", "tests")
-_WHERE: Final = (
+_PRINT_PACKAGE_PATHS: Final = (
     f"import {', '.join(_PACKAGES)}; print({', '.join(f'{p}.__path__' for p in _PACKAGES)})"
 )
 
@@ -35,9 +35,11 @@ class Scratch:
         """Return the environment of each process: the copy's packages come first."""
         roots = os.pathsep.join(str((self.root / name).resolve()) for name in _IMPORT_ROOTS)
         environment = {**os.environ, "PYTHONPATH": roots}
-        # Compiling all modules again for each fault takes longer than most tests.
+        # Without compiled files, Python would compile all modules again for each fault, which takes
+        # longer than most tests.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        environment.pop(HOME_TEMPLATE_VARIABLE, None)  # platform/scripts/test sets it, too
+        # platform/scripts/test sets this variable to the template of the original tree.
+        environment.pop(HOME_TEMPLATE_VARIABLE, None)
         if self.template is not None:
             environment[HOME_TEMPLATE_VARIABLE] = str(self.template)
         return environment
@@ -75,7 +77,10 @@ def scratch_copy(repository: Path) -> Iterator[Scratch]:
 
 @contextmanager
 def home_template(scratch: Scratch) -> Iterator[Path]:
-    """Make a home with a migrated database, which test sessions copy, and remove it afterwards."""
+    """Make a home folder with a migrated database, and remove it afterwards.
+
+    Test sessions copy this folder instead of migrating a new database.
+    """
     with tempfile.TemporaryDirectory(prefix="caret-faults-") as folder:
         template = Path(folder) / "home"
         subprocess.run(
@@ -102,20 +107,21 @@ def _copy(repository: Path, root: Path) -> None:
 
 def _require_imports(scratch: Scratch) -> None:
     """Check that PYTHONPATH takes precedence over the original tree, which is installed."""
-    answered = subprocess.run(
-        [sys.executable, "-c", _WHERE],
+    process = subprocess.run(
+        [sys.executable, "-c", _PRINT_PACKAGE_PATHS],
         cwd="/",
         env=scratch.environment,
         capture_output=True,
         text=True,
         check=True,
     )
-    if answered.stdout.count(str(scratch.root)) < len(_PACKAGES):
-        raise BadFault(f"Python does not import from the copy: {answered.stdout}")
+    if process.stdout.count(str(scratch.root)) < len(_PACKAGES):
+        raise BadFault(f"Python does not import from the copy: {process.stdout}")
 
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text)
     if path.suffix == ".py":
-        # Python compares compiled files by size and by whole seconds, which two writes may share.
+        # Python uses a compiled file if the size and the time (in whole seconds) of the source are
+        # unchanged. Two writes in the same second may have the same size.
         Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)

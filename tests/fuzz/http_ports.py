@@ -23,7 +23,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tests.benchmarks.hostile_edges import SERVERS, Server
-from tests.benchmarks.processes import divided_cores
+from tests.benchmarks.processes import split_cores
 from tests.fuzz.http_bytes import cut_at_random, mutated_request
 
 _TIMEOUT_S: Final = 0.3
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     num_findings = 0
     for name, serve in SERVERS.items():
         if options.only in ("", name):
-            with serve(divided_cores()) as server:
+            with serve(split_cores()) as server:
                 num_findings += _fuzz(server, options.minutes * 60, options.seed)
     return 1 if num_findings else 0
 

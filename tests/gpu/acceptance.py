@@ -1,4 +1,4 @@
-"""Runs the steps that are missing, as long as they end within the time of the call."""
+"""Runs the steps that are not yet in the results file, as far as the time of the call allows."""
 
 import argparse
 import asyncio

@@ -32,7 +32,8 @@ class EngineVariant:
     name: str
     tier: Tier  # of the profile
     speculates: bool | None = None  # None: as the profile says
-    offloads: bool = False  # to host memory, with a KV cache that has room for two prompts
+    # Offloads KV blocks to host memory. The engine's own KV cache has room for two prompts only.
+    offloads: bool = False
 
 
 # The CPU profile `fast` has no speculation; the variant has it nevertheless, to run the same steps.
@@ -117,7 +118,7 @@ def _offloading(tier: Tier, hardware: Hardware, scale: Scale) -> tuple[str, ...]
     block_tokens = next(int(flag.value or 0) for flag in flags if flag.flag == _BLOCK_SIZE)
     num_blocks = 2 * scale.max_model_tokens // block_tokens
     small_cache = ("--num-gpu-blocks-override", str(num_blocks))
-    if hardware is Hardware.CPU:  # its build cannot run the connector
+    if hardware is Hardware.CPU:  # vLLM's CPU build has no offloading
         return small_cache
     config: dict[str, Any] = {
         "kv_connector": "OffloadingConnector",

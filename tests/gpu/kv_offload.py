@@ -1,8 +1,9 @@
 """KV offloading: the first token of a prompt that left the GPU's cache but not the host's memory.
 
-The engine's own cache has room for two prompts. Each round sends a new prompt (cold), the same
-again (warm), then others until it has left the cache, and then it again (restored). The CPU build
-has no offloading: there, nothing is restored.
+The engine's own cache has room for two prompts. Each round sends a new prompt (cold) and sends it
+again (warm). Then it sends other prompts until the first prompt has left the cache, and sends the
+first prompt again (restored). vLLM's CPU build has no offloading, so there the prompt is not
+restored.
 """
 
 import uuid

@@ -13,10 +13,11 @@ from tests.gpu.requirements import Refusal
 class ResultsFile:
     path: Path
     about: dict[str, str]  # the shape, the GPU and vLLM: the same for all steps
-    steps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # the lines of each
+    # The printed lines of each step that is done.
+    steps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)  # steps that missed a target
-    failures: dict[str, str] = field(default_factory=dict)  # the last error of steps without lines
-    start_s: dict[str, float] = field(default_factory=dict)  # the last start of each engine
+    failures: dict[str, str] = field(default_factory=dict)  # the last error of each failed step
+    start_s: dict[str, float] = field(default_factory=dict)  # duration of each engine's last start
 
     def add_step(self, name: str, lines: list[dict[str, Any]], *, has_missed: bool) -> None:
         self.steps[name] = lines

@@ -17,15 +17,16 @@ class Scale:
     window_s: float  # of each measurement under load
     num_prompts: int  # compared directly and through the gateway, of each length
     num_keystrokes: int
-    num_cancels: int  # by a frame, and as many until the engine is idle
+    num_cancels: int  # measured until the stream ends, and as many until the engine is idle
     num_rounds: int  # of KV offloading
     start_s: float  # the time that an engine needs to start, until a start was measured
     step_s: float  # the time that a step needs beside its windows
     has_targets: bool
 
 
-# A load is half a batch of the fast profile (8), so eight times the load is one batch of the
-# quality profile (32). The times are estimates: nobody has run this on a GPU yet.
+# A batch of the fast profile has 8 requests, one of the quality profile 32. One load is half a
+# batch of the fast profile, so eight loads are one batch of the quality profile. The times are
+# estimates: nobody has run this on a GPU yet.
 REAL: Final = Scale(
     shapes={Tier.FAST: SMALL, Tier.QUALITY: LARGE},
     prompt_tokens=(2_000, 6_000),

@@ -1,4 +1,4 @@
-"""Choice of the next step within the time of a call. Pure."""
+"""Chooses the next step that ends within the time of a call. Pure functions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ class ModelShape:
     is_tied: bool  # the output layer has the weights of the embedding
 
 
-# The shapes of Qwen2.5-Coder, whose format of prompts the demonstration model's tokenizer has.
+# The shapes of Qwen2.5-Coder. The demonstration model's tokenizer has the same FIM markers.
 SMALL: Final = ModelShape("1.5b", 1_536, 8_960, 28, 12, 2, 151_936, is_tied=True)
 LARGE: Final = ModelShape("7b", 3_584, 18_944, 28, 28, 4, 152_064, is_tied=False)
 TINY: Final = ModelShape("tiny", 128, 256, 2, 2, 1, 8_192, is_tied=True)

@@ -1,9 +1,9 @@
 """The gain of speculation by n-grams, for text that repeats and text that does not.
 
-A greedy completion of a model with random weights repeats two tokens, so that nearly all drafts are
-right. With temperature 1 its tokens are random, so that there is nothing to draft. Real completions
-are in between. Two engines get the same prompts, one with speculation and one without;
-`acceptance` is vLLM's own figure.
+The models have random weights. Their greedy completions repeat two tokens, so that nearly all
+drafts are right. With temperature 1, their tokens are random, so that no draft is right. The gain
+for real completions lies in between. Two engines get the same prompts, one with speculation and one
+without. `acceptance` is the share of drafted tokens that vLLM reports as accepted.
 """
 
 import asyncio

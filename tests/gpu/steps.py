@@ -18,8 +18,8 @@ from tests.gpu.speculation import NUM_WINDOWS, measure_speculation
 Measure = Callable[[RunningEngine, Report], Coroutine[Any, Any, None]]
 _SEED: Final = 1
 _NUM_REPEATS: Final = 5
-# The model repeats itself, and the gateway ends a completion when it notices. Then the engine does
-# not report the cached tokens. So the completions are shorter than that.
+# The model repeats itself, and the gateway would end a longer completion for that. The engine would
+# then not report the cached tokens.
 _TYPING_TOKENS: Final = 4
 
 
@@ -67,7 +67,7 @@ async def _type(engine: RunningEngine, report: Report) -> None:
 async def _cancel(engine: RunningEngine, report: Report) -> None:
     num_cancels = engine.scale.num_cancels
     # Disconnects differ from frames only in the gateway, which was measured without a GPU.
-    counts = cancellation_latency.Counts(num_cancels, num_departures=0, num_releases=num_cancels)
+    counts = cancellation_latency.Counts(num_cancels, num_disconnects=0, num_idle_waits=num_cancels)
     await cancellation_latency.measure(engine.url, counts, report, render_pools=engine.render_pools)
 
 

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 # The protocol's kinds of triggers of an inline completion.
 INVOKED: Final = 1
 AUTOMATIC: Final = 2
@@ -34,7 +34,7 @@ class LanguageServer:
         """
         identifier, response = self.begin_request(method, params)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 return await response
         finally:
             self._responses.pop(identifier, None)
@@ -52,14 +52,14 @@ class LanguageServer:
 
     async def wait_for_status(self, status: str) -> None:
         """Wait until this is the last reported status."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while self.statuses[-1:] != [status]:
                 self._notified.clear()
                 await self._notified.wait()
 
     async def wait_for_growth(self, num_known: int) -> int:
         """Wait until the suggestion has grown more than `num_known` times; return `num_grown`."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while self.num_grown <= num_known:
                 self._notified.clear()
                 await self._notified.wait()
@@ -72,7 +72,7 @@ class LanguageServer:
 
     async def wait_for_chat_text(self) -> str:
         """Wait until a part of a chat's answer has arrived, and return it."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while not (text := self.chat_text):
                 self._notified.clear()
                 await self._notified.wait()
@@ -167,7 +167,7 @@ async def language_server(
         yield server
         await server.request("shutdown", None)
         server.notify("exit", None)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await process.wait()
     finally:
         if process.returncode is None:

@@ -26,7 +26,7 @@ _Row = TypeVar("_Row")
 @dataclass(frozen=True, slots=True)
 class CsvRows(Generic[_Row]):
     rows: list[_Row]
-    is_cut: bool  # there are more rows
+    is_truncated: bool  # there are more rows
     last_page: Page[_Row]
 
 
@@ -68,11 +68,11 @@ def collect_rows(find_page: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]
             break
         page = find_page(page.next_cursor)
         rows += page.rows
-    return CsvRows(rows, is_cut=page.next_cursor is not None, last_page=page)
+    return CsvRows(rows, is_truncated=page.next_cursor is not None, last_page=page)
 
 
 def notes_of(rows: CsvRows[_Row]) -> list[str]:
-    if not rows.is_cut:
+    if not rows.is_truncated:
         return []
     text = gettext(
         "Truncated: a file has at most %(num)s rows. Narrow your filters, or create an export."

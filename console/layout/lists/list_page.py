@@ -52,7 +52,7 @@ class ListQuery:
 
     request: HttpRequest
     viewer: CurrentMember | None  # None: an operator
-    filters: Mapping[str, Any]  # the form's valid values; without an entry for invalid ones
+    filters: Mapping[str, Any]  # the form's values, without those of invalid fields
     sorting: Any  # a TableSorting of the list's orders; None: the list cannot be sorted
     limit: int  # maximum number of rows
     cursor: str | None  # None: the first page

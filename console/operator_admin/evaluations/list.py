@@ -35,10 +35,12 @@ def _find_evaluations(query: ListQuery) -> Page[EvaluationView]:
     return list_evaluations(limit=query.limit, cursor=query.cursor)
 
 
-def _score_column(name: str, end: str) -> Any:
+def _score_column(name: str, part: str) -> Any:
+    """Return the column of a score's `part`: `value`, `low` or `high`."""
+
     def read(row: _PoolOfEvaluation) -> float | None:
         score = row[1].scores.get(name)
-        return None if score is None else getattr(score, end)
+        return None if score is None else getattr(score, part)
 
     return read
 
@@ -57,9 +59,9 @@ _EVALUATIONS: Final = ListPage(
             "model": lambda row: row[1].model,
             "num_tasks": lambda row: row[1].num_tasks,
             **{
-                f"{name}{suffix}": _score_column(name, end)
+                f"{name}{suffix}": _score_column(name, part)
                 for name in ("exact_match", "edit_similarity", "syntax_valid", "pass_at_1")
-                for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
+                for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high"))
             },
         },
         split=lambda evaluation: [(evaluation, pool) for pool in evaluation.report.pools],

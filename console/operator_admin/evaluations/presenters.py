@@ -145,22 +145,18 @@ def build_groups(report: EvaluationReport) -> list[GroupTable]:
 
 
 def _build_group(
-    title: str, by_group: list[ScoresByGroup], names: Mapping[str, str | Promise] | None
+    title: str, scores_by_pool: list[ScoresByGroup], names: Mapping[str, str | Promise] | None
 ) -> GroupTable:
-    groups = by_group[0]
+    groups = scores_by_pool[0]
     scores = _list_scores(
-        {
-            name: score
-            for scores_of_group in groups.values()
-            for name, score in scores_of_group.items()
-        }
+        {name: score for group_scores in groups.values() for name, score in group_scores.items()}
     )
     lines = []
-    for group, of_group in groups.items():
+    for group, group_scores in groups.items():
         name = display_name("language", group) if names is None else str(names.get(group, group))
-        num_tasks = max(score.num_tasks for score in of_group.values())
+        num_tasks = max(score.num_tasks for score in group_scores.values())
         columns = [
-            [_cell(pool_scores.get(group, {}).get(score)) for pool_scores in by_group]
+            [_cell(pool_scores.get(group, {}).get(score)) for pool_scores in scores_by_pool]
             for score in scores
         ]
         lines.append(GroupLine(name, num_tasks, columns))

@@ -144,7 +144,7 @@ def _render_add_form(
     context = {
         "title": gettext("Add a replica"),
         "pool": pool,
-        "places": fleet.places.get(pool, ()),
+        "allowed_hosts": fleet.places.get(pool, ()),
         "speculation": [(name, name == request.POST.get("speculation")) for name in SPECULATION],
         "url": request.POST.get("url", ""),
         "kv_events": request.POST.get("kv_events", ""),

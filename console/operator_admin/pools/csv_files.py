@@ -67,9 +67,13 @@ def _replica_state(replica: ReplicaStatus) -> str:
 def _first_token_csv(installation: InstallationStatus) -> HttpResponse:
     header = ("pool", "mode", "requests", "p50_ms", "p99_ms", "target_ms", "over")
     lines = [
-        (pool.name, at.mode.value, at.count, at.p50_ms, at.p99_ms, at.target_ms, at.is_over)
+        (
+            *(pool.name, first_token.mode.value, first_token.count),
+            *(first_token.p50_ms, first_token.p99_ms),
+            *(first_token.target_ms, first_token.is_over),
+        )
         for pool in installation.pools
-        for at in pool.first_tokens
+        for first_token in pool.first_tokens
     ]
     return csv_response("first-tokens", header, lines, notes=_csv_notes(installation))
 

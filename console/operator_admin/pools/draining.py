@@ -43,7 +43,7 @@ class _DrainStep:
     """The replica to drain or undrain, and the replicas of each pool."""
 
     replica: str
-    is_drained: bool
+    should_drain: bool  # False: undrain it
     members: Members
 
 
@@ -54,7 +54,7 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
     members = collect_replicas_by_pool(scrape_gateways())
     if replica not in {name for names in members.values() for name in names}:
         raise Http404
-    return _apply_step(request, operator, _DrainStep(replica, is_drained=True, members=members))
+    return _apply_step(request, operator, _DrainStep(replica, should_drain=True, members=members))
 
 
 @never_cache
@@ -62,7 +62,7 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 @operator_required
 def undrain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
     # This does not ask the gateways: it must also work for a replica that no gateway knows.
-    return _apply_step(request, operator, _DrainStep(replica, is_drained=False, members={}))
+    return _apply_step(request, operator, _DrainStep(replica, should_drain=False, members={}))
 
 
 def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) -> HttpResponse:
@@ -75,7 +75,7 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
         return _show_form(request, step, {"code": code_error}, status=_BAD_REQUEST)
     drain_request = DrainRequest(
         replica=step.replica,
-        is_drained=step.is_drained,
+        is_drained=step.should_drain,
         reason=request.POST.get("reason", ""),
         confirmation=request.POST.get("confirmation", ""),
     )
@@ -90,7 +90,7 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
     except DomainError as error:
         return _show_error(request, step, error)
     return redirect(
-        reverse("operators:pools") + f"?done={'drained' if step.is_drained else 'undrained'}"
+        reverse("operators:pools") + f"?done={'drained' if step.should_drain else 'undrained'}"
     )
 
 
@@ -110,9 +110,9 @@ def _show_form(
     request: HttpRequest, step: _DrainStep, errors: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
-        "title": gettext("Drain a replica") if step.is_drained else gettext("Undrain a replica"),
+        "title": gettext("Drain a replica") if step.should_drain else gettext("Undrain a replica"),
         "replica": step.replica,
-        "is_drained": step.is_drained,
+        "should_drain": step.should_drain,
         "pools": sorted(pool for pool, names in step.members.items() if step.replica in names),
         "emptied": _find_emptied(step),
         "needs_code": not session.is_confirmed(request),
@@ -126,7 +126,7 @@ def _show_form(
 
 def _find_emptied(step: _DrainStep) -> list[str]:
     """Return the pools that would have no replica left."""
-    if not step.is_drained:
+    if not step.should_drain:
         return []
     try:
         drained = read_drains(connect_to_redis()).drained

@@ -83,7 +83,7 @@ def _added_replicas(pool: PoolStatus, additions: AddedReplicas | None) -> frozen
 def _pending_additions(
     additions: AddedReplicas | None, pools: Iterable[PoolStatus]
 ) -> list[AddedReplicaRecord]:
-    """Return added replicas that no gateway reports: it has not seen them, or none answers."""
+    """Return the added replicas that no gateway reports, such as replicas added just now."""
     reported_keys = {
         (pool.name, name)
         for pool in pools

@@ -33,7 +33,7 @@ from tenants.fleet.operators.queries import find_in_directory, read_tenant_detai
 from tenants.identity import tenant_lifecycle
 from tenants.security.authorization.actor import Actor
 
-_NOT_REPEATED: Final = frozenset({"csrfmiddlewaretoken", "code"})
+_FIELDS_NOT_REPEATED: Final = frozenset({"csrfmiddlewaretoken", "code"})
 
 
 @require_GET
@@ -136,7 +136,7 @@ def _code_form_if_required(
         (name, text)
         for name, texts in request.POST.lists()
         for text in texts
-        if name not in _NOT_REPEATED
+        if name not in _FIELDS_NOT_REPEATED
     ]
     row = find_in_directory(tenant_id)
     has_code = "code" in request.POST

@@ -58,8 +58,8 @@ class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     def clean_credential(self) -> dict[str, Any]:
         passkeys = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
         if passkeys.count() >= MAX_PASSKEYS:
-            message = gettext("You already have %(most)s passkeys. Remove one first.")
-            raise ValidationError(message % {"most": MAX_PASSKEYS})
+            message = gettext("You already have %(max)s passkeys. Remove one first.")
+            raise ValidationError(message % {"max": MAX_PASSKEYS})
         return _parse_registration(self.cleaned_data["credential"])
 
 

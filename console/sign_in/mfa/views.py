@@ -99,8 +99,8 @@ class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has n
         # A passkey that verifies its user can sign in alone. Other passkeys are only a second
         # factor.
         selection = {"residentKey": "preferred", "userVerification": "preferred"}
-        challenge = {"publicKey": {**options, "authenticatorSelection": selection}}
-        return {**context, **kwargs, "challenge": challenge}
+        passkey_options = {"publicKey": {**options, "authenticatorSelection": selection}}
+        return {**context, **kwargs, "passkey_options": passkey_options}
 
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
@@ -170,7 +170,7 @@ class _ConfirmByPasskey(views.ReauthenticateWebAuthnView):  # type: ignore[misc]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return {**context, **kwargs, "challenge": context["js_data"]["request_options"]}
+        return {**context, **kwargs, "passkey_options": context["js_data"]["request_options"]}
 
 
 def _record_event(request: HttpRequest, factor: MfaFactor, event: MfaEvent) -> None:

@@ -49,13 +49,13 @@ class OperatorCookieMiddleware:
         return response
 
 
-def _rename_cookie(response: HttpResponse, morsel: "Morsel[str]", own: str) -> None:
+def _rename_cookie(response: HttpResponse, morsel: "Morsel[str]", own_name: str) -> None:
     path = f"/{settings.OPERATORS_PATH}"
     if morsel["max-age"] == 0:
-        response.delete_cookie(own, path=path, samesite="Strict")
+        response.delete_cookie(own_name, path=path, samesite="Strict")
         return
     response.set_cookie(
-        own,
+        own_name,
         morsel.value,
         max_age=morsel["max-age"] or None,
         path=path,

@@ -56,7 +56,7 @@ class SsoLogin:
     tenant_id: TenantId
     email: str = field(repr=False)
     name: str = field(repr=False)
-    target: str | None  # the page that the user wanted; None: no particular page
+    target: str | None  # the page that the user requested; None: no particular page
     # Unix time of the authentication, by the provider's clock; None: the provider does not say.
     signed_in_at_s: int | None
     # Unix time of the response, by the provider's clock; None: unknown.
@@ -113,8 +113,8 @@ def _find_refusal_reason(
 def _request_again(request: HttpRequest, sso_login: SsoLogin, reason: str) -> HttpResponse:
     _record_refusal(request, sso_login.tenant_id, reason)
     messages.error(request, _NOT_CONFIRMED[reason])
-    again = reverse("console:sign-in-again")
-    return redirect(f"{again}?{urlencode({'next': sso_login.target or '/'})}")
+    sign_in_again_url = reverse("console:sign-in-again")
+    return redirect(f"{sign_in_again_url}?{urlencode({'next': sso_login.target or '/'})}")
 
 
 def refuse_login(

@@ -44,9 +44,8 @@ from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
 _CLOCK_REASONS: Final = frozenset({"token_expired", "token_from_the_future"})
 _PERSONAL_CLAIMS: Final = ("email", "email_verified", "name")
-_REAUTHENTICATION_AT: Final = (
-    "asked_again_at_s"  # key in the state that allauth stores for a request
-)
+# Key in the state that allauth stores: when we requested a new authentication, or None.
+_REAUTHENTICATION_AT: Final = "reauthentication_requested_at_s"
 # OpenID Connect Core, 3.1.2.1: both force a new authentication; `max_age` also requests its time.
 _REAUTHENTICATION_PARAMETERS: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
 # Exceptions of allauth for a provider that does not respond, or responds wrongly.
@@ -102,7 +101,10 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
 
 
 class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
-    """allauth's adapter, but it always verifies the ID token's signature, not only without TLS."""
+    """allauth's adapter, but it always verifies the ID token's signature.
+
+    allauth itself trusts an ID token that it received over TLS without verifying its signature.
+    """
 
     def get_client(self, request: HttpRequest, app: SocialApp) -> Any:
         with _translate_provider_errors():
@@ -228,9 +230,8 @@ def _complete_login(request: HttpRequest, sociallogin: SocialLogin) -> HttpRespo
         message = gettext("Your identity provider has not verified your e-mail address.")
         return refuse_login(request, tenant_id, "address_not_verified", message=message)
     state = sociallogin.state.get("data") or {}
-    if (
-        _REAUTHENTICATION_AT not in state
-    ):  # an older release sent this request: its purpose is unknown
+    if _REAUTHENTICATION_AT not in state:
+        # An older release sent this request, so it is unknown whether it required reauthentication.
         return _send_request_again(request, tenant_id, sociallogin.get_redirect_url(request))
     sso_login = SsoLogin(
         tenant_id=tenant_id,

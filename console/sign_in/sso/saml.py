@@ -52,9 +52,8 @@ _MAX_WAIT_S: Final = 600  # enough to type a password and find a phone
 _TICKET_S: Final = 60
 # An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.
 _MAX_STORED_BYTES: Final = 4096
-_REPLAY_PROTECTION_S: Final = (
-    3600  # longer than a request stays valid, so that its response is accepted once
-)
+# Longer than a request stays valid, so that its response is accepted only once.
+_REPLAY_PROTECTION_S: Final = 3600
 _UNKNOWN_CERTIFICATE: Final = gettext_noop(
     "Your identity provider signed with a certificate that Caret does not know. An owner of your "
     "tenant must update the provider's metadata in the sign-in settings. If no owner can sign in, "
@@ -65,7 +64,7 @@ _EXPIRED: Final = gettext_noop(
     "identity provider is slow: tell your administrator."
 )
 _TOO_LATE: Final = gettext_noop(
-    "You had ten minutes to sign in at your identity provider, and they are over. Try again."
+    "You took longer than ten minutes to sign in at your identity provider. Try again."
 )
 # Reasons with a better message than FAILED.
 _MESSAGES: Final = {
@@ -108,8 +107,8 @@ def authn_request_url(
         "id": auth.get_last_request_id(),
         "tenant_id": provider.tenant_id,
         "target": target,
-        "asked_at": int(time.time()),
-        "again": force_reauthentication,
+        "sent_at": int(time.time()),
+        "force_reauthentication": force_reauthentication,
     }
     return url
 
@@ -156,9 +155,11 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     if assertion is None or not is_expected:
         return refuse_login(request, tenant, "unsolicited")
     del request.session[_PENDING_REQUEST]
-    if not pending.keys() >= {"asked_at", "again", "target"}:  # an older release sent this request
+    if not pending.keys() >= {"sent_at", "force_reauthentication", "target"}:
+        # An older release sent this request.
         return _send_request_again(request, tenant, pending.get("target", "/"))
-    if time.time() - pending["asked_at"] > _MAX_WAIT_S:
+    sent_at_s = pending["sent_at"]
+    if time.time() - sent_at_s > _MAX_WAIT_S:
         return refuse_login(request, tenant, "too_late", message=_TOO_LATE)
     sso_login = SsoLogin(
         tenant_id=tenant,
@@ -167,7 +168,7 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         target=pending["target"],
         signed_in_at_s=assertion.signed_in_at_s,
         issued_at_s=assertion.issued_at_s,
-        reauthentication_requested_at_s=pending["asked_at"] if pending["again"] else None,
+        reauthentication_requested_at_s=sent_at_s if pending["force_reauthentication"] else None,
     )
     return complete_sso_login(request, sso_login)
 

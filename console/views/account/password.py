@@ -79,17 +79,18 @@ def _try_change(
     return response
 
 
-def _change_password(request: HttpRequest, verified_hash: str, new: str) -> None:
-    """Set the password, and end all sessions but this one, which gets a new key.
+def _change_password(request: HttpRequest, verified_hash: str, new_password: str) -> None:
+    """Set the new password and end the user's other sessions. This session gets a new session key.
 
-    Raises InvalidValue, Conflict, TooManyHashes.
+    `verified_hash` is the hash that the current password matched. Raises InvalidValue, Conflict,
+    TooManyHashes.
     """
     # The e-mail is sent after the commit, which must not occupy a hashing slot.
     with transaction.atomic(), hashing_slot():
         change_password(
             user_id=UserId(str(request.user.pk)),
             verified_hash=verified_hash,
-            password=new,
+            password=new_password,
             address=client_address(request),
             now=timezone.now(),
         )

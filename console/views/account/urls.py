@@ -11,5 +11,5 @@ urlpatterns: list[URLPattern] = [
     path("account/preferences", preferences.preferences, name="preferences"),
     path("account/password", password.password, name="password"),
     path("account/reauthenticate", sign_in_again, name="sign-in-again"),
-    path("account/resume/<token>", resume, name="go-on"),
+    path("account/resume/<token>", resume, name="resume"),
 ]

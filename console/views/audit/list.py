@@ -69,7 +69,7 @@ _KINDS: Final[Mapping[str, Promise]] = {
 
 
 class _ActionField(forms.ChoiceField):
-    """A list of known actions by area. A link may name another one, such as one of a plugin."""
+    """A list of known actions by area. A link may filter by another action, such as a plugin's."""
 
     def valid_value(self, value: object) -> bool:
         return len(str(value)) <= _MAX_ACTION_CHARS
@@ -138,10 +138,10 @@ def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
 
 
 def _resolve_actor(member: CurrentMember, text: str) -> str | None:
-    """Return the actor to filter by; an e-mail address means the member with it.
+    """Return the actor to filter by. An e-mail address means the member with that address.
 
-    An address of no member matches nothing, so that nobody can find out who else has an account on
-    the platform.
+    An address that no member has matches no entries, so that nobody can find out who else has an
+    account on the platform.
     """
     if "@" not in text:
         return text or None
@@ -182,9 +182,9 @@ def _present_entry(entry: AuditEntryView, names: Mapping[str, str]) -> AuditEntr
 
 
 def _list_suggestions(query: ListQuery, _page: Page[AuditEntryRow]) -> dict[str, Any]:
-    """Return functions that the page calls; the list alone needs no suggestions."""
+    """Return functions that only the whole page calls: a reloaded list needs no suggestions."""
 
-    @cache  # two fields suggest them
+    @cache  # two fields of the page call it
     def emails() -> list[str]:
         page = search_members(
             actor=query.actor, member_filter=MemberFilter(), limit=MAX_PAGE, cursor=None

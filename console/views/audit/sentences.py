@@ -290,8 +290,8 @@ def _name_export(definition: str) -> str:
 def _name_holder(entry: AuditEntryView) -> str:
     """Return the name of a budget's holder if neither the budget nor its holder exists."""
     change = entry.after or entry.before
-    is_tenants = isinstance(change, dict) and change.get("scope") == "tenant"
-    return gettext("the whole tenant") if is_tenants else entry.target.partition(":")[2]
+    is_for_tenant = isinstance(change, dict) and change.get("scope") == "tenant"
+    return gettext("the whole tenant") if is_for_tenant else entry.target.partition(":")[2]
 
 
 def _find_values(

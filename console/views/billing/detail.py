@@ -1,4 +1,4 @@
-"""The plan in force, the current month, the nearest budgets, and spending over time."""
+"""The plan in force, the current month, the budgets nearest to their limits, spending over time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from tenants.billing.spending.queries import SpendingOverview, read_spending_ove
 
 _PAGE: Final = "console/billing/detail.html"
 _PART: Final = "console/billing/_spending.html"
-_NUM_BUDGETS: Final = 5  # the budgets' page lists all
+_NUM_BUDGETS: Final = 5  # the page Budgets lists all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,15 @@ class BillingPeriod:
     is_by_month: bool = False
 
 
-def _a_year_before(day: date) -> date:
-    """Return the first day of twelve months that end with this one."""
+def _start_of_twelve_months(day: date) -> date:
+    """Return the first day of the twelve months of which the month of `day` is the last."""
     return start_of_next_month(start_of_month(day).replace(year=day.year - 1))
 
 
 _SPANS: Final = {
     "30": BillingPeriod(_("30 days"), lambda day: day - 29 * ONE_DAY),
     "90": BillingPeriod(_("90 days"), lambda day: day - 89 * ONE_DAY),
-    "year": BillingPeriod(_("12 months"), _a_year_before, is_by_month=True),
+    "year": BillingPeriod(_("12 months"), _start_of_twelve_months, is_by_month=True),
 }
 
 

@@ -42,8 +42,8 @@ from tenants.billing.invoices.queries import (
 from tenants.billing.pricing import parse_line
 
 _PAGE: Final = "console/billing/invoice.html"
-_LOST: Final = "console/billing/invoice_not_reproducible.html"
-# What an invoice lacks for the e-invoice in its PDF.
+_NOT_REPRODUCIBLE_PAGE: Final = "console/billing/invoice_not_reproducible.html"
+# Names of the details without which an invoice's PDF contains no e-invoice.
 _MISSING: Final[dict[str, Promise]] = {
     "issuer_country": _("the issuer’s country"),
     "issuer_tax_id": _("the issuer’s tax ID"),
@@ -71,7 +71,7 @@ def invoices(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _INVOICES.render(request, member)
 
 
-def _answer_unreproducible(view: _View) -> _View:
+def _handle_unreproducible(view: _View) -> _View:
     """Show an error page if the ledger no longer reproduces the document as it was issued."""
 
     @wraps(view)
@@ -79,7 +79,9 @@ def _answer_unreproducible(view: _View) -> _View:
         try:
             return view(request, member, number)
         except InvoiceNotReproducible:
-            return render_page(request, member, _LOST, {"number": number}, status=409)
+            return render_page(
+                request, member, _NOT_REPRODUCIBLE_PAGE, {"number": number}, status=409
+            )
 
     return guarded
 
@@ -87,7 +89,7 @@ def _answer_unreproducible(view: _View) -> _View:
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
-@_answer_unreproducible
+@_handle_unreproducible
 def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     view = find_invoice(actor=member.actor, number=number)
     context = {
@@ -102,12 +104,12 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
-@_answer_unreproducible
+@_handle_unreproducible
 def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
-    view = find_invoice(actor=member.actor, number=number).document
+    document = find_invoice(actor=member.actor, number=number).document
     return file_response(
-        render_pdf(view, logo=find_logo()),
-        name=f"{view.head.number}.pdf",
+        render_pdf(document, logo=find_logo()),
+        name=f"{document.head.number}.pdf",
         content_type="application/pdf",
     )
 
@@ -115,7 +117,7 @@ def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpRespons
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
-@_answer_unreproducible
+@_handle_unreproducible
 def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     view = find_invoice(actor=member.actor, number=number)
     name = f"{view.document.head.number}.json"
@@ -125,7 +127,7 @@ def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 @dataclass(frozen=True, slots=True)
 class ShownLine:
     name: str
-    used_in: date
+    used_in: date  # first day of the month
     quantity: int
     is_tokens: bool  # priced per million
     is_seats: bool  # priced by the month, counted by the day

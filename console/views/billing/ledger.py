@@ -31,7 +31,8 @@ from tenants.billing.ledger.queries import (
     read_page_of_ledger,
 )
 
-# The page shows the day beside it. Documents have their number as title, corrections their reason.
+# Titles of transactions; the page shows the day next to them. The title of an invoice or credit
+# note is its number, the title of a correction is its reason.
 _TITLES: Final[dict[str, Promise]] = {
     SourceKind.USAGE: _("Tokens"),
     SourceKind.SEATS: _("Seats"),
@@ -47,7 +48,7 @@ _KIND_TITLES: Final = _TITLES | {
 class EntrySide:
     entry: LedgerEntryView
     account: str
-    product: str  # "": the side that does not name one
+    product: str  # "": the entry names none, as one side of a transaction does not
 
     @property
     def debit_micros(self) -> int | None:
@@ -165,7 +166,7 @@ _LEDGER: Final = ListPage(
     form=LedgerFilterForm,
     shows_errors=True,
     context=_group_by_day,
-    # A row for each entry. Debits are above 0.
+    # One row for each entry. Debits are positive, credits negative.
     csv=CsvFile(
         "ledger",
         {

@@ -35,8 +35,9 @@ _SCOPES: Final = [
 class AmountField(forms.DecimalField):
     """A decimal number in the reader's format, also with thousands separators.
 
-    Django removes separators only in locales where it writes them everywhere. Misplaced separators
-    are errors: 1,5 must not become 15. In German, 0.375 means neither 375 nor three eighths.
+    Django accepts these separators only with USE_THOUSAND_SEPARATOR, which would add them to all
+    numbers of all pages. Misplaced separators are errors: in English, 1,5 must not become 15. In
+    German, 0.375 is an error, because it could mean 375 or three eighths.
     """
 
     def to_python(self, value: Any) -> Any:
@@ -82,7 +83,7 @@ class TermsForm(forms.Form):
         ),
     )
 
-    # The number of people whose stop the user has confirmed.
+    # The number of people whose completions the user has agreed to stop.
     confirmed_stops = forms.IntegerField(min_value=0, required=False)
 
     def to_terms(self) -> BudgetTerms:

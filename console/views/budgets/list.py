@@ -71,19 +71,19 @@ def budgets(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_BUDGETS)
 def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     currency = read_currency(actor=member.actor)
-    # The newest teams; for others, the API can create budgets.
+    # The form offers the newest teams. Budgets of other teams can be created through the API.
     teams = read_page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
     if request.method == "GET":
         form = NewForm(initial=_INITIAL, teams=teams)
         return render_page(request, member, _NEW_PAGE, {"form": form, "currency": currency})
     form = NewForm(request.POST, teams=teams)
-    budget = _create_budget(member, form) if form.is_valid() else None
-    if not isinstance(budget, BudgetView):
-        context = {"form": form, "currency": currency, "effect": budget}
-        status = 400 if budget is None else 200
+    result = _create_budget(member, form) if form.is_valid() else None
+    if not isinstance(result, BudgetView):
+        context = {"form": form, "currency": currency, "effect": result}
+        status = 400 if result is None else 200
         return render_page(request, member, _NEW_PAGE, context, status=status)
     toast(request, gettext("Budget created. It applies immediately."))
-    return redirect("console:budgets-budget", budget.id)
+    return redirect("console:budgets-budget", result.id)
 
 
 def _create_budget(member: CurrentMember, form: NewForm) -> BudgetView | BudgetEffect | None:

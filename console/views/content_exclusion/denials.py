@@ -87,7 +87,7 @@ def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialR
     emails = {}
     if member.actor.has_permission(Permission.READ_MEMBERS):
         emails = find_emails(actor=member.actor, user_ids=user_ids)
-    own = member.actor.user_id
+    own_id = member.actor.user_id
     return [
         DenialRow(
             reason=str(REASONS[report.reason]),
@@ -95,7 +95,7 @@ def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialR
             user=gettext("Service keys")
             if report.user_id is None
             else gettext("You")
-            if report.user_id == own
+            if report.user_id == own_id
             else emails.get(report.user_id, report.user_id),
             num_denials=report.num_denials,
             last_at=report.last_at,
@@ -129,7 +129,7 @@ def _context(query: ListQuery, page: DenialPage) -> dict[str, Any]:
     return {
         "tabs": tabs(query.request, query.member),
         "num_requests": page.num_requests,
-        "are_all": _shows_all_users(query),
+        "shows_all_users": _shows_all_users(query),
     }
 
 

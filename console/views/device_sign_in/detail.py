@@ -43,7 +43,7 @@ def device(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         return _render_page(request, member, device_request=device_request)
     if request.POST.get("tenant") != member.actor.tenant_id:
-        error_text = gettext("You switched to another tenant meanwhile. Check the request again.")
+        error_text = gettext("You have since switched to another tenant. Check the request again.")
         return _render_page(
             request, member, device_request=device_request, error=error_text, status=409
         )

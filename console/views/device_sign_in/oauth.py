@@ -84,7 +84,7 @@ class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib h
     def validate_scopes(
         self, client_id: str, scopes: Any, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Accept any: the policy decides about the key's scopes, and the response names them."""
+        """Accept all scopes: the policy decides which the key gets, and the response names them."""
         return True
 
     def validate_device_code(
@@ -155,7 +155,7 @@ def device_authorization(request: HttpRequest, body: str) -> HttpResponse:
     address = client_address(request)
     throttled = count_request_of_network(address=address, purpose="device-flow")
     if throttled is not None:
-        # Not RFC 8628's slow_down, which is an answer to a poll.
+        # The code slow_down of RFC 8628 is only for responses to polls.
         response = _error_response("temporarily_unavailable", "Too many requests.", 429)
         response["Retry-After"] = str(throttled.wait_s)
         return response

@@ -1,7 +1,7 @@
 """The settings of editors, and Caret's own clients to download from this installation.
 
-`platform/scripts/build_clients` puts the files into the folder CARET_DOWNLOADS. The names of its
-files are the only ones that can be requested.
+`platform/scripts/build_clients` puts the files into the folder CARET_DOWNLOADS. Only files of this
+folder whose names match a client's pattern can be downloaded.
 """
 
 import re
@@ -31,8 +31,8 @@ class ClientFile:
     name: Promise
     pattern: re.Pattern[str]  # of the file's name
     content_type: str
-    install: str = ""  # the command that installs NAME; "": `steps` say what to do
-    steps: Promise | None = None  # besides the command
+    install: str = ""  # the command that installs the file NAME; "": there is no command
+    steps: Promise | None = None  # what the user does after the command, or without one
 
 
 _BINARY: Final = "application/octet-stream"

@@ -200,12 +200,12 @@ def _count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
     return read_value
 
 
-def _estimate_column(metric: str, group: str, end: str) -> Callable[[_VariantOfExperiment], Value]:
-    """Return the column of a bound: `value`, `low` or `high`."""
+def _estimate_column(metric: str, group: str, part: str) -> Callable[[_VariantOfExperiment], Value]:
+    """Return the column of an estimate's `part`: `value`, `low` or `high`."""
 
     def read_value(row: _VariantOfExperiment) -> Value:
         estimate: IntervalEstimate | None = getattr(getattr(row[1], group), metric)
-        return None if estimate is None else getattr(estimate, end)
+        return None if estimate is None else getattr(estimate, part)
 
     return read_value
 

@@ -45,7 +45,7 @@ _EXPORTS: Final = ListPage(
     fragment="console/exports/_list.html",
     query=_find_exports,
     shows_errors=True,
-    context=lambda _, page: {"is_moving": any(row.is_under_way for row in page.rows)},
+    context=lambda _, page: {"reloads": any(row.is_under_way for row in page.rows)},
 )
 
 

@@ -1,7 +1,8 @@
 """The documents of platform/docs for customers, as HTML.
 
-`platform/docs/README.md` lists them: those of its first two parts are for customers, the others for
-operators and contributors, and the console does not show them. HTML in a document is shown as text.
+`platform/docs/README.md` lists all documents. The console shows those of its first two parts, which
+are for customers; the other parts are for operators and contributors. HTML in a document is shown
+as text.
 """
 
 import re
@@ -91,7 +92,7 @@ def _render(name: str, description: str, text: str, names: set[str]) -> Document
         for child in token.children or ():
             _set_target(child, names)
         _unlink(token.children or [])
-    # Safe: the parser escapes text and HTML, and rejects links with other schemes than http.
+    # Safe: the parser escapes text and HTML, and rejects links with schemes such as javascript:.
     html = mark_safe(parser.renderer.render(tokens, parser.options, {}))  # noqa: S308
     headings = tuple(
         after.content for before, after in pairwise(tokens) if before.type == "heading_open"

@@ -27,7 +27,7 @@ ON_A_DAY: Final = "day"
 KEEP: Final = "keep"
 _DAYS: Final = (1, 7, 30, 90, 180, 365)
 _DEFAULT_DAYS: Final = 90
-_MAX_YEAR: Final = 9_000  # far from the last date, in every time zone
+_MAX_YEAR: Final = 9_000  # well before the year 9999, in which a datetime can overflow
 _MAX_NETWORKS_CHARS: Final = 2_000
 _OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
 
@@ -92,9 +92,9 @@ class BaseKeyForm(KeyLifetime):
 
     def limit_lifetime(self, max_days: int | None) -> None:
         """Offer the lifetimes of the policy. `max_days` None: unlimited."""
-        endless = [(NEVER, gettext("Never"))] if max_days is None else []
+        never = [(NEVER, gettext("Never"))] if max_days is None else []
         default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
-        self.set_choices([*_lifetime_choices(max_days), *endless], str(default))
+        self.set_choices([*_lifetime_choices(max_days), *never], str(default))
 
 
 class NewKeyForm(BaseKeyForm):
@@ -139,10 +139,7 @@ class NewKeyForm(BaseKeyForm):
         return self.cleaned_data
 
     def wanted_scopes(self) -> frozenset[KeyScope]:
-        """Return the chosen scopes.
-
-        Only service keys have API scopes; other kinds do not show them.
-        """
+        """Return the chosen scopes. Only service keys have API scopes; others hide the field."""
         named = self.cleaned_data.get("scopes", ()) if self._is_service() else ()
         return self._wanted_modes() | frozenset(KeyScope(name) for name in named)
 

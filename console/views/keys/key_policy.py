@@ -39,7 +39,7 @@ class RulesForm(forms.Form):
         help_text=_("For keys created or rotated from now on. Leave empty for no limit."),
     )
     revoke_idle_keys_after_days = forms.IntegerField(
-        label=_("Revoke idle keys after days"),
+        label=_("Days until idle keys are revoked"),
         required=False,
         min_value=1,
         help_text=_("Checked every hour. Leave empty to keep idle keys."),

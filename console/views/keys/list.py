@@ -77,8 +77,10 @@ class KeyFilterForm(forms.Form):
     state = forms.ChoiceField(
         label=_("Status"), required=False, choices=[("", _("All")), *STATE_NAMES.items()]
     )
-    # The parameter of the tabs.
-    look = forms.ChoiceField(choices=[(each.value, "") for each in KeyConcern], required=False)
+    # The tabs set this parameter.
+    concern = forms.ChoiceField(
+        choices=[(concern.value, "") for concern in KeyConcern], required=False
+    )
 
 
 def _find_keys(query: ListQuery) -> Page[KeyLine]:
@@ -107,7 +109,7 @@ def _read_filter(query: ListQuery) -> KeyFilter:
 
 
 def _read_concern(query: ListQuery) -> KeyConcern | None:
-    concern = query.filters.get("look")
+    concern = query.filters.get("concern")
     return KeyConcern(concern) if concern else None
 
 
@@ -133,7 +135,7 @@ def _build_tabs(request: HttpRequest, current: KeyConcern | None, counts: KeyCou
         KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [
-        Tab(f"{title} {number}", with_query(request, look=concern), concern is current)
+        Tab(f"{title} {number}", with_query(request, concern=concern), concern is current)
         for concern, (title, number) in titles_and_counts.items()
     ]
 

@@ -1,7 +1,7 @@
 """Test of a key: one real, small completion through the gateway.
 
-The console never stores a key's text, so the user sends it: by the page that shows a new key, or by
-pasting it. Keys of other tenants are refused before anything is sent.
+The console never stores a key's text, so the request must contain it: the page that shows a new key
+sends it, or the user pastes it. Keys of other tenants are rejected before the gateway is called.
 """
 
 import json
@@ -45,7 +45,7 @@ _CHAT: Final = {
     "messages": [{"role": "user", "content": "Answer with one word: ready"}],
     "max_tokens": 8,
 }
-# A policy may require a path, and it must not exclude this one.
+# A policy may require a path. Content exclusion rules are unlikely to match this one.
 _HEADERS: Final = {"X-Caret-Path": "caret_key_test.py"}
 _OWN_ERRORS: Final[dict[str, Promise]] = {
     "invalid_api_key": _("The gateway does not know this key. Check that you copied all of it."),
@@ -65,7 +65,7 @@ logger = structlog.get_logger(__name__)
 class KeyTest:
     is_good: bool
     message: str
-    took: str = ""  # until the whole response; "": nothing was sent
+    took: str = ""  # time until the whole response; "": no request was sent
     text: str = ""  # the completion
 
 

@@ -40,9 +40,8 @@ from tenants.identity.invitations.queries import (
 from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
-_ROLES_WITH_STEP_UP: Final = frozenset(
-    {Role.OWNER, Role.ADMINISTRATOR}
-)  # inviting to these: step-up
+# An invitation with one of these roles requires a step-up.
+_ROLES_WITH_STEP_UP: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})
 MAX_ADDRESSES: Final = 200  # of one form; the limit per day is lower by default
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
@@ -55,8 +54,8 @@ class InviteForm(forms.Form):
             {"rows": 4, "autocomplete": "off", "autofocus": True, "spellcheck": "false"}
         ),
         help_text=_(
-            "One or more, separated by commas, spaces or lines. We e-mail a link to each address. "
-            "The link works once and expires after seven days."
+            "One or more, separated by commas, spaces or line breaks. We e-mail a link to each "
+            "address. The link works once and expires after seven days."
         ),
     )
     role = forms.ChoiceField(
@@ -82,11 +81,11 @@ class InviteForm(forms.Form):
             del self.fields["team"]
 
     def clean_emails(self) -> list[str]:
-        """Return the addresses without duplicates. `Ada <ada@example.com>` is one, too."""
+        """Return the addresses without duplicates, also from the form `Ada <ada@example.com>`."""
         emails = read_addresses(self.cleaned_data["emails"])
         if not 1 <= len(emails) <= MAX_ADDRESSES:
             raise forms.ValidationError(
-                gettext("Enter 1 to %(most)d addresses.") % {"most": MAX_ADDRESSES}
+                gettext("Enter 1 to %(max)d addresses.") % {"max": MAX_ADDRESSES}
             )
         return emails
 
@@ -225,7 +224,7 @@ def _show_results(
     form: InviteForm,
     results: list[InvitationResult],
 ) -> HttpResponse:
-    """Show the result for each address, and keep those in the form that were not invited."""
+    """Show the result for each address, and keep the addresses that failed in the form."""
     failed = [result for result in results if result.error is not None]
     limits = [result.error for result in failed if isinstance(result.error, LimitReached)]
     form_data = {name: form.data.get(name, "") for name in form.fields}

@@ -51,9 +51,9 @@ class SeatRow:
     name: str  # or the address if there is none
     role_name: str
     editor: str
-    requests: str  # "": not shown; also below
-    acceptance: str
-    cost: str
+    requests: str  # "": the user may not see the figures of single members
+    acceptance: str  # "": unknown, or not visible to the user
+    cost: str  # "": unknown, or not visible to the user
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Transfer of the ownership to another member. The password is asked for when saving."""
+"""Transfer of the ownership to another member. Saving requires a step-up."""
 
 import uuid
 

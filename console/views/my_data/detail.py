@@ -69,7 +69,7 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context: dict[str, Any] = {
         "may_bundle": actor.has_permission(Permission.EXPORT_OR_ERASE_OWN_DATA),
         "reads_policy": actor.has_permission(Permission.READ_POLICY),
-        "consents": actor.has_permission(Permission.MANAGE_OWN_CONSENT),
+        "can_consent": actor.has_permission(Permission.MANAGE_OWN_CONSENT),
     }
     if actor.has_permission(Permission.MANAGE_OWN_CONSENT):
         consent = get_own_consent(actor=actor)
@@ -86,11 +86,11 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Give consent to the wordings that the page showed."""
     consent_kind = _read_kind(kind)
-    present_consent = get_own_consent(actor=member.actor).consent
+    current_consent = get_own_consent(actor=member.actor).consent
     is_training = consent_kind is ConsentKind.TRAINING
     new_consent = UserConsent(
-        content_capture=present_consent.content_capture or not is_training,
-        training=present_consent.training or is_training,
+        content_capture=current_consent.content_capture or not is_training,
+        training=current_consent.training or is_training,
     )
     wordings = frozenset(request.POST.getlist("wording"))
     if not request.POST.get("agrees"):
@@ -110,17 +110,17 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 @require_http_methods(["GET", "POST"])
 @member_required
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
-    """Withdraw after one question: withdrawing must be as easy as agreeing."""
+    """Withdraw after one confirmation: withdrawing must be as easy as giving consent."""
     consent_kind = _read_kind(kind)
-    present_consent = get_own_consent(actor=member.actor).consent
+    current_consent = get_own_consent(actor=member.actor).consent
     if request.method == "GET":
         context = {
             "kind": consent_kind,
             "title": TITLES[consent_kind],
-            "is_granted": present_consent.is_granted(consent_kind),
+            "is_granted": current_consent.is_granted(consent_kind),
         }
         return render_page(request, member, "console/my_data/withdraw.html", context)
-    keeps_content_capture = present_consent.content_capture and consent_kind is ConsentKind.TRAINING
+    keeps_content_capture = current_consent.content_capture and consent_kind is ConsentKind.TRAINING
     wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps_content_capture, training=False),

@@ -44,13 +44,13 @@ def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
     _set_dismissed(response)
     text = gettext("The overview no longer shows this card.")
-    toast(request, text, undo_url=reverse("console:start-bring-back"))
+    toast(request, text, undo_url=reverse("console:start-restore"))
     return response
 
 
 @require_POST
 @member_required
-def bring_back(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def restore(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
     response.delete_cookie(DISMISSED_COOKIE, samesite="Lax")
     return response

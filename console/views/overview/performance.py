@@ -53,7 +53,7 @@ class TopLine:
 class TopList:
     title: str
     lines: list[TopLine]
-    most: int  # requests of the first line
+    max_requests: int  # requests of the first line, at least 1
     num_more: int
     num_hidden: int  # suppressed because the groups are too small
     url: str  # the list of all groups
@@ -115,7 +115,7 @@ def _build_top_list(
     return TopList(
         title=str(_TITLES[group_by]),
         lines=lines,
-        most=max((line.requests for line in lines), default=1),
+        max_requests=max((line.requests for line in lines), default=1),
         num_more=max(0, len(visible_rows) - _TOP_ROWS),
         num_hidden=len(rows) - len(visible_rows),
         url=f"{reverse('console:usage')}?{usage_filters.with_filter(by=group_by.value)}",

@@ -45,7 +45,7 @@ SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
 }
 
 
-# A smaller change of a latency or a load may have no cause.
+# A smaller relative change of a latency or of the load counts as random variation.
 _NOISE: Final = 0.05
 
 
@@ -278,7 +278,7 @@ def _request_list_url(usage_filters: UsageFilters, **more: str) -> str:
 
 
 def build_requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> Chart:
-    """Return the chart with suggestions at the bottom and requests without suggestion above."""
+    """Return the chart with suggestions at the bottom, and requests without a suggestion above."""
     series = [
         Series(
             gettext("Suggestions"),

@@ -43,7 +43,7 @@ _PAGE: Final = "console/overview/summary.html"
 
 # URL name, query string and label of the link.
 _ALERT_LINKS: Final[dict[AlertKind, tuple[str, str, Promise]]] = {
-    AlertKind.KEY_LEAKED: ("keys", "?look=leaked", _("Check how it was used")),
+    AlertKind.KEY_LEAKED: ("keys", "?concern=leaked", _("Check how it was used")),
     AlertKind.BUDGET_EXCEEDED: ("budgets", "", _("View budgets")),
     AlertKind.SINK_FAILING: ("sinks", "", _("View the error")),
     AlertKind.CERTIFICATE_EXPIRING: ("access", "", _("Update the metadata")),

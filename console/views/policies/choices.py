@@ -88,13 +88,17 @@ def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list
 
 
 def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
-    """Return by field what the page has to say about its value."""
+    """Return the notes that the page shows next to the values, by field."""
     notes = {
         field: [str(WHY_NOT_ENFORCED[field])]
         for field in find_unenforced(policy, choices.capabilities)
     }
     offered_names = {offer.name for offer in choices.offers}
-    defaults = {name for of_tier in policy.default_models.values() for name in of_tier.values()}
+    defaults = {
+        name
+        for models_by_language in policy.default_models.values()
+        for name in models_by_language.values()
+    }
     for field, names in (("models", policy.models or ()), ("default_models", defaults)):
         if choices.offers and (removed_names := sorted(set(names) - offered_names)):
             note = gettext("No longer offered: %(names)s")

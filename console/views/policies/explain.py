@@ -1,4 +1,4 @@
-"""The effective policy of a user, and the explanation whether a path is sent for them."""
+"""The effective policy of a user, and an explanation why a file may or may not be sent for them."""
 
 from typing import Any, Final
 

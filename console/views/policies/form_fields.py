@@ -13,7 +13,7 @@ from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 
 ALL: Final = "all"
 ONLY: Final = "only"
-# A first bound for each field; policies have their own bounds.
+# The maximum length of a form field. The policy's own limits are checked when it is parsed.
 MAX_TEXT_CHARS: Final = 64_000
 AS_TYPED: Final = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 _MAX_NAME_CHARS: Final = 512  # as in gateways
@@ -56,9 +56,11 @@ def all_or_some_field(label: Any, all_label: Any, some_label: Any) -> forms.Choi
     )
 
 
-def number_field(label: Any, most: int, hint: Any = "", *, least: int = 1) -> forms.IntegerField:
+def number_field(
+    label: Any, max_value: int, hint: Any = "", *, min_value: int = 1
+) -> forms.IntegerField:
     return forms.IntegerField(
-        label=label, help_text=hint, required=False, min_value=least, max_value=most
+        label=label, help_text=hint, required=False, min_value=min_value, max_value=max_value
     )
 
 
@@ -98,7 +100,7 @@ def names_field(label: Any, hint: Any = "") -> forms.MultipleChoiceField:
 def offer_names(
     form: forms.Form, name: str, choices: list[tuple[str, str]], *, why_not: Any = ""
 ) -> None:
-    """Set the choices of `name`. With `why_not`, disable both of its fields and say why."""
+    """Set the choices of `name`. With `why_not`, disable both of its fields and show `why_not`."""
     names, radio = form.fields[name], form.fields[f"{name}_restriction"]
     assert isinstance(names, forms.MultipleChoiceField)
     names.choices = choices
@@ -109,7 +111,7 @@ def offer_names(
 
 
 def disable_field(field: forms.Field, reason: Any) -> None:
-    """Keep the field's value whatever the browser sends, and say why."""
+    """Make the field read-only, whatever the browser sends, and show the reason."""
     field.disabled = True
     field.help_text = reason
 

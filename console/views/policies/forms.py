@@ -50,7 +50,7 @@ from tenants.policy.document import (
 )
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 
-_RATES: Final = ("tenant", "user", "key")
+_RATE_LIMIT_HOLDERS: Final = ("tenant", "user", "key")
 _OVERRIDABLE_RETENTION: Final = {
     data_class.value: terms for data_class, terms in DATA_CLASSES.items() if terms.is_overridable
 }
@@ -141,7 +141,7 @@ class PolicyForm(forms.Form):
         _("Maximum lifetime of new keys in days"), _("Leave empty for no limit.")
     )
     revoke_idle_keys_after_days = days_field(
-        _("Revoke unused keys after days"), _("Leave empty to never revoke them.")
+        _("Days until idle keys are revoked"), _("Leave empty to never revoke them.")
     )
     allows_own_keys = checkbox_field(
         _("Members can create their own keys"),
@@ -169,7 +169,7 @@ class PolicyForm(forms.Form):
                 self.fields[field].help_text = str(WHY_NOT_ENFORCED[field])
         for name, terms in _OVERRIDABLE_RETENTION.items():
             self.fields[f"retention_days_{name}"] = number_field(
-                _(terms.title), terms.max_days, least=terms.min_days
+                _(terms.title), terms.max_days, min_value=terms.min_days
             )
 
 
@@ -215,7 +215,7 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
     }
     for tier in Tier:
         values[f"limits_tokens_per_day_{tier.value}"] = limits.tokens_per_day.get(tier)
-    for holder in _RATES:
+    for holder in _RATE_LIMIT_HOLDERS:
         values |= initial_rate(f"limits_{holder}", getattr(limits, holder))
     return values | {f"retention_days_{name}": days for name, days in policy.retention_days.items()}
 
@@ -244,7 +244,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
 def _read_limits(cleaned: dict[str, Any]) -> dict[str, Any]:
     tokens = {tier.value: cleaned[f"limits_tokens_per_day_{tier.value}"] for tier in Tier}
     return {
-        **{holder: rate_of(cleaned, f"limits_{holder}") for holder in _RATES},
+        **{holder: rate_of(cleaned, f"limits_{holder}") for holder in _RATE_LIMIT_HOLDERS},
         "tokens_per_day": {tier: limit for tier, limit in tokens.items() if limit is not None},
     }
 
@@ -301,7 +301,10 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         ),
         (
             ("max_concurrent_completions",),
-            *((f"limits_{holder}_per_minute", f"limits_{holder}_burst") for holder in _RATES),
+            *(
+                (f"limits_{holder}_per_minute", f"limits_{holder}_burst")
+                for holder in _RATE_LIMIT_HOLDERS
+            ),
             ("limits_tokens_per_day_fast", "limits_tokens_per_day_quality"),
         ),
     ),

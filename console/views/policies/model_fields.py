@@ -33,8 +33,8 @@ def offer_policy_choices(
     models = build_model_choices(choices, current.models or ())
     offer_names(form, "models", models, why_not="" if models else NO_MODELS)
     regions = build_region_choices(choices, current.regions or ())
-    is_one = len(choices.capabilities.regions) <= 1 and current.regions is None
-    offer_names(form, "regions", regions, why_not=ONE_REGION if is_one else "")
+    has_no_choice = len(choices.capabilities.regions) <= 1 and current.regions is None
+    offer_names(form, "regions", regions, why_not=ONE_REGION if has_no_choice else "")
 
 
 def add_default_model_fields(
@@ -111,7 +111,7 @@ def list_languages() -> list[str]:
 
 
 def _read_row(field: str, language: str, model: str) -> dict[str, str]:
-    """Raises InvalidValue."""
+    """Return the language and its model, or nothing for an empty row. Raises InvalidValue."""
     if not language and not model:
         return {}
     if language not in LANGUAGES:

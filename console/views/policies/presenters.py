@@ -68,15 +68,15 @@ def names_or_all(names: frozenset[str] | None) -> list[str]:
     return sorted(names) or [gettext("None")]
 
 
-def days_or_none(days: int | None, none: str) -> list[str]:
+def days_or_none(days: int | None, text_if_none: str) -> list[str]:
     if days is None:
-        return [none]
+        return [text_if_none]
     return [ngettext("%(days)s day", "%(days)s days", days) % {"days": format_number(days)}]
 
 
 def feature_lines(features: Iterable[str]) -> list[str]:
-    on = set(features)
-    return [str(title) for name, title in FEATURES.items() if name in on] or [gettext("None")]
+    enabled = set(features)
+    return [str(title) for name, title in FEATURES.items() if name in enabled] or [gettext("None")]
 
 
 def exclusion_lines(exclusion: dict[str, tuple[str, ...]]) -> list[str]:
@@ -132,10 +132,10 @@ def _content_capture_lines(content_capture: ContentCapturePolicy | None) -> list
     return [*lines, training] if content_capture.training else lines
 
 
-def _retention_lines(days_of: dict[str, int]) -> list[str]:
+def _retention_lines(days_by_class: dict[str, int]) -> list[str]:
     lines = [
         f"{gettext(DATA_CLASSES[DataClass(name)].title)}: {days_or_none(days, '')[0]}"
-        for name, days in sorted(days_of.items())
+        for name, days in sorted(days_by_class.items())
     ]
     return lines or [gettext("As set on the Retention page")]
 

@@ -83,7 +83,7 @@ def _write_balance(facts: _Facts) -> Iterator[str]:
     if {"opening", "created", "deleted", "closing"} <= numbers.keys():
         yield (
             gettext(
-                "There were %(opening)s records before. %(created)s were added meanwhile, "
+                "There were %(opening)s records before. %(created)s were added during the purge, "
                 "%(deleted)s were deleted, and %(closing)s remain."
             )
             % numbers

@@ -38,7 +38,7 @@ from tenants.privacy.retention.queries import (
 )
 from tenants.privacy.retention.verification import verify_certificate
 
-# The limit of a request, less the other parts of the form.
+# The size limit of a request, minus room for the other fields of the form.
 _MAX_FILE_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
 _ZIP: Final = b"PK\x03\x04"
 

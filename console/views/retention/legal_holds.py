@@ -100,7 +100,7 @@ def holds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_LEGAL_HOLDS)
 def create_hold(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Show the effect of the hold of the form; with the step `place`, place it."""
+    """Show the effect of the submitted hold, or place the hold if `step` is `place`."""
     form = HoldForm(request.POST if request.method == "POST" else None)
     effects = None
     if form.is_bound and form.is_valid():

@@ -38,8 +38,8 @@ class RetentionPeriodForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["days"] = forms.IntegerField(
             label=_("Retention period in days"),
-            help_text=gettext("From %(least)s to %(most)s days.")
-            % {"least": format_count(terms.min_days), "most": format_count(terms.max_days)},
+            help_text=gettext("From %(min)s to %(max)s days.")
+            % {"min": format_count(terms.min_days), "max": format_count(terms.max_days)},
             min_value=terms.min_days,
             max_value=terms.max_days,
         )

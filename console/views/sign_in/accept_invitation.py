@@ -43,7 +43,7 @@ UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does no
 
 @require_GET
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Move the token into the session. An invalid token is not stored: anybody can send many."""
+    """Move the token into the session. Invalid tokens are not stored: anybody can send many."""
     try:
         throttle = count_request_of_network(address=client_address(request), purpose="invitation")
         if throttle is not None:
@@ -80,10 +80,11 @@ def invitation(request: HttpRequest) -> HttpResponse:
 
 
 def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
+    """Return the stage that the page shows; its template lists all stages."""
     if request.user.is_authenticated:
         if request.user.get_username() != open_invitation.email:
-            return "other"
-        return "accept" if _may_accept(request, open_invitation) else "elsewhere"
+            return "other-user"
+        return "accept" if _may_accept(request, open_invitation) else "other-provider"
     # Users of an identity provider get their account at the first sign-in, and never a password.
     email = open_invitation.email
     is_new = find_user(email=email) is None and find_provider_for_email(email) is None
@@ -133,7 +134,7 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
         )
     user = check_password(request, email=email, password=password)
     assert user is not None  # created a moment ago with this password
-    # They have just chosen the password: no page asks for it again for a while.
+    # The user has just chosen the password, so no page asks for it again for a while.
     record_authentication(request, user, "password")
     perform_login(request, user, email_verification="none")
     return tenant_id

@@ -51,7 +51,7 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
 def _ask_for_passkey(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
-    context = {"challenge": begin_authentication(), "next": target, "message": message}
+    context = {"passkey_options": begin_authentication(), "next": target, "message": message}
     return render(request, "console/sign_in/passkey.html", context, status=status)
 
 

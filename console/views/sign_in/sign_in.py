@@ -134,9 +134,11 @@ def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def redirect_to_provider(
     request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool = False
 ) -> HttpResponse:
-    """Lead to the identity provider, by an extra page: the CSP forbids form redirects elsewhere.
+    """Show a page that leads to the identity provider.
 
-    `force_reauthentication` forces a new authentication of a user who is signed in there.
+    A plain redirect does not work: the content security policy forbids that a form's submission is
+    redirected to another site. `force_reauthentication` makes the provider authenticate the user
+    again, even if they are signed in there.
     """
     try:
         with OUTWARD.acquire(provider.tenant_id):

@@ -64,7 +64,7 @@ def build_service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
 def render_access_page(
     request: HttpRequest, member: CurrentMember, *, status: int = 200, **bound_forms: Any
 ) -> HttpResponse:
-    """Show the page. `forms_shown`: domain_form or token_form with its input and errors."""
+    """Show the page. `bound_forms`: `domain_form` or `token_form` with its input and errors."""
     actor = member.actor
     tokens = list_scim_tokens(actor=actor)
     context = {

@@ -47,7 +47,7 @@ def _cached_share(counts: UsageCounters) -> float | None:
     return ratio(counts.cached_tokens, counts.prompt_tokens_with_cache_info)
 
 
-def _accepted_tokens(counts: UsageCounters) -> float:
+def _accepted_suggestions(counts: UsageCounters) -> float:
     return counts.accepted + counts.partially_accepted
 
 
@@ -75,8 +75,9 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
     ReportKind.QUALITY: (
         ReportColumn("shown", _("Shown"), _("Suggestions that an editor showed."), _C,
                lambda counts: counts.shown),
-        ReportColumn("accepted", _("Accepted"), _("Shown suggestions that were accepted "
-                                                  "fully or partially."), _C, _accepted_tokens),
+        ReportColumn("accepted", _("Accepted"),
+               _("Shown suggestions that were accepted fully or partially."), _C,
+               _accepted_suggestions),
         ReportColumn("acceptance", _("Acceptance rate"), _("Share of shown suggestions that were "
                                                       "accepted."), _C, acceptance,
                format_share),
@@ -89,10 +90,11 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
                weighted_acceptance, format_share),
         ReportColumn("persistence_30", _("Persisted after 30 s"),
                _("Share of accepted suggestions of which at least 67% is left after 30 "
-                 "s, among those checked then."),
+                 "seconds, among those checked at that time."),
                _C, lambda counts: persistence(counts, span_s=30), format_share),
         ReportColumn("persistence_1800", _("Persisted after 30 min"),
-               _("The same after 30 minutes."), _C,
+               _("Share of accepted suggestions of which at least 67% is left after 30 "
+                 "minutes, among those checked at that time."), _C,
                lambda counts: persistence(counts, span_s=1_800), format_share),
         ReportColumn("completed_code", _("Completed code"),
                _("Share of accepted characters among all accepted and typed characters."), _C,

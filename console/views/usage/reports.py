@@ -176,11 +176,9 @@ def _row_label(group_by: GroupBy | None, row: ReportRow) -> str:
     if group_by is None:
         return gettext("Total")
     if group_by is GroupBy.DAY:
-        chart_times = datetime.fromisoformat(row.key)
-        is_hour = chart_times.tzinfo is not None
-        return date_format(
-            timezone.localtime(chart_times) if is_hour else chart_times, _FORMATS[is_hour]
-        )
+        start = datetime.fromisoformat(row.key)
+        is_hour = start.tzinfo is not None
+        return date_format(timezone.localtime(start) if is_hour else start, _FORMATS[is_hour])
     if group_by is GroupBy.TEAM:
         return row.label or gettext("no team")
     if group_by is GroupBy.USER:

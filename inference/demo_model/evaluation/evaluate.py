@@ -1,4 +1,4 @@
-"""Measure an exported folder on whole files that were not used for training.
+"""Measure an exported model on whole files that were not used for training.
 
     python -m inference.demo_model.evaluation.evaluate --weights inference/demo_model/weights
 

@@ -1,8 +1,9 @@
 """Draws documents from the corpus, lays them out for fill-in-the-middle, and puts each in a row.
 
 A row contains one document, so that no other document competes for attention. A prefix that is too
-long loses tokens on the left, and such a suffix on the right, as in the gateway's windows. A piece
-of a neighbouring file precedes a short file, so that rows have little padding.
+long loses tokens on the left, and a suffix that is too long loses tokens on the right, as in the
+gateway's prompts. A short file is preceded by a piece of a file in the same folder (the context),
+so that rows have little padding.
 """
 
 import random
@@ -14,21 +15,21 @@ from typing import Final
 
 from tokenizers import Tokenizer
 
-from inference.demo_model import tokenizer as names
+from inference.demo_model import tokenizer as special_tokens
 from inference.demo_model.fim import FimIds, TrainingOrder, arrange_document
 from inference.demo_model.token_corpus import Group, TokenCorpus, TokenFile
 from inference.demo_model.training.cuts import CutKind, Cutter, TokenSpans
 
 MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often than this size
-PLAIN_SHARE = 0.22
-CONTEXT_SHARE = 0.2
-MIN_CONTEXT_ROW_TOKENS = 512
+PLAIN_SHARE = 0.22  # of the documents: a part of a file, without a cut
+CONTEXT_SHARE = 0.2  # of the documents of longer files: they have context, too
+MIN_CONTEXT_ROW_TOKENS = 512  # shorter rows have no context
 NUM_HEADER_TOKENS = 40  # of the repository's name and the paths, approximately
 NUM_SPECIAL_TOKENS = 4  # of a FIM document: three markers and the end token
 SHORT_FILE_SHARE = 0.6  # of a row: a shorter file always gets context
-NO_SUFFIX_SHARE = 0.12
+NO_SUFFIX_SHARE = 0.12  # of the documents with a cut
 MAX_SUFFIX_SHARE = 0.5  # of the tokens of prefix and suffix
-PSM_SHARE = 0.55
+PSM_SHARE = 0.55  # of the documents with a cut; the others are SPM
 CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
     CutKind.LINES: 45,
     CutKind.NAME: 20,
@@ -82,7 +83,7 @@ class DocumentSource:
     def draw_row(self, num_tokens: int) -> TrainingRow:
         document = self.draw_document(num_tokens + 1)
         padding = num_tokens + 1 - len(document.tokens)
-        pads = [self._token_id(names.FIM_PAD)] * padding
+        pads = [self._token_id(special_tokens.FIM_PAD)] * padding
         return TrainingRow(
             inputs=(document.tokens + pads)[:-1],
             labels=(document.targets + pads)[1:],
@@ -131,7 +132,7 @@ class DocumentSource:
         start = self._cutter.line_start(file, start)
         tokens = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
         if start + len(tokens) == file.end:
-            tokens = [*tokens, self._token_id(names.END_OF_TEXT)][:max_tokens]
+            tokens = [*tokens, self._token_id(special_tokens.END_OF_TEXT)][:max_tokens]
         return TrainingDocument(tokens, tokens, [1.0] * len(tokens))
 
     def _draw_fim_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
@@ -189,13 +190,13 @@ class DocumentSource:
 
     def _build_context_tokens(self, file: TokenFile, max_tokens: int) -> list[int]:
         """Return the repository's name, a piece of a neighbouring file, and the file's own path."""
-        header = [self._token_id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
-        path = [self._token_id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
+        header = [self._token_id(special_tokens.REPO_NAME), *self._encode(f"{file.repository}\n")]
+        path = [self._token_id(special_tokens.FILE_SEP), *self._encode(f"{file.path}\n")]
         sibling = self._rng.choice(self._siblings[file.folder])
         if sibling == file:
             return header + path
         body = self._encode(f"{sibling.path}\n") + self._pick_piece(sibling, max_tokens)
-        return [*header, self._token_id(names.FILE_SEP), *body, *self._encode("\n"), *path]
+        return [*header, self._token_id(special_tokens.FILE_SEP), *body, *self._encode("\n"), *path]
 
     def _pick_piece(self, file: TokenFile, max_tokens: int) -> list[int]:
         start = file.start + self._rng.randrange(max(1, len(file) - max_tokens))
@@ -242,10 +243,10 @@ def token_id(tokenizer: Tokenizer, name: str) -> int:
 
 def fim_ids(tokenizer: Tokenizer) -> FimIds:
     return FimIds(
-        prefix=token_id(tokenizer, names.FIM_PREFIX),
-        suffix=token_id(tokenizer, names.FIM_SUFFIX),
-        middle=token_id(tokenizer, names.FIM_MIDDLE),
-        end=token_id(tokenizer, names.END_OF_TEXT),
+        prefix=token_id(tokenizer, special_tokens.FIM_PREFIX),
+        suffix=token_id(tokenizer, special_tokens.FIM_SUFFIX),
+        middle=token_id(tokenizer, special_tokens.FIM_MIDDLE),
+        end=token_id(tokenizer, special_tokens.END_OF_TEXT),
     )
 
 

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stdio", action="store_true", help="use stdin and stdout (always)")
     parser.add_argument("--log", type=Path, default=_log_file(), help="log file")
     options = parser.parse_args(arguments)
-    _begin_log(options.log)
+    _set_up_log(options.log)
     make_server().start_io()
     return 0
 
@@ -37,7 +37,7 @@ def _log_file(environment: Mapping[str, str] = os.environ) -> Path:
     return (Path(home) if home else Path.home() / ".local/state") / "caret" / "caret-ls.log"
 
 
-def _begin_log(file: Path) -> None:
+def _set_up_log(file: Path) -> None:
     """Log this package's events, which contain no code, to a file of the user.
 
     Other loggers are silenced, because protocol libraries log message contents.

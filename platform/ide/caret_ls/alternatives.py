@@ -1,7 +1,7 @@
-"""Alternatives to a suggestion: requested when the user invokes it again where it is shown.
+"""Alternatives to a suggestion: requested when the user invokes a suggestion where one is shown.
 
-Editors list them, and the user looks through them. They are not reported as shown, because an
-editor does not tell which one is visible; one that is accepted is.
+Editors let the user look through them. They are not reported as shown, because an editor does not
+tell which one is visible. Only an alternative that is accepted is reported.
 """
 
 from collections.abc import Callable

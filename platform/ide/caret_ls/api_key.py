@@ -15,7 +15,7 @@ _VARIABLE: Final = "CARET_API_KEY"
 _FILE_VARIABLE: Final = "CARET_API_KEY_FILE"
 SERVICE: Final = "caret"  # service name in the keyring; the user name is the gateway's URL
 FILE_NAME: Final = "key"  # in the configuration directory
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_PERMISSIONS_OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _log = logging.getLogger(__name__)
 
 AskKeyring = Callable[[str], str | None]  # called with the gateway's URL
@@ -28,9 +28,9 @@ def find_key(
     key_file = environment.get(_FILE_VARIABLE)
     return (
         environment.get(_VARIABLE, "").strip()
-        or (_in_file(Path(key_file)) if key_file else None)
+        or (_read_key_file(Path(key_file)) if key_file else None)
         or ask_keyring(gateway_url)
-        or _in_file(folder / FILE_NAME)
+        or _read_key_file(folder / FILE_NAME)
     )
 
 
@@ -67,14 +67,14 @@ def store_key(folder: Path, *, gateway_url: str, key: str) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = folder / FILE_NAME
-    new = file.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    new.touch(mode=0o600, exist_ok=False)
-    new.write_text(f"{key}\n", encoding="utf-8")
-    new.replace(file)
+    new_file = file.with_suffix(".new")
+    new_file.unlink(missing_ok=True)
+    new_file.touch(mode=0o600, exist_ok=False)
+    new_file.write_text(f"{key}\n", encoding="utf-8")
+    new_file.replace(file)
 
 
-def _in_file(file: Path) -> str | None:
+def _read_key_file(file: Path) -> str | None:
     try:
         if _is_open_to_others(file):
             _log.warning("key.file_open_to_others mode=%o", stat.S_IMODE(file.stat().st_mode))
@@ -86,6 +86,6 @@ def _in_file(file: Path) -> str | None:
 
 def _is_open_to_others(file: Path) -> bool:
     try:
-        return sys.platform != "win32" and bool(file.stat().st_mode & _OTHERS)
+        return sys.platform != "win32" and bool(file.stat().st_mode & _PERMISSIONS_OF_OTHERS)
     except OSError:
         return False

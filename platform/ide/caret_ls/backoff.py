@@ -16,12 +16,12 @@ class Backoff:
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance = chance
-        self._whole_s = FIRST_S
+        self._full_delay_s = FIRST_S  # of the next delay; the jitter shortens it
 
     def next_delay_s(self) -> float:
-        whole_s = self._whole_s
-        self._whole_s = min(2 * whole_s, MAX_S)
-        return whole_s * (0.5 + self._chance() / 2)
+        full_delay_s = self._full_delay_s
+        self._full_delay_s = min(2 * full_delay_s, MAX_S)
+        return full_delay_s * (0.5 + self._chance() / 2)
 
     def reset(self) -> None:
-        self._whole_s = FIRST_S
+        self._full_delay_s = FIRST_S

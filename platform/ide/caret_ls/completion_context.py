@@ -11,8 +11,8 @@ class CompletionContext:
     prefix: str
     suffix: str
     is_invoked: bool = False  # the user pressed a key for it
-    mode: str = "inline"  # of `mode_choice.Mode`
-    is_mode_requested: bool = False  # the user pressed the key of that mode
+    mode: str = "inline"  # a value of `mode_choice.CompletionMode`
+    is_mode_requested: bool = False  # the user chose the mode by a command
 
     @property
     def line_before(self) -> str:

@@ -1,7 +1,12 @@
-"""Provides suggestions in steps: skip > recall > pause > request > offer.
+"""Provides a suggestion for a keystroke, or the reason why there is none.
+
+1. Check whether a rule forbids a request or makes it useless (`skip_rules`).
+2. Look for a suggestion that contains what the user has typed (`suggestion_cache`).
+3. Wait for a pause in typing (`debounce`).
+4. Request a completion, and return its text as a suggestion.
 
 At most one request per file is in flight. A newer keystroke joins it if it matches, and otherwise
-cancels it. No step raises: if there is nothing to offer, there is a reason.
+cancels it.
 """
 
 import asyncio
@@ -28,8 +33,12 @@ from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 # requests is nearly spent.
 PREFETCH_AFTER_S: Final = 0.4
 _RESERVE: Final = 1.0  # of the allowance, which a prefetch leaves for the next keys
-# A suggestion with a string or a comment stays visible while the user types it.
-_REGIONS: Final = (SkipReason.IN_STRING, SkipReason.IN_COMMENT, SkipReason.STATEMENT_ENDED)
+# These reasons do not hide a cached suggestion while the user types it. It may contain a string.
+_IGNORED_WHILE_TYPED: Final = (
+    SkipReason.IN_STRING,
+    SkipReason.IN_COMMENT,
+    SkipReason.STATEMENT_ENDED,
+)
 _MAX_TRIES: Final = 2  # a joined request may end with another text
 MODE_OFF_CODES: Final = ("feature_disabled", "insufficient_scope")
 REASONS: Final = {
@@ -93,9 +102,8 @@ class CompletionProvider:
         # For the newest request; None: there was something to offer.
         self.last_reason: SkipReason | None = SkipReason.NOT_REQUESTED
         self._num_calls = 0
-        self._turns: dict[
-            str, asyncio.Task[RemainingSuggestion | SkipReason]
-        ] = {}  # the newest task of each file
+        # The newest task of each file.
+        self._tasks: dict[str, asyncio.Task[RemainingSuggestion | SkipReason]] = {}
         self._prefetches: dict[str, _Prefetch] = {}  # the newest of each file
         # By file, for its next invoked request.
         self._requested_modes: dict[str, CompletionMode] = {}
@@ -127,7 +135,7 @@ class CompletionProvider:
             return SkipReason.COMPLETION_LIST_OPEN
         context, lead = self._build_context(file, inline_request, lead)
         revision = file.revision
-        remaining = await self._wait_turn(file, context)
+        remaining = await self._run_newest_task(file, context)
         if file.revision != revision:
             return SkipReason.NEWER_KEYSTROKE
         if isinstance(remaining, SkipReason):
@@ -163,28 +171,28 @@ class CompletionProvider:
 
     def cancel(self, uri: str) -> None:
         """Cancel everything for a closed file."""
-        turn = self._turns.pop(uri, None)
-        if turn is not None:
-            turn.cancel()
+        task = self._tasks.pop(uri, None)
+        if task is not None:
+            task.cancel()
         self._cancel_prefetch(uri)
         self._client.cancel(uri)
 
-    async def _wait_turn(
+    async def _run_newest_task(
         self, file: OpenFile, context: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
-        """Run the task of the file's newest keystroke; it cancels the previous one."""
-        older = self._turns.pop(file.uri, None)
+        """Find a suggestion in a new task, and cancel the task of the file's previous keystroke."""
+        older = self._tasks.pop(file.uri, None)
         if older is not None:
             older.cancel()
-        turn = asyncio.create_task(self._find_suggestion(file, context))
-        self._turns[file.uri] = turn
+        task = asyncio.create_task(self._find_suggestion(file, context))
+        self._tasks[file.uri] = task
         try:
-            await asyncio.wait({turn})
+            await asyncio.wait({task})
         finally:
-            turn.cancel()
-            if self._turns.get(file.uri) is turn:
-                del self._turns[file.uri]
-        return SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
+            task.cancel()
+            if self._tasks.get(file.uri) is task:
+                del self._tasks[file.uri]
+        return SkipReason.NEWER_KEYSTROKE if task.cancelled() else task.result()
 
     async def _find_suggestion(
         self, file: OpenFile, context: CompletionContext
@@ -193,7 +201,11 @@ class CompletionProvider:
             context, self._build_rules(file), kind=file.kind, has_selection=file.has_selection
         )
         cached = None if context.is_mode_requested else self._find_cached(context)
-        if reason in _REGIONS and isinstance(cached, RemainingSuggestion) and cached.is_typed_into:
+        if (
+            reason in _IGNORED_WHILE_TYPED
+            and isinstance(cached, RemainingSuggestion)
+            and cached.is_typed_into
+        ):
             return cached
         if reason is not None:
             self._client.cancel(file.uri)

@@ -34,7 +34,7 @@ Sleep = Callable[[float], Awaitable[None]]
 class SignInProblem(StrEnum):
     DENIED = "denied"  # by the user, or by the tenant's policy
     EXPIRED = "expired"
-    UNREACHABLE = "unreachable"  # the console, or it is no console
+    UNREACHABLE = "unreachable"  # the console does not respond, or another service does
 
 
 class SignInFailed(Exception):

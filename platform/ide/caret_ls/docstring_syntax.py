@@ -1,6 +1,7 @@
 """Docstrings of each language: their marks, and the functions that they belong to. Pure.
 
-It knows lines, but no grammar. A function that it does not recognise only costs a docstring.
+Functions are recognised by regular expressions, without a grammar. If a function is not recognised,
+no docstring can be written for it.
 """
 
 import re
@@ -9,7 +10,8 @@ from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 
-_STARS: Final = frozenset(
+# Languages whose docstrings are comments like /** this */.
+_STAR_LANGUAGES: Final = frozenset(
     (
         *("c", "cpp", "c++", "objective-c", "java", "kotlin", "scala", "dart", "groovy", "php"),
         *("javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte"),
@@ -18,8 +20,9 @@ _STARS: Final = frozenset(
 )
 _QUOTES_OPEN: Final = re.compile(r"""^\s*[rRuU]?(\"{3}|'{3})\s*$""")
 _STARS_OPEN: Final = re.compile(r"^\s*/\*\*\s*$")
-_STARS_GO_ON: Final = re.compile(r"^\s*\*?\s*$")
+_STARS_CONTINUED: Final = re.compile(r"^\s*\*?\s*$")
 _COLON: Final = re.compile(r":\s*(?:#.*)?$")
+# A head is the first line of a function or class.
 _PYTHON_HEAD: Final = re.compile(r"^(\s*)(?:async\s+)?(?:def|class)\s+\w+")
 _STARS_HEAD: Final = re.compile(
     r"""^(\s*)(?:
@@ -49,7 +52,7 @@ def docstring_opener(language: str) -> str:
     """Return the marks that open a docstring; "" if the language's are not known."""
     if language.lower() == "python":
         return '"""'
-    return "/**" if language.lower() in _STARS else ""
+    return "/**" if language.lower() in _STAR_LANGUAGES else ""
 
 
 def is_docstring_opened(context: CompletionContext) -> bool:
@@ -60,11 +63,11 @@ def is_docstring_opened(context: CompletionContext) -> bool:
     above = context.prefix[: len(context.prefix) - len(before)].rstrip("\r\n").splitlines()
     if context.language.lower() == "python":
         return bool(_QUOTES_OPEN.match(before)) and _may_begin_docstring(above)
-    if context.language.lower() not in _STARS:
+    if context.language.lower() not in _STAR_LANGUAGES:
         return False
     last = above[-1] if above else ""
     return bool(_STARS_OPEN.match(before)) or (
-        bool(_STARS_GO_ON.match(before)) and bool(_STARS_OPEN.match(last))
+        bool(_STARS_CONTINUED.match(before)) and bool(_STARS_OPEN.match(last))
     )
 
 

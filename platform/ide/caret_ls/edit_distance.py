@@ -8,13 +8,13 @@ Python's integers as vectors of any length.
 def edit_distance(first: str, second: str) -> int:
     if not first:
         return len(second)
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}  # of each character in `first`, as a bit vector
     for index, character in enumerate(first):
-        places[character] = places.get(character, 0) | 1 << index
+        positions[character] = positions.get(character, 0) | 1 << index
     mask, last = (1 << len(first)) - 1, 1 << (len(first) - 1)
     rises, falls, distance = mask, 0, len(first)  # of the column, between adjacent rows
     for character in second:
-        matches = places.get(character, 0)
+        matches = positions.get(character, 0)
         diagonal = (((matches & rises) + rises) ^ rises) | matches | falls
         right_rises, right_falls = falls | (mask & ~(diagonal | rises)), rises & diagonal
         distance += bool(right_rises & last) - bool(right_falls & last)

@@ -6,8 +6,8 @@ $/caret/nextEdit        request: {"uri", "position", "diagnostics": [{"line", "s
                         Response: {"id", "version", "edit": {"range", "newText"}} or {"reason"};
                         the request can be cancelled, and a change of the text cancels it
 $/caret/editDisplayed   from the editor: {"id"} if the edit is on the screen
-$/caret/editAccepted    from it: {"id"}, before it changes the text
-$/caret/editDismissed   from it: {"id"} if the edit is hidden
+$/caret/editAccepted    from the editor: {"id"}, before it changes the text
+$/caret/editDismissed   from the editor: {"id"} if the edit is hidden
 """
 
 from collections.abc import Callable

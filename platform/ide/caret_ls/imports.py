@@ -60,7 +60,8 @@ def imports_of(language: str, text: str) -> tuple[str, ...]:
 def framework_of(imports: tuple[str, ...]) -> str:
     """Return the framework, or "" if none is known."""
     for name in imports:
-        for sign, framework in _FRAMEWORKS.items():
-            if name == sign or name.startswith((f"{sign}.", f"{sign}/", f"{sign}:", f"{sign}\\")):
+        for module, framework in _FRAMEWORKS.items():
+            submodules = (f"{module}.", f"{module}/", f"{module}:", f"{module}\\")
+            if name == module or name.startswith(submodules):
                 return framework
     return ""

@@ -1,7 +1,7 @@
 """A request in flight. Later keystrokes may join it as long as they match its text.
 
-The gateway may withhold a completion until its first line is whole. Text up to the first line break
-has passed its checks, and so has all text after it.
+The gateway may withdraw a completion as long as its first line is not complete. Once the first line
+break has arrived, the text has passed the gateway's checks and is not withdrawn any more.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class InFlightRequest:
 
     @property
     def passed_text(self) -> str:
-        """The text that will not be withheld any more, without white space at its end."""
+        """The text that will not be withdrawn any more, without white space at its end."""
         num_blank = len(self.text) - len(self.text.lstrip())
         return self.text.rstrip() if "\n" in self.text[num_blank:] else ""
 

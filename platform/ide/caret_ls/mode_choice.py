@@ -29,7 +29,8 @@ class CompletionMode(StrEnum):
 
 
 _NEARBY_CHARS: Final = 2_000
-_BRACES: Final = frozenset(
+# Languages with blocks in braces, and for the others the words with which a line opens a block.
+_BRACE_LANGUAGES: Final = frozenset(
     (
         *("c", "cpp", "c++", "cuda-cpp", "objective-c", "csharp", "c#", "java", "kotlin", "scala"),
         *("go", "rust", "swift", "dart", "groovy", "php", "zig", "solidity"),
@@ -38,7 +39,7 @@ _BRACES: Final = frozenset(
     )
 )
 _BRACE: Final = re.compile(r"\{\s*$")
-_WORDS: Final = {
+_BLOCK_WORDS: Final = {
     "python": re.compile(
         r"^\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with|match|case)"
         r"\b.*:\s*$|^\s*\).*:\s*$"
@@ -99,9 +100,9 @@ def _is_empty_block(context: CompletionContext) -> bool:
 
 def _opens_block(language: str, line: str) -> bool:
     name = _ALIASES.get(language.lower(), language.lower())
-    if name in _BRACES and _BRACE.search(line):
+    if name in _BRACE_LANGUAGES and _BRACE.search(line):
         return True
-    words = _WORDS.get(name)
+    words = _BLOCK_WORDS.get(name)
     return words is not None and words.search(line) is not None
 
 

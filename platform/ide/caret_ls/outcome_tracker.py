@@ -111,14 +111,14 @@ class _AcceptedSuggestion:
 
     def apply_edit(self, edit: TextEdit) -> None:
         """Follow an edit of the file; text inserted at either end does not count as accepted."""
-        by = len(edit.inserted) - edit.deleted
+        growth = len(edit.inserted) - edit.deleted
         deleted_end = edit.at + edit.deleted
         if deleted_end <= self.start and (edit.deleted or edit.at < self.end):
-            self.start, self.end = self.start + by, self.end + by
+            self.start, self.end = self.start + growth, self.end + growth
         elif edit.at < self.end:
             # Text deleted at the front moves the start.
             self.start = min(self.start, edit.at + len(edit.inserted))
-            self.end = max(self.end, deleted_end) + by
+            self.end = max(self.end, deleted_end) + growth
 
 
 class OutcomeTracker:

@@ -8,12 +8,13 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
     $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
                                  have "caretGrowingSuggestions": true. The suggestion has more text:
                                  the editor requests it again at the cursor
-    $/caret/suggestionDisplayed  from it: {"uri": ...} if the suggestion is on the screen; optional,
-                                 for a more exact display latency
-    $/caret/suggestionDismissed  from it: {"uri": ...} if the user hides the suggestion
-    $/caret/selectionChanged     from it: {"uri": ..., "hasSelection": true} if text is selected
-    $/caret/signIn               from it: {"key": "cpk_..."} from its secret storage; {"key": null}
-                                 signs out
+    $/caret/suggestionDisplayed  from the editor: {"uri": ...} if the suggestion is on the screen;
+                                 optional, for a more exact display latency
+    $/caret/suggestionDismissed  from the editor: {"uri": ...} if the user hides the suggestion
+    $/caret/selectionChanged     from the editor: {"uri": ..., "hasSelection": true} if text is
+                                 selected
+    $/caret/signIn               from the editor: {"key": "cpk_..."} from its secret storage;
+                                 {"key": null} signs out
     $/caret/signedIn             to the editor: {"key": "cpk_..."} for its secret storage, only if
                                  its experimental capabilities have "caretSecretStorage": true.
                                  Otherwise the server stores the key
@@ -77,9 +78,9 @@ EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
 START_SIGN_IN: Final = "caret.startSignIn"
-_GROWING: Final = "caretGrowingSuggestions"
+_GROWING: Final = "caretGrowingSuggestions"  # experimental capabilities
 _DEFINITIONS: Final = "caretDefinitions"
-_SECTION: Final = "caret"
+_SECTION: Final = "caret"  # of the editor's settings
 _MAX_WORD_CHARS: Final = 200
 _log = logging.getLogger(__name__)
 
@@ -174,7 +175,7 @@ class CaretServer(LanguageServer):
         folder = config_folder()
         settings, problems = read(os.environ, folder / "config.toml", self._editor_settings)
         for name in problems:
-            _log.warning("settings.senseless name=%s", name)
+            _log.warning("settings.invalid name=%s", name)
         address = await self._find_address(settings, folder)
         self._readable_key_file = (
             find_readable_key_file(os.environ, folder) if address is None else None

@@ -69,8 +69,8 @@ def remaining_at(
     """
     stop = len(context.prefix) - num_typed
     remaining_text = suggestion.text[num_typed:]
-    is_known_barren = not suggestion.text and num_typed == 0
-    if stop < 0 or not (remaining_text.strip() or is_known_barren):
+    is_known_empty = not suggestion.text and num_typed == 0
+    if stop < 0 or not (remaining_text.strip() or is_known_empty):
         return None
     if not suggestion.text.startswith(context.prefix[stop:]):
         return None

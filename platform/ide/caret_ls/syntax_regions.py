@@ -29,7 +29,7 @@ class _Rules:
 _SLASHES: Final = ("//",)
 _STARS: Final = (("/*", "*/"),)
 _C: Final = _Rules(_SLASHES, _STARS)
-# There, a single quote may stand alone, as in a lifetime or in a name.
+# Languages in which a single quote may stand alone, as in a lifetime or in a name.
 _ONE_QUOTE: Final = _Rules(_SLASHES, _STARS, quotes=('"',))
 _BACKTICKS: Final = _Rules(_SLASHES, _STARS, long_quotes=("`",))
 _TRIPLES: Final = _Rules(_SLASHES, _STARS, long_quotes=('"""',))
@@ -70,11 +70,11 @@ def region_at(language: str, prefix: str) -> SyntaxRegion:
     if rules is None:
         return SyntaxRegion.CODE
     start = max(prefix.rfind("\n"), prefix.rfind("\r")) + 1
-    return _scan(rules, prefix[start:], _state_behind(rules, prefix[:start])).region
+    return _scan(rules, prefix[start:], _state_after(rules, prefix[:start])).region
 
 
 @lru_cache(maxsize=8)
-def _state_behind(rules: _Rules, lines: str) -> _ScanState:
+def _state_after(rules: _Rules, lines: str) -> _ScanState:
     """Return the state after whole lines, cached because typing rarely changes lines above."""
     return _scan(rules, lines, _IN_CODE)
 

@@ -141,8 +141,8 @@ def _find_changed_lines(before: Sequence[str], after: Sequence[str]) -> LineChan
 
 def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
     """Return the length of the common prefix."""
-    most = range(min(len(one), len(other)))
-    return bisect_left(most, True, key=lambda last: one[: last + 1] != other[: last + 1])
+    lengths = range(min(len(one), len(other)))
+    return bisect_left(lengths, True, key=lambda last: one[: last + 1] != other[: last + 1])
 
 
 def chars_from_utf16(text: str, units: int) -> int:

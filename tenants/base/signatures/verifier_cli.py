@@ -14,7 +14,7 @@ from typing import IO, Final
 from caret.foundation.crypto.signing import BadPublicKeys, PublicKeys, read_public_keys
 
 OK, BROKEN, UNUSABLE = 0, 1, 2
-_EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 unreadable."
+_EXIT_CODES: Final = "Exit codes: 0 intact, 1 broken, 2 unreadable."
 
 
 class UnreadableInput(Exception):
@@ -25,8 +25,8 @@ class UnreadableInput(Exception):
 class VerifierCli:
     command: str
     description: str
-    broken_error: type[Exception]  # `verify` raises it if the file is not sound
-    # Takes the options (`file` is the path) and the keys; returns the report about a sound file.
+    broken_error: type[Exception]  # `verify` raises it if the file is not intact
+    # Takes the options (`file` is the path) and the keys; returns the report about an intact file.
     verify: Callable[[argparse.Namespace, PublicKeys], str]
     add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
 

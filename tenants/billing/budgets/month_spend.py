@@ -100,9 +100,9 @@ def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> Tena
     members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
         team_id=Value(None, output_field=UUIDField())
     )
-    of_teams = TeamMembership.objects.filter(tenant_id=tenant_id)
+    team_memberships = TeamMembership.objects.filter(tenant_id=tenant_id)
     rows = members.values_list("team_id", "user_id").union(
-        of_teams.values_list("team_id", "user_id"), all=True
+        team_memberships.values_list("team_id", "user_id"), all=True
     )
     users_by_team: defaultdict[UUID | None, set[str]] = defaultdict(set)
     for team_id, user_id in rows:

@@ -118,12 +118,12 @@ def _to_hard_budget(budget: Budget, members: TenantMonthSpend) -> HardBudget:
 
 
 def _index_budgets_by_user(
-    budgets: Sequence[Budget], month: TenantMonthSpend
+    budgets: Sequence[Budget], month_spend: TenantMonthSpend
 ) -> dict[UserId, bytes]:
     """Return each user's budgets, sorted by user, so that equal rows give equal bytes."""
     indexes: defaultdict[str, list[int]] = defaultdict(list)
     for index, budget in enumerate(budgets):
-        for user in month.users_of_budget(budget):
+        for user in month_spend.users_of_budget(budget):
             indexes[user].append(index)
     return {UserId(user): encode_indexes(indexes[user]) for user in sorted(indexes)}
 
@@ -134,10 +134,8 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
     price = read_price_book(tenant_id).price_on(today)
     min_reservation_micros = read_min_reservation(tenant_id, price, on=today)
     month_spend, names = read_month_spend(tenant_id, month), _find_holder_names(tenant_id, rows)
-    alerts, currency = (
-        _find_alerts(tenant_id, [row.id for row in rows], month),
-        find_currency(tenant_id),
-    )
+    alerts = _find_alerts(tenant_id, [row.id for row in rows], month)
+    currency = find_currency(tenant_id)
     assert currency is not None or not rows, "only tenants with a plan have budgets"
     return [
         BudgetView(

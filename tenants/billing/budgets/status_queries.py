@@ -43,10 +43,10 @@ def list_nearest_limit(
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        month = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
+        month_spend = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
         min_reservation = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
         statuses = [
-            _compute_status(row, month, min_reservation) for row in _find_named_budgets(actor)
+            _compute_status(row, month_spend, min_reservation) for row in _find_named_budgets(actor)
         ]
     statuses.sort(
         key=lambda budget: (-budget.spent_micros / budget.month_limit_micros, str(budget.budget_id))
@@ -79,32 +79,32 @@ def preview_budget(
         is_hard=terms.is_hard,
     )
     with tenant_scope(actor.tenant_id):
-        month = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
+        month_spend = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
         price = read_price_book(actor.tenant_id).price_on(utc_day(now))
         min_reservation = read_min_reservation(actor.tenant_id, price, on=utc_day(now))
-        present = Budget.objects.filter(tenant_id=actor.tenant_id, is_hard=True)
-        stopped: frozenset[str] = frozenset().union(
+        hard_budgets = Budget.objects.filter(tenant_id=actor.tenant_id, is_hard=True)
+        already_stopped: frozenset[str] = frozenset().union(
             *(
-                _list_members(budget, month)
-                for budget in present
-                if is_exhausted(budget, month, min_reservation_micros=min_reservation)
+                _list_members(budget, month_spend)
+                for budget in hard_budgets
+                if is_exhausted(budget, month_spend, min_reservation_micros=min_reservation)
             )
         )
     is_stopping = terms.is_hard and is_exhausted(
-        draft, month, min_reservation_micros=min_reservation
+        draft, month_spend, min_reservation_micros=min_reservation
     )
     return BudgetEffect(
-        num_stopped=len(_list_members(draft, month) - stopped) if is_stopping else 0,
-        spent_micros=month.spent_of_budget(draft),
-        limit_micros=month.limit_of_budget(draft),
+        num_stopped=len(_list_members(draft, month_spend) - already_stopped) if is_stopping else 0,
+        spent_micros=month_spend.spent_of_budget(draft),
+        limit_micros=month_spend.limit_of_budget(draft),
     )
 
 
-def _list_members(budget: Budget, month: TenantMonthSpend) -> frozenset[str]:
+def _list_members(budget: Budget, month_spend: TenantMonthSpend) -> frozenset[str]:
     """Return the current members that a budget applies to."""
     if budget.scope == BudgetScope.TENANT:
-        return month.members
-    return month.users_of_budget(budget) & month.members
+        return month_spend.members
+    return month_spend.users_of_budget(budget) & month_spend.members
 
 
 def _find_named_budgets(actor: Actor) -> QuerySet[Budget]:
@@ -117,14 +117,14 @@ def _find_named_budgets(actor: Actor) -> QuerySet[Budget]:
 
 
 def _compute_status(
-    row: Budget, month: TenantMonthSpend, min_reservation_micros: int
+    row: Budget, month_spend: TenantMonthSpend, min_reservation_micros: int
 ) -> BudgetStatus:
     return BudgetStatus(
         budget_id=row.id,
         scope=BudgetScope(row.scope),
         holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _find_named_budgets
-        month_limit_micros=month.limit_of_budget(row),
-        spent_micros=month.spent_of_budget(row),
+        month_limit_micros=month_spend.limit_of_budget(row),
+        spent_micros=month_spend.spent_of_budget(row),
         is_hard=row.is_hard,
-        is_exhausted=is_exhausted(row, month, min_reservation_micros=min_reservation_micros),
+        is_exhausted=is_exhausted(row, month_spend, min_reservation_micros=min_reservation_micros),
     )

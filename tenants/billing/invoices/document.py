@@ -155,7 +155,7 @@ def encode_document(document: InvoiceDocument) -> bytes:
 
 
 def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
-    """Build lines: seats first, then tokens by tier, model and kind; one a price and month."""
+    """Build a line per code, month and price: seats first, then tokens by tier, model and kind."""
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
     for usage_line in usage_lines:
         groups[

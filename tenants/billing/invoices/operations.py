@@ -64,6 +64,11 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
+# The wait after a month's end before its invoice. Later usage goes on the next invoice.
+GRACE: Final = timedelta(hours=6)
+_MAX_REASON_CHARS: Final = 150
+_USAGE_SOURCES: Final = (SourceKind.USAGE, SourceKind.SEATS)
+
 log = structlog.get_logger(__name__)
 
 
@@ -81,12 +86,6 @@ def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
             continue
         for number in issued:
             log.info("billing.invoiced", tenant_id=tenant_id, number=number)
-
-
-# The wait after a month's end before its invoice. Later usage goes on the next invoice.
-GRACE: Final = timedelta(hours=6)
-_MAX_REASON_CHARS: Final = 150
-_USAGE_SOURCES: Final = (SourceKind.USAGE, SourceKind.SEATS)
 
 
 @dataclass(frozen=True, slots=True)

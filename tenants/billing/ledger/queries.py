@@ -26,7 +26,7 @@ from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Subscri
 from tenants.security.authorization.actor import Actor
 
 # The sources that post to each account. A query for one account reads only these.
-_KINDS: Final = {
+_SOURCES_BY_ACCOUNT: Final = {
     LedgerAccountCode.UNBILLED: (SourceKind.USAGE, SourceKind.SEATS, SourceKind.INVOICE),
     LedgerAccountCode.RECEIVABLE: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
     LedgerAccountCode.CREDITS: (SourceKind.CREDIT, SourceKind.INVOICE),
@@ -95,10 +95,10 @@ def read_page_of_ledger(
             rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
         )
         entries: defaultdict[UUID, list[LedgerEntryView]] = defaultdict(list)
-        of_page = LedgerEntry.objects.filter(
+        page_entries = LedgerEntry.objects.filter(
             tenant_id=actor.tenant_id, transaction_id__in=[row.id for row in page.rows]
         )
-        for entry in of_page.order_by("transaction_id", "position"):
+        for entry in page_entries.order_by("transaction_id", "position"):
             entries[entry.transaction_id].append(_to_entry_view(entry))
     return map_page(page, lambda row: _to_transaction_view(row, tuple(entries[row.id])))
 
@@ -143,7 +143,7 @@ def _filter_transactions(actor: Actor, ledger_filter: LedgerFilter) -> QuerySet[
             tenant_id=actor.tenant_id, transaction_id=OuterRef("id"), account=ledger_filter.account
         )
         transactions = transactions.filter(
-            Exists(entries), source_kind__in=_KINDS[ledger_filter.account]
+            Exists(entries), source_kind__in=_SOURCES_BY_ACCOUNT[ledger_filter.account]
         )
     return transactions
 

@@ -12,5 +12,5 @@ def choose_billing_time(now: datetime) -> datetime:
     """Return the earlier of `now` and the database's time. One query."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
-        databases: datetime = cursor.fetchone()[0]
-    return min(now, databases)
+        database_time: datetime = cursor.fetchone()[0]
+    return min(now, database_time)

@@ -100,15 +100,15 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
     for day_usage in usage:
         days[day_usage.day].append(day_usage)
     spend_entries: list[SpendEntry] = []
-    for day, of_day in sorted(days.items()):
+    for day, day_usages in sorted(days.items()):
         price = prices.price_on(day)
         if price is None:
             continue  # the tenant had no plan or price on that day
         source = TransactionSource(
             SourceKind.USAGE, f"{state.rated_batch + 1}-{last_batch}:{day.isoformat()}"
         )
-        _book_day(state, source, day, _PricedUsage(price, _sum_by_line(of_day, price)), now)
-        spend_entries.extend(_price_spending(of_day, price))
+        _book_day(state, source, day, _PricedUsage(price, _sum_by_line(day_usages, price)), now)
+        spend_entries.extend(_price_spending(day_usages, price))
     return tuple(spend_entries)
 
 

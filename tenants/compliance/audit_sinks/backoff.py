@@ -10,7 +10,7 @@ _FIRST_WAIT: Final = timedelta(seconds=5)
 _SLOW: Final = timedelta(seconds=1)
 _SLOW_EACH: Final = timedelta(milliseconds=50)  # per message
 # The pause is this multiple of the time taken: a slow sink occupies a worker a quarter of the time.
-_REST: Final = 3
+_PAUSE_FACTOR: Final = 3
 
 
 def compute_sink_backoff(num_failures: int) -> timedelta:
@@ -25,7 +25,7 @@ def compute_slow_sink_pause(took: timedelta, num_delivered: int) -> timedelta | 
     A run is slow if it took longer than one second plus 50 ms for each delivered message.
     """
     is_slow = took > _SLOW + num_delivered * _SLOW_EACH
-    return min(took * _REST, MAX_WAIT) if is_slow else None
+    return min(took * _PAUSE_FACTOR, MAX_WAIT) if is_slow else None
 
 
 def make_due_condition(now: datetime) -> Q:

@@ -75,18 +75,18 @@ def deliver_due_entries(*, clock: Clock) -> int:
     the end of a run does not always cut off the same tenants.
     """
     num_delivered = 0
-    over_at_s = monotonic() + _MAX_TASK_S
+    deadline_s = monotonic() + _MAX_TASK_S
     behind = list(list_tenants().values())
     random.shuffle(behind)
-    while behind and monotonic() < over_at_s:
-        deliveries = list(_deliver_to_tenants(behind, clock, over_at_s))
+    while behind and monotonic() < deadline_s:
+        deliveries = list(_deliver_to_tenants(behind, clock, deadline_s))
         num_delivered += sum(_count_delivered(run, result) for run, result in deliveries)
         behind = _list_tenants_behind(deliveries)
     return num_delivered
 
 
 def _deliver_to_tenants(
-    tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
+    tenant_ids: Sequence[TenantId], clock: Clock, deadline_s: float
 ) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
     runs = (run for tenant_id in tenant_ids for run in _claim_due_or_log(tenant_id, clock()))
     for batch in _split_into_batches(runs):
@@ -94,7 +94,7 @@ def _deliver_to_tenants(
         for run, result in zip(batch, results, strict=True):
             if _store_result_or_log(run, result, clock()):
                 yield run, result
-        if monotonic() >= over_at_s:
+        if monotonic() >= deadline_s:
             return
 
 
@@ -220,7 +220,7 @@ async def _send_one_by_one(
     run: DeliveryRun, destination: Destination, clock: Clock
 ) -> tuple[int | None, str]:
     loop = asyncio.get_running_loop()
-    over_at_s = loop.time() + _MAX_WEBHOOK_RUN_S
+    deadline_s = loop.time() + _MAX_WEBHOOK_RUN_S
     delivered: int | None = None
     async with webhook_sender(destination, clock) as sender:
         for message in run.messages:
@@ -229,7 +229,7 @@ async def _send_one_by_one(
             except SinkDeliveryError as error:
                 return delivered, str(error)
             delivered = message.sequence
-            if loop.time() >= over_at_s:
+            if loop.time() >= deadline_s:
                 break
     return delivered, ""
 

@@ -146,7 +146,7 @@ SOURCES: Final = (
         "policy_versions", PolicyVersion, _filter_by("author_id"), frozenset({"document"})
     ),
     InventoryEntry("retention_rules", RetentionRule, _filter_by("author_id")),
-    # The secret is of type bytes. The audit log says who requested the erasure.
+    # `secret` needs no mention here, because columns of bytes are never exported.
     InventoryEntry(
         "erasures", Erasure, _filter_by("user_id", "requested_by_id"), frozenset({"keys"})
     ),

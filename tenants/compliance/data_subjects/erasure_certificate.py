@@ -8,17 +8,21 @@ from caret.foundation.ids import TenantId
 from tenants.models import Erasure
 from tenants.security.encryption.queries import find_destruction_proofs
 
-_DUTY: Final = "legal obligation (6(1)(c))"
-_AUDIT_OF_PERSON: Final = ("audit entries: ids and network addresses, no names", _DUTY)
-_AUDIT_OF_TENANT: Final = ("audit entries: also policies, names of teams and of domains", _DUTY)
+# These texts are part of the signed document, which is English.
+_DUTY: Final = "legal obligation (GDPR Art. 6(1)(c))"
+_AUDIT_OF_PERSON: Final = ("the audit log, with IDs and network addresses but no names", _DUTY)
+_AUDIT_OF_TENANT: Final = ("the audit log, with policies and the names of teams and domains", _DUTY)
 # Data that remains after the erasure of a user or a tenant, with the legal basis.
 _REMAINING_DATA: Final = (
-    ("usage records and outcomes, under an id that leads to nobody", "contract (6(1)(b))"),
-    ("consent receipts, as the evidence that 7(1) asks for", _DUTY),
-    ("ledger and invoices: sums, no names", _DUTY),
-    ("memberships, keys and invitations as rows without a name", _DUTY),
+    (
+        "usage records and outcomes, under a pseudonym that cannot be traced to a person",
+        "contract (GDPR Art. 6(1)(b))",
+    ),
+    ("consent receipts, as the proof of consent that GDPR Art. 7(1) requires", _DUTY),
+    ("the ledger and invoices, with amounts but no names", _DUTY),
+    ("memberships, keys and invitations, without names", _DUTY),
 )
-_ANONYMIZED_ACCOUNT: Final = "the account, once no other tenant of this installation knows it"
+_ANONYMIZED_ACCOUNT: Final = "the account, as soon as no other tenant has the user as a member"
 
 
 def build_certificate_facts(row: Erasure) -> dict[str, Any]:
@@ -34,7 +38,7 @@ def build_certificate_facts(row: Erasure) -> dict[str, Any]:
         "reason": "erasure" if row.user_id is not None else "shredding",
         "user_id": None if row.user_id is None else str(row.user_id),
         "rows": row.counts,
-        "emptied": _ANONYMIZED_ACCOUNT,
+        "emptied": _ANONYMIZED_ACCOUNT,  # the account's names and addresses are removed
         "kept": [{"what": data_name, "legal_basis": basis} for data_name, basis in kept_data],
         "held_by": row.held_by,
         "keys": _test_destroyed_keys(row),
@@ -52,7 +56,7 @@ def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
     return [
         {
             **key,
-            # A tenant key has sealed only data keys, so it is tested by opening those.
+            # A tenant key has only encrypted data keys, so it is tested by decrypting those.
             "opens": any(proof.opens for proof in evidence.values())
             if key["scope"] is None
             else evidence[key["id"]].opens,
@@ -64,9 +68,9 @@ def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
 def _list_all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the keys destroyed by this erasure, and those that withdrawn consent destroyed."""
     destroyed_ids = {key["id"] for key in row.keys}
-    before = [
+    destroyed_before = [
         {"id": key_id, "fingerprint": proof.fingerprint, "scope": proof.scope}
         for key_id, proof in evidence.items()
         if key_id not in destroyed_ids and proof.destroyed_at is not None
     ]
-    return [*row.keys, *before]
+    return [*row.keys, *destroyed_before]

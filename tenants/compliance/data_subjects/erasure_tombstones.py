@@ -36,15 +36,15 @@ def write_missing_erasure_tombstones(*, now: datetime) -> int:
 
     Raises what the storage raises.
     """
-    num_noted = 0
+    num_written = 0
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
             recent = Erasure.objects.filter(
                 tenant_id=tenant_id, requested_at__gte=now - tombstones.LOOKS_BACK
             )
             names = [_name_tombstone(ErasureTombstone(row.user_id, row.id)) for row in recent]
-        num_noted += tombstones.write_tombstones(tenant_id, names)
-    return num_noted
+        num_written += tombstones.write_tombstones(tenant_id, names)
+    return num_written
 
 
 def list_newest_tombstones(tenant_id: TenantId) -> list[ErasureTombstone]:

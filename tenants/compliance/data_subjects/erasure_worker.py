@@ -27,7 +27,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
-_ATTEMPTS: Final = 5
+_MAX_ATTEMPTS: Final = 5
 # A gateway that was offline delivers the records in its journal when it is back.
 _MAX_DELIVERY_DELAY: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetim
     for user_id in _list_user_ids(row):
         _erase_person(row, user_id, now)
     if row.user_id is None:
-        _purge_subject(row, now)
+        _purge_tenant(row, now)
     content_erasure.erase_requested_content(tenant_id=tenant_id, now=now)
     # Finished exports may contain the user's data, and so may the rows read for running exports.
     expire_finished_exports(tenant_id=tenant_id, now=now)
@@ -67,7 +67,7 @@ def run_erasure(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) ->
     """
     return any(
         run_erasure_once(tenant_id=tenant_id, erasure_id=erasure_id, now=now)
-        for _ in range(_ATTEMPTS)
+        for _ in range(_MAX_ATTEMPTS)
     )
 
 
@@ -114,7 +114,7 @@ def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
         )
 
 
-def _purge_subject(row: Erasure, now: datetime) -> None:
+def _purge_tenant(row: Erasure, now: datetime) -> None:
     tenant_purge.purge_tenant(row, now=now, count=partial(_add_counts, row))
 
 
@@ -177,7 +177,7 @@ def _anonymize_user(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
 
 
 def _finish_erasure(row: Erasure, now: datetime) -> bool:
-    """Finish the erasure, unless gateways have delivered new records meanwhile."""
+    """Finish the erasure, unless gateways have delivered new records in the meantime."""
     tenant_id = TenantId(str(row.tenant_id))
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)

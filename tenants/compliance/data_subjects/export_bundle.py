@@ -47,14 +47,15 @@ from tenants.security.encryption.queries import open_sealed
 
 _BATCH_ROWS: Final = 2_000
 _README: Final = """\
-The data that Caret holds about one person in the tenant {tenant}.
+The data that Caret stores about one person in the tenant {tenant}.
 
-Each .ndjson file is one table, one JSON object a line; an empty file means that none is held.
-Times are UTC. Keys of the API and passwords are kept as digests only, and are not in here.
-captured_content.ndjson holds prompts and completions that were kept by the person's own consent,
-retrieval_content.ndjson the parts of files that are indexed for this person alone.
-manifest.json is signed: `manage.py verify_bundle FILE --public-key KEYS` says whether all of it is
-as it was made, wherever the public keys of the installation are known.
+Each .ndjson file is one table, with one JSON object per line. If a file is empty, Caret stores no
+such data.
+Times are UTC. API keys and passwords are stored only as digests, which are not included.
+captured_content.ndjson contains prompts and completions that were kept with the person's consent.
+retrieval_content.ndjson contains the parts of files that are indexed for this person only.
+manifest.json is signed. `manage.py verify_bundle FILE --public-key KEYS` checks that the export is
+complete and unchanged. It needs only this file and the public keys of the installation.
 """
 
 
@@ -89,8 +90,8 @@ def write_bundle(
         raise InvalidValue(
             "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
         )
-    with redis_lock(connect_to_redis(), f"bundle:{actor.tenant_id}") as is_alone:
-        if not is_alone:
+    with redis_lock(connect_to_redis(), f"bundle:{actor.tenant_id}") as has_lock:
+        if not has_lock:
             raise Conflict(
                 "Another personal data export of this tenant is running. Try again in a minute."
             )

@@ -32,7 +32,8 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _REASON: Final = "Requested after the restored backup was taken."
-_TO_CLOSED: Final = (
+# The states through which a tenant goes until it is closed, in order.
+_STATES_UNTIL_CLOSED: Final = (
     TenantStatus.ACTIVE,
     TenantStatus.SUSPENDED,
     TenantStatus.CLOSING,
@@ -55,7 +56,10 @@ def replay_erasures(*, now: datetime) -> int:
 
 
 def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> bool:
-    """Request one erasure again. Return False if the backup contains it, or not the user."""
+    """Request one erasure again.
+
+    Return False if the backup contains the erasure already, or does not contain the user.
+    """
     try:
         with tenant_scope(tenant_id):
             if Erasure.objects.filter(tenant_id=tenant_id, id=tombstone.erasure_id).exists():
@@ -79,7 +83,7 @@ def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: dateti
 def _request_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> None:
     actor = build_system_actor(tenant_id)
     current = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
-    for status in _TO_CLOSED[_TO_CLOSED.index(current) + 1 :]:
+    for status in _STATES_UNTIL_CLOSED[_STATES_UNTIL_CLOSED.index(current) + 1 :]:
         set_status(actor=actor, status=status, reason=_REASON, now=now)
     for hold in find_legal_holds(tenant_id, None):
         release_hold(actor=actor, hold_id=hold.id, reason=_REASON, now=now)

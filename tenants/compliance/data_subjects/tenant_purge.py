@@ -58,18 +58,22 @@ _SHREDDED: Final = "The tenant was shredded."
 Count = Callable[[dict[str, int]], None]
 # Ordered so that no row refers to a deleted one.
 _TABLES: Final[tuple[type[Model], ...]] = (
-    *(
-        RetrievalChunk,
-        IdempotencyRecord,
-        ScimUser,
-        ScimGroup,
-        TeamMembership,
-        Team,
-        Budget,
-        AuditSink,
-    ),
-    *(IdentityProvider, Domain, PolicyOverrideVersion, UsageHour, UsageDay),
-    *(LatencyHour, LatencyDay, DirtyHour),
+    RetrievalChunk,
+    IdempotencyRecord,
+    ScimUser,
+    ScimGroup,
+    TeamMembership,
+    Team,
+    Budget,
+    AuditSink,
+    IdentityProvider,
+    Domain,
+    PolicyOverrideVersion,
+    UsageHour,
+    UsageDay,
+    LatencyHour,
+    LatencyDay,
+    DirtyHour,
 )
 
 
@@ -79,9 +83,8 @@ def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
     for model in _TABLES:
         _purge_table(tenant_id, model, count)
     with tenant_scope(tenant_id):
-        mark_snapshot_stale(
-            tenant_id=tenant_id
-        )  # locks the tenant; the snapshot becomes empty, too
+        # This locks the tenant. The snapshot becomes empty, too.
+        mark_snapshot_stale(tenant_id=tenant_id)
         count(_anonymize_rows(tenant_id, now))
         request_erasure_of_all_content(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()

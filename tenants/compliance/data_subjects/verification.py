@@ -86,7 +86,7 @@ def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
     files = manifest["files"]
     return (
         f"OK: {len(files)} files, {sum(file['rows'] for file in files)} rows about the user"
-        f" {manifest['user_id']} of the tenant {manifest['tenant']}, made"
+        f" {manifest['user_id']} of the tenant {manifest['tenant']}, created"
         f" {manifest['generated_at']}, signed by the key {manifest['key_id']}.\n"
     )
 

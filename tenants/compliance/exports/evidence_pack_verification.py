@@ -55,7 +55,7 @@ def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
             for entry in entries.values():
                 _verify_bytes(archive, entry)
             for name in entries:
-                _verify_by_itself(archive, name, entries, keys)
+                _verify_own_proof(archive, name, entries, keys)
     except _UNREADABLE as error:
         raise BrokenExport(f"the pack: it cannot be read ({type(error).__name__})") from None
     return manifest
@@ -90,7 +90,7 @@ def _verify_bytes(archive: ZipFile, entry: Mapping[str, Any]) -> None:
         raise BrokenExport(f"{entry['name']} was changed after it was signed")
 
 
-def _verify_by_itself(
+def _verify_own_proof(
     archive: ZipFile, name: str, entries: Mapping[str, Mapping[str, Any]], keys: PublicKeys
 ) -> None:
     try:

@@ -71,9 +71,9 @@ class RowSource(Protocol):
     """
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
-        """Read a batch in a transaction of its own, outside any scope.
+        """Read a batch in a transaction of its own. No tenant scope may be open.
 
-        `after` is a position that a batch returned; None: the beginning.
+        `after` is the position of an earlier batch; None: the beginning.
         """
         ...
 

@@ -1,6 +1,6 @@
 """Rows of one SQL query, read along its ordering key, for millions of rows.
 
-    SELECT columns FROM ... WHERE ... AND (key) > (place) ORDER BY key LIMIT n
+    SELECT columns FROM ... WHERE ... AND (key) > (position) ORDER BY key LIMIT n
 
 An index covers the key, so a batch begins where the previous one ended without reading its rows
 again. No transaction is open in between, and an interrupted export continues from its last
@@ -57,11 +57,11 @@ class SqlRows:
 
     def _build_query(self, *, is_first: bool) -> str:
         key = ", ".join(self.key)
-        texts = ", ".join(f"({part})::text AS place{n}" for n, part in enumerate(self.key))
-        places = ", ".join(f"%(place{number})s" for number in range(len(self.key)))
-        after_place = "" if is_first else f" AND ({key}) > ({places})"
+        key_columns = ", ".join(f"({part})::text AS position{n}" for n, part in enumerate(self.key))
+        parameters = ", ".join(f"%(position{number})s" for number in range(len(self.key)))
+        after_position = "" if is_first else f" AND ({key}) > ({parameters})"
         return (
-            f"SELECT {', '.join(self.columns)}, {texts} {self.source}{after_place}"
+            f"SELECT {', '.join(self.columns)}, {key_columns} {self.source}{after_position}"
             f" ORDER BY {key} LIMIT %(batch)s"
         )
 
@@ -69,4 +69,4 @@ class SqlRows:
 def _decode_cursor(after: str | None) -> dict[str, str]:
     """Return the key's values as text. Postgres converts them to the types that it compares."""
     values = [] if after is None else json.loads(after)
-    return {f"place{number}": value for number, value in enumerate(values)}
+    return {f"position{number}": value for number, value in enumerate(values)}

@@ -24,17 +24,17 @@ def generate_outcomes(
 ) -> Iterator[Outcome]:
     if not _is_suggestion(row) or random.random() > _SHOWN_SHARE:
         return
-    stood_ms = int(900 * exp(random.gauss(0, 0.8)))
+    visible_ms = int(900 * exp(random.gauss(0, 0.8)))
     shown_at = row.occurred_at + timedelta(milliseconds=row.total_ms)
     yield _make_outcome(row, _EVENTS.SHOWN, shown_at, random, chars=row.num_chars or 0, after_ms=0)
-    ended_at = shown_at + timedelta(milliseconds=stood_ms)
+    ended_at = shown_at + timedelta(milliseconds=visible_ms)
     if random.random() > _compute_acceptance_chance(row, developer, level):
         event, chars = _EVENTS.REJECTED, row.num_chars or 0
     elif random.random() < _PARTLY_ACCEPTED_SHARE:
         event, chars = _EVENTS.PARTIALLY_ACCEPTED, max(1, int((row.num_chars or 0) * 0.4))
     else:
         event, chars = _EVENTS.ACCEPTED, row.num_chars or 0
-    yield _make_outcome(row, event, ended_at, random, chars=chars, after_ms=stood_ms)
+    yield _make_outcome(row, event, ended_at, random, chars=chars, after_ms=visible_ms)
     if event is not _EVENTS.REJECTED and random.random() < _CHECKED_SHARE:
         yield from _make_persistence_checks(row, ended_at, chars, random)
 

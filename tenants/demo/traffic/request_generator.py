@@ -42,7 +42,7 @@ _ERRORS: Final = (
     "rate_limited",
     "internal_error",
 )
-_CHARS_A_TOKEN: Final = 3.4
+_CHARS_PER_TOKEN: Final = 3.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ KINDS: Final = (
 )
 _KIND_WEIGHTS: Final = tuple(kind.weight for kind in KINDS)
 _ENDINGS: Final = (
-    *(
-        FinishReason.STOP,
-        FinishReason.LENGTH,
-        FinishReason.SUPERSEDED,
-        FinishReason.CANCELLED,
-        FinishReason.FILTERED,
-    ),
-    *(FinishReason.SHED, FinishReason.ERROR),
+    FinishReason.STOP,
+    FinishReason.LENGTH,
+    FinishReason.SUPERSEDED,
+    FinishReason.CANCELLED,
+    FinishReason.FILTERED,
+    FinishReason.SHED,
+    FinishReason.ERROR,
 )
+# The relative frequency of each ending, on usual days and under overload.
 _USUAL_WEIGHTS: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
 _OVERLOADED_WEIGHTS: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
 _UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET_EXCEEDED})
@@ -208,7 +208,7 @@ def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None
     row.filter_reason = (
         random.choice(_TRUNCATION_REASONS) if row.finish_reason == FinishReason.STOP else ""
     )
-    row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_A_TOKEN, 0.4)))
+    row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_PER_TOKEN, 0.4)))
     row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
 
 

@@ -85,8 +85,8 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
     """
     tenants = Tenant.objects.all()
     if search:
-        begins = search if is_storable(search) else ""
-        tenants = tenants.filter(slug__startswith=begins) if begins else tenants.none()
+        is_possible = is_storable(search)
+        tenants = tenants.filter(slug__startswith=search) if is_possible else tenants.none()
     rows = fetch_page_rows(tenants, limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)

@@ -75,10 +75,10 @@ def read_known_pools() -> dict[str, KnownPool]:
 
 
 def collect_known_pools(scrapes: Iterable[Scrape]) -> dict[str, KnownPool]:
-    now = merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
+    samples = merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     sharing = {
         labels["pool"]: PoolSharing(labels["sharing"])
-        for labels, _ in now.all_values("caret_pool_sharing")
+        for labels, _ in samples.all_values("caret_pool_sharing")
     }
     return {
         labels["pool"]: KnownPool(
@@ -87,7 +87,7 @@ def collect_known_pools(scrapes: Iterable[Scrape]) -> dict[str, KnownPool]:
             model=labels["model"],
             sharing=sharing.get(labels["pool"], PoolSharing.DEFAULT),
         )
-        for labels, _ in now.all_values("caret_pool")
+        for labels, _ in samples.all_values("caret_pool")
     }
 
 

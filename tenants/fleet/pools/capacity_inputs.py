@@ -8,7 +8,7 @@ from tenants.fleet.pools.scraping.metric_samples import MetricSamples
 def compute_measured_inputs(
     installation: InstallationStatus, *, pool: str | None
 ) -> dict[str, float]:
-    """Return fields of `caret.capacity.inputs.Figures` for a pool; None: all pools together.
+    """Return fields of `caret.capacity.inputs.CapacityInputs` for a pool; None: all pools together.
 
     Fields without measurements are left out.
     """

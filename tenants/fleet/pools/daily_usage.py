@@ -33,7 +33,8 @@ MAX_DAYS: Final = 90
 _RECENT_DAYS: Final = 3
 # A few days at a time: a query over three months would hold a tenant's rows in memory at once.
 _STEP: Final = timedelta(days=7)
-_AROUND: Final = timedelta(seconds=60)  # the time in a request's ID differs by less from its time
+# The time in a request's ID differs from the time of the request by less than this.
+_MAX_ID_DEVIATION: Final = timedelta(seconds=60)
 _SECONDS_PER_DAY: Final = 86_400
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
@@ -164,8 +165,8 @@ def _count_requests(
         "tenant": tenant_id,
         "start": start,
         "end": end,
-        "first_id": _build_request_id_at(start - _AROUND, filler="0"),
-        "last_id": _build_request_id_at(end + _AROUND, filler="f"),
+        "first_id": _build_request_id_at(start - _MAX_ID_DEVIATION, filler="0"),
+        "last_id": _build_request_id_at(end + _MAX_ID_DEVIATION, filler="f"),
     }
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(COUNT_POOLS, parameters)

@@ -88,9 +88,12 @@ class PoolStatus:
 def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> list[PoolStatus]:
     """Return the pools by name. `counters` are the recent counts of all gateways."""
     samples_by_gateway = [scrape.samples for scrape in scrapes if scrape.samples is not None]
-    now = merge_samples(samples_by_gateway)
-    labels_by_pool = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
-    members, allowed_hosts = list_replicas_by_pool(now), list_allowed_hosts_by_pool(now)
+    merged_samples = merge_samples(samples_by_gateway)
+    labels_by_pool = {
+        labels["pool"]: labels for labels, _ in merged_samples.all_values("caret_pool")
+    }
+    members = list_replicas_by_pool(merged_samples)
+    allowed_hosts = list_allowed_hosts_by_pool(merged_samples)
     replicas = {
         name: _build_replica_status(name, samples_by_gateway, counters)
         for name in {replica for names in members.values() for replica in names}
@@ -101,10 +104,10 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
             tier=Tier(labels_by_pool[pool]["tier"]),
             model=labels_by_pool[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
-            rejected=_list_rejected_replicas(now, pool),
+            rejected=_list_rejected_replicas(merged_samples, pool),
             allowed_replica_hosts=allowed_hosts.get(pool, ()),
-            num_in_flight=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
-            limit=now.sum("caret_pool_concurrency_limit", pool=pool),
+            num_in_flight=int(merged_samples.sum("caret_pool_requests_in_flight", pool=pool)),
+            limit=merged_samples.sum("caret_pool_concurrency_limit", pool=pool),
             hit_rate=compute_hit_rate(counters, pool=pool),
             first_tokens=list_first_tokens(counters, pool=pool),
             shed=_count_shed_requests(counters, pool),
@@ -114,21 +117,21 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
     ]
 
 
-def list_replicas_by_pool(now: MetricSamples) -> dict[str, frozenset[str]]:
+def list_replicas_by_pool(samples: MetricSamples) -> dict[str, frozenset[str]]:
     """Return the replicas of each pool, as any gateway reports them."""
     members: dict[str, set[str]] = {}
-    for labels, _ in now.all_values("caret_pool_replica_info"):
+    for labels, _ in samples.all_values("caret_pool_replica_info"):
         members.setdefault(labels["pool"], set()).add(labels["replica"])
     return {pool: frozenset(names) for pool, names in members.items()}
 
 
-def list_allowed_hosts_by_pool(now: MetricSamples) -> dict[str, tuple[str, ...]]:
+def list_allowed_hosts_by_pool(samples: MetricSamples) -> dict[str, tuple[str, ...]]:
     """Return the hosts permitted for added replicas by pool, as any gateway reports them.
 
     Pools without permitted hosts are left out.
     """
     hosts_by_pool: dict[str, set[str]] = {}
-    for labels, _ in now.all_values("caret_pool_allowed_replica_hosts"):
+    for labels, _ in samples.all_values("caret_pool_allowed_replica_hosts"):
         hosts_by_pool.setdefault(labels["pool"], set()).add(labels["hosts"])
     return {pool: tuple(sorted(hosts)) for pool, hosts in hosts_by_pool.items()}
 
@@ -239,7 +242,7 @@ def _is_open(samples: MetricSamples, replica: str) -> bool:
     )
 
 
-def _list_rejected_replicas(now: MetricSamples, pool: str) -> list[RejectedReplica]:
+def _list_rejected_replicas(samples: MetricSamples, pool: str) -> list[RejectedReplica]:
     """Return the rejected replicas by name; equal reports of gateways are combined."""
     return sorted(
         (
@@ -250,9 +253,9 @@ def _list_rejected_replicas(now: MetricSamples, pool: str) -> list[RejectedRepli
                 expected=labels["expected"],
                 num_gateways=int(num),
             )
-            for labels, num in now.all_values("caret_replica_rejected", pool=pool)
+            for labels, num in samples.all_values("caret_replica_rejected", pool=pool)
         ),
-        key=lambda refused: (refused.name, refused.reason),
+        key=lambda replica: (replica.name, replica.reason),
     )
 
 

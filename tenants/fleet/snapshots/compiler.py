@@ -21,8 +21,9 @@ NO_SPENDING: Final = SpendingLimits()
 class PoolsAndModels:
     """The tenant's pools and models, as the snapshot contains them."""
 
-    pools: Mapping[Tier, Mapping[str, str]] = field(default_factory=dict)
-    dedicated: frozenset[str] = frozenset()
+    pools: Mapping[Tier, Mapping[str, str]] = field(default_factory=dict)  # by tier and language
+    dedicated: frozenset[str] = frozenset()  # pools that serve no other tenant
+    # The pools of each offered model, by tier and model.
     models: Mapping[Tier, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
@@ -68,8 +69,8 @@ def compile_snapshot(
     assignment: OverrideAssignment = NO_OVERRIDES,
 ) -> TenantSnapshot:
     """Compile a snapshot. Credentials are sorted, so that equal rows give equal bytes."""
-    alive_since = now - REVOKED_KEY_RETENTION
-    remembered_keys = (key for key in keys if not _is_forgotten(key, alive_since))
+    remembered_since = now - REVOKED_KEY_RETENTION
+    remembered_keys = (key for key in keys if not _is_forgotten(key, remembered_since))
     return TenantSnapshot(
         schema=SCHEMA,
         tenant_id=tenant.tenant_id,
@@ -83,9 +84,9 @@ def compile_snapshot(
         overrides=assignment.overrides,
         override_indexes=dict(assignment.override_indexes),
         region=tenant.region,
-        pools={tier: dict(of_tier) for tier, of_tier in tenant.serving.pools.items()},
+        pools={tier: dict(by_language) for tier, by_language in tenant.serving.pools.items()},
         dedicated_pools=tenant.serving.dedicated,
-        models={tier: dict(of_tier) for tier, of_tier in tenant.serving.models.items()},
+        models={tier: dict(by_model) for tier, by_model in tenant.serving.models.items()},
         trial_ends_at_ms=None if tenant.trial_ends_at is None else to_unix_ms(tenant.trial_ends_at),
     )
 
@@ -94,9 +95,9 @@ def _sort_key(key: CompiledKeyRow) -> tuple[str, bytes]:
     return key.lookup_id, key.digest
 
 
-def _is_forgotten(key: CompiledKeyRow, alive_since: datetime) -> bool:
+def _is_forgotten(key: CompiledKeyRow, remembered_since: datetime) -> bool:
     ends = [end for end in (key.revoked_at, key.expires_at) if end is not None]
-    return bool(ends) and min(ends) < alive_since
+    return bool(ends) and min(ends) < remembered_since
 
 
 def _to_credential(key: CompiledKeyRow) -> Credential:

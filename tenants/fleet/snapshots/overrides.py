@@ -25,12 +25,14 @@ def assign_overrides(
     overrides: list[PolicyOverride] = []
     override_indexes: dict[UserId, tuple[int, ...]] = {}
     for user_id, user_overrides in sorted(overrides_by_user.items()):
-        for override in (own_list := list(user_overrides)):
+        for override in (ordered_overrides := list(user_overrides)):
             if id(override) not in index_by_id:
                 index_by_id[id(override)] = len(overrides)
                 overrides.append(override)
-        if own_list:
-            override_indexes[user_id] = tuple(index_by_id[id(override)] for override in own_list)
+        if ordered_overrides:
+            override_indexes[user_id] = tuple(
+                index_by_id[id(override)] for override in ordered_overrides
+            )
     return OverrideAssignment(tuple(overrides), override_indexes)
 
 

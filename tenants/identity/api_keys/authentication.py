@@ -18,7 +18,7 @@ from tenants.security.authorization.actor import Actor, KeyGrant
 from tenants.usage.ingestion.key_last_used import record_key_use
 
 # Lookup IDs are random and not reserved: several tenants may have the same one.
-_MAX_NAMESAKES: Final = 16
+_MAX_KEYS_PER_LOOKUP_ID: Final = 16
 
 
 def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
@@ -32,7 +32,7 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
         raise _make_error()
     with key_lookup_scope(key.lookup_id):
         rows = ApiKey.objects.filter(lookup_id=key.lookup_id).select_related("tenant")
-        match = match_secret(key, rows.order_by("tenant_id")[:_MAX_NAMESAKES])
+        match = match_secret(key, rows.order_by("tenant_id")[:_MAX_KEYS_PER_LOOKUP_ID])
     if match is None or not is_allowed(tuple(match[0].networks), address):
         raise _make_error()
     row, secret = match

@@ -13,7 +13,7 @@ from caret.foundation.crypto.key_derivation import derive_key
 from tenants.models import ApiKey
 
 _NO_DIGEST: Final = bytes(32)
-_SOME_PEPPER_VERSION: Final = 1
+_DUMMY_PEPPER_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySec
     """
     candidates = [(row, secret) for row in rows for secret in list_secrets(row)]
     if not candidates:
-        has_digest(key, digest=_NO_DIGEST, pepper_version=_SOME_PEPPER_VERSION)
+        has_digest(key, digest=_NO_DIGEST, pepper_version=_DUMMY_PEPPER_VERSION)
     match = None
     for row, secret in candidates:
         if has_digest(key, digest=secret.digest, pepper_version=secret.pepper_version):

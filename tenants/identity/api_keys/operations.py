@@ -133,9 +133,8 @@ def rotate_key(
     reason = parse_reason(rotation.reason)
     _check_rotation(actor, lookup_id, rotation, now)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(
-            tenant_id=actor.tenant_id
-        )  # locks the tenant: the key cannot change meanwhile
+        # This locks the tenant, so that the key cannot change in the meantime.
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = _find_rotatable_key(actor, lookup_id, now)
         expires_at = rotation.expires_at or row.expires_at
         require_not_wider_than_actor(

@@ -81,8 +81,8 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
     """
     user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
-        is_that = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
-        keys = _filter_playground_keys(actor, user_id).filter(is_that, expires_at__gt=now)
+        is_issued_then = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
+        keys = _filter_playground_keys(actor, user_id).filter(is_issued_then, expires_at__gt=now)
         if not keys.exists():
             return False
         # Lock order: the tenant before the key, as in create_playground_key. Otherwise the two

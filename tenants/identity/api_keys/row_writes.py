@@ -47,8 +47,14 @@ def set_secret(
     row.issued_at, row.expires_at = now, expires_at
     row.save(
         update_fields=[
-            *("previous_digest", "previous_pepper_version", "previous_ends_at"),
-            *("digest", "pepper_version", "issued_at", "issued_by", "expires_at"),
+            "previous_digest",
+            "previous_pepper_version",
+            "previous_ends_at",
+            "digest",
+            "pepper_version",
+            "issued_at",
+            "issued_by",
+            "expires_at",
         ]
     )
     after: ChangeFields = {
@@ -76,8 +82,8 @@ def load_owner_policy(tenant_id: TenantId, owner_id: UserId | None) -> TenantPol
 
 def require_below_key_limit(actor: Actor, now: datetime) -> None:
     """Check the tenant's maximum of keys, counted as in the snapshot. Raises Conflict."""
-    alive_since = now - REVOKED_KEY_RETENTION
-    is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
+    remembered_since = now - REVOKED_KEY_RETENTION
+    is_forgotten = Q(revoked_at__lt=remembered_since) | Q(expires_at__lt=remembered_since)
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
     if keys.count() >= MAX_KEYS:
         raise Conflict(
@@ -119,9 +125,8 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
                 is_device=new.is_device,
             )
     except IntegrityError as error:
-        raise Conflict(
-            "Something went wrong. Try again."
-        ) from error  # lookup IDs collide once in 2^47
+        # Lookup IDs collide once in 2^47.
+        raise Conflict("Something went wrong. Try again.") from error
 
 
 def to_change_fields(new: KeyRequest) -> ChangeFields:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from django.db.models import DateTimeField, Exists, OuterRef, Q, QuerySet, Value
+from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Lower
 
 from caret.contracts.api_key import KeyKind
@@ -50,10 +50,10 @@ class KeyOrder(StrEnum):
     LAST_USED = "last_used"
 
 
-_PLACES: Final = MappingProxyType(
+_SORT_ORDERS: Final = MappingProxyType(
     {
         KeyOrder.NAME: SortOrder(Lower("name")),
-        KeyOrder.CREATED: SortOrder(Coalesce("created_at", "created_at"), is_time=True),
+        KeyOrder.CREATED: SortOrder(F("created_at"), is_time=True),
         KeyOrder.EXPIRES: SortOrder(
             Coalesce("expires_at", Value(_FAR_FUTURE), output_field=DateTimeField()), is_time=True
         ),
@@ -101,7 +101,7 @@ def find_keys(
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
-    order = replace(_PLACES[key_filter.order], is_descending=key_filter.is_descending)
+    order = replace(_SORT_ORDERS[key_filter.order], is_descending=key_filter.is_descending)
     with tenant_scope(actor.tenant_id):
         keys = _filter_keys(actor, key_filter, now)
         page = fetch_sorted_page(keys, order=order, limit=limit, cursor=cursor)

@@ -56,14 +56,14 @@ def summarize_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> 
 
 
 def filter_unowned_keys(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
-    makers = Membership.objects.filter(
+    key_creators = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         user_id=OuterRef("issued_by_id"),
         ended_at=None,
         role__in=roles_with_permission(Permission.CREATE_KEYS),
     )
-    is_ones_own = Q(owner_id=F("issued_by_id"), owner_id__isnull=False)
+    is_own_key = Q(owner_id=F("issued_by_id"), owner_id__isnull=False)
     shown_keys = keys.filter(make_active_condition(now), issued_by__isnull=False).exclude(
-        is_ones_own
+        is_own_key
     )
-    return shown_keys.filter(~Exists(makers))
+    return shown_keys.filter(~Exists(key_creators))

@@ -45,10 +45,8 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
     """Check both limits, inside the tenant's scope and with its row locked. Raises LimitReached."""
-    sent_invitations, limit = (
-        _filter_sent_invitations(tenant_id, now),
-        settings.MAX_INVITATIONS_A_DAY,
-    )
+    sent_invitations = _filter_sent_invitations(tenant_id, now)
+    limit = settings.MAX_INVITATIONS_A_DAY
     if sent_invitations.count() >= limit:
         wait_s, hours = _compute_wait(_compute_free_at(sent_invitations, limit), now)
         raise LimitReached(
@@ -58,10 +56,8 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
             most=limit,
             hours=hours,
         )
-    to_address, limit = (
-        sent_invitations.filter(email=email),
-        settings.MAX_INVITATIONS_A_DAY_AND_ADDRESS,
-    )
+    to_address = sent_invitations.filter(email=email)
+    limit = settings.MAX_INVITATIONS_A_DAY_AND_ADDRESS
     if to_address.count() >= limit:
         wait_s, hours = _compute_wait(_compute_free_at(to_address, limit), now)
         raise LimitReached(

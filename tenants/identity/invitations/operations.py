@@ -127,9 +127,8 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
     """Revoke an invitation. Nothing changes if it is not open. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_MEMBERS)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(
-            tenant_id=actor.tenant_id
-        )  # locks the tenant first, the lock order of all operations
+        # This locks the tenant, which all operations lock first.
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         view = find_invitation(actor=actor, invitation_id=invitation_id, now=now)
         if view.role is Role.OWNER:
             actor.require(Permission.WRITE_OWNERS)
@@ -208,9 +207,8 @@ def _store_invitation(
     now: datetime,
     team_id: uuid.UUID | None = None,
 ) -> uuid.UUID:
-    mark_snapshot_stale(
-        tenant_id=actor.tenant_id
-    )  # locks the tenant, so that concurrent calls cannot exceed the allowance
+    # This locks the tenant, so that concurrent calls cannot exceed the allowance.
+    mark_snapshot_stale(tenant_id=actor.tenant_id)
     _require_active(actor.tenant_id)
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if members.filter(user__email=email).exists():

@@ -163,12 +163,12 @@ def is_slug(text: str) -> bool:
 def check_slug(slug: str) -> None:
     """Check the form of a new slug, and that it is not reserved. Raises InvalidValue."""
     # A letter of another script can look like a Latin one, so the message names it.
-    foreign = next((char for char in slug if char.isalpha() and not char.isascii()), None)
-    if foreign is not None:
+    foreign_letter = next((char for char in slug if char.isalpha() and not char.isascii()), None)
+    if foreign_letter is not None:
         raise InvalidValue(
             "slug",
             "Use only the letters a to z. The slug contains {character}.",
-            character=unicodedata.name(foreign, ascii(foreign)),
+            character=unicodedata.name(foreign_letter, ascii(foreign_letter)),
         )
     if not is_slug(slug):
         raise InvalidValue(

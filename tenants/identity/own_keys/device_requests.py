@@ -120,11 +120,11 @@ def create_device_request(
         "expires_at_ms": _to_ms(now + LIFETIME),
         "interval_ms": INTERVAL_S * 1_000,
     }
-    request_key = _request_key(device_code)
+    request_key = _build_request_key(device_code)
     pipeline = connect_to_redis().pipeline(transaction=True)
     pipeline.hset(request_key, mapping=fields)
     pipeline.expire(request_key, _RETENTION)
-    pipeline.set(_user_code_key(user_code), request_key, ex=LIFETIME)
+    pipeline.set(_build_user_code_key(user_code), request_key, ex=LIFETIME)
     pipeline.execute()
 
 
@@ -147,7 +147,7 @@ def open_device_request(*, actor: Actor, user_code: str, now: datetime) -> Devic
     """
     request_key = _find_request(user_code)
     if not _run_script(_OPEN, request_key, _to_ms(now), actor.user_id or ""):
-        raise _not_found()
+        raise _make_not_found_error()
     return _read_request(request_key, user_code)
 
 
@@ -173,7 +173,7 @@ def poll_device_request(
 
     Raises redis.RedisError.
     """
-    request_key = _request_key(device_code)
+    request_key = _build_request_key(device_code)
     text: bytes = _run_script(_POLL, request_key, _to_ms(now), _TOLERANCE_MS, INTERVAL_S * 1_000)
     result = PollResult(text.decode())
     if result is PollResult.REPLAYED:
@@ -200,7 +200,7 @@ def _create_key(request_key: str, address: str, request_id: str, now: datetime) 
             actor = Actor(row.tenant_id, UserId(user_id), row.role, address, request_id)
             editor, machine = _read_fields(request_key, "editor", "machine")
             return create_device_key(actor=actor, name=f"{editor} on {machine}", now=now)
-    raise _not_found()
+    raise _make_not_found_error()
 
 
 def _revoke_issued_key(request_key: str, now: datetime) -> None:
@@ -216,14 +216,14 @@ def _store_decision(actor: Actor, user_code: str, state: str, now: datetime) -> 
     request_key = _find_request(user_code)
     user_id = actor.user_id or ""
     if not _run_script(_DECIDE, request_key, _to_ms(now), user_id, state, actor.tenant_id):
-        raise _not_found()
-    connect_to_redis().delete(_user_code_key(normalize_user_code(user_code)))
+        raise _make_not_found_error()
+    connect_to_redis().delete(_build_user_code_key(normalize_user_code(user_code)))
 
 
 def _find_request(user_code: str) -> str:
-    request_key: Any = connect_to_redis().get(_user_code_key(normalize_user_code(user_code)))
+    request_key: Any = connect_to_redis().get(_build_user_code_key(normalize_user_code(user_code)))
     if request_key is None:
-        raise _not_found()
+        raise _make_not_found_error()
     return str(request_key.decode())
 
 
@@ -231,7 +231,7 @@ def _read_request(request_key: str, user_code: str) -> DeviceRequest:
     names = ("editor", "machine", "address", "expires_at_ms")
     editor, machine, address, expires_at_ms = _read_fields(request_key, *names)
     if not expires_at_ms:  # Redis has just removed the request
-        raise _not_found()
+        raise _make_not_found_error()
     expires_at = datetime.fromtimestamp(int(expires_at_ms) / 1_000, UTC)
     return DeviceRequest(normalize_user_code(user_code), editor, machine, address, expires_at)
 
@@ -252,11 +252,11 @@ def _check_name(field: str, text: str) -> str:
     return name
 
 
-def _request_key(device_code: str) -> str:
+def _build_request_key(device_code: str) -> str:
     return f"caret:device-flow:request:{_digest(device_code)}"
 
 
-def _user_code_key(user_code: str) -> str:
+def _build_user_code_key(user_code: str) -> str:
     return f"caret:device-flow:user-code:{_digest(user_code)}"
 
 
@@ -270,7 +270,7 @@ def _to_ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1_000)
 
 
-def _not_found() -> NotFound:
+def _make_not_found_error() -> NotFound:
     return NotFound(
         "This code is not valid. It may have expired. Start the sign-in again in your editor."
     )

@@ -100,8 +100,8 @@ def require_own_keys(*, actor: Actor, now: datetime) -> OwnKeyTerms:
     terms = find_own_key_terms(actor=actor)
     if not terms.is_allowed:
         raise Forbidden("Your policy does not allow you to create your own keys.")
-    alive_since = now - REVOKED_KEY_RETENTION
-    is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
+    remembered_since = now - REVOKED_KEY_RETENTION
+    is_forgotten = Q(revoked_at__lt=remembered_since) | Q(expires_at__lt=remembered_since)
     with tenant_scope(actor.tenant_id):
         keys = ApiKey.objects.filter(
             tenant_id=actor.tenant_id,

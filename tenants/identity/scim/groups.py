@@ -149,7 +149,7 @@ def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
     """Return the members to remove, if the patch only removes members by ID; otherwise None.
 
     Most large patches are of this kind. scim2-models tries each such path on each member, which
-    takes 0.1 ms a time.
+    takes 0.1 ms each time.
     """
     operations = patch.operations or []
     matches = [
@@ -163,8 +163,8 @@ def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
 
 def _require_few_changes(current: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
     """Check that the patch does not take too long. Raises InvalidValue."""
-    filtered = sum("[" in str(operation.path) for operation in patch.operations or [])
-    if filtered * len(current.members or []) > MAX_TRIED_MEMBERS:
+    num_filter_paths = sum("[" in str(operation.path) for operation in patch.operations or [])
+    if num_filter_paths * len(current.members or []) > MAX_TRIED_MEMBERS:
         raise InvalidValue(
             "Operations", "The group is too large for this many operations. Send fewer."
         )

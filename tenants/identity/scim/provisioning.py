@@ -20,7 +20,7 @@ from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.identity.members.operations import insert_membership
-from tenants.identity.scim.resources import User as Person
+from tenants.identity.scim.resources import User as ScimUserResource
 from tenants.identity.scim.resources import get_full_name
 from tenants.models import (
     AlertDelivery,
@@ -39,7 +39,7 @@ from tenants.security.authorization.actor import Actor
 logger = structlog.get_logger(__name__)
 
 # If several groups set a role, the first in this order counts.
-_RANK: Final = (Role.ADMINISTRATOR, Role.AUDITOR, Role.BILLING, Role.DEVELOPER)
+_ROLES_BY_PRIORITY: Final = (Role.ADMINISTRATOR, Role.AUDITOR, Role.BILLING, Role.DEVELOPER)
 _MAX_NAME_CHARS: Final = 120
 
 
@@ -110,27 +110,27 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
 
     Raises Conflict, InvalidValue.
     """
-    may_have = _is_verified(actor, row.email)
+    is_email_verified = _is_verified(actor, row.email)
     if row.user_id is None:
-        if may_have:
+        if is_email_verified:
             _bind_user(actor, row, now)
         return
     user = User.objects.get(id=row.user_id)
     if user.email != row.email:
-        if not may_have or not _is_verified(actor, user.email):
+        if not is_email_verified or not _is_verified(actor, user.email):
             raise InvalidValue(
                 "emails", "This e-mail address is not in one of your verified domains."
             )
         _change_address(actor, user, row.email, now)
-    name = get_full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
-    if name and name != user.name and may_have:
+    name = get_full_name(ScimUserResource.model_validate(row.document))[:_MAX_NAME_CHARS]
+    if name and name != user.name and is_email_verified:
         User.objects.filter(id=user.id).update(name=name)
 
 
 def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
     user = User.objects.filter(email=row.email).order_by("id").first()
     if user is None:
-        name = get_full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
+        name = get_full_name(ScimUserResource.model_validate(row.document))[:_MAX_NAME_CHARS]
         user = User(email=row.email, name=name, created_at=now)
         user.set_unusable_password()
         user.save(force_insert=True)
@@ -162,10 +162,11 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     invitations.update(email=email)
     mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
-    old = mails.filter(address=user.email)
+    old_mails = mails.filter(address=user.email)
     # An alert has at most one delivery per address.
-    anonymize_recipients(old.filter(alert_id__in=mails.filter(address=email).values("alert_id")))
-    old.update(address=email)
+    duplicates = old_mails.filter(alert_id__in=mails.filter(address=email).values("alert_id"))
+    anonymize_recipients(duplicates)
+    old_mails.update(address=email)
 
 
 def _is_verified(actor: Actor, email: str) -> bool:
@@ -211,7 +212,9 @@ def _sync_role(
     if not roles and not groups_decide:
         return
     group_roles = {roles[team_id] for team_id in groups & roles.keys()}
-    new_role = next((role for role in _RANK if role.value in group_roles), Role.DEVELOPER)
+    new_role = next(
+        (role for role in _ROLES_BY_PRIORITY if role.value in group_roles), Role.DEVELOPER
+    )
     membership = Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
     old_role = Role(membership.get().role)
     if old_role in (new_role, Role.OWNER):

@@ -97,11 +97,11 @@ _USER_COLUMNS: Final[FilterColumns] = {
 
 
 def _list_group_columns(actor: Actor) -> FilterColumns:
-    def named(value: str) -> Q:
+    def filter_by_name(value: str) -> Q:
         teams = Team.objects.filter(tenant_id=actor.tenant_id, name__iexact=value)
         return Q(team_id__in=teams.values("id"))
 
-    def having(value: str) -> Q:
+    def filter_by_member(value: str) -> Q:
         members = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id)
         try:
             return Q(team_id__in=members.filter(scim_user_id=UUID(value)).values("team_id"))
@@ -109,11 +109,11 @@ def _list_group_columns(actor: Actor) -> FilterColumns:
             return Q(pk__in=[])
 
     return {
-        "displayname": named,
+        "displayname": filter_by_name,
         "externalid": lambda value: Q(external_id=value),
         "id": make_id_filter("team_id"),
-        "members": having,
-        "members.value": having,
+        "members": filter_by_member,
+        "members.value": filter_by_member,
     }
 
 
@@ -154,9 +154,8 @@ def find_group(
     """Return a group, with its members only if they are requested. Raises NotFound."""
     with_members = parameters is None or _includes_members(parameters)
     with tenant_scope(actor.tenant_id):
-        return build_group_resources([find_group_row(actor, group_id)], with_members=with_members)[
-            0
-        ]
+        row = find_group_row(actor, group_id)
+        return build_group_resources([row], with_members=with_members)[0]
 
 
 def find_user_row(actor: Actor, user_id: str) -> ScimUser:
@@ -209,9 +208,9 @@ def build_group_resources(
     groups = []
     for row in rows:
         group = _to_group_resource(row, names[row.team_id])
-        version_of = [group.model_dump(exclude={"meta"}), digests.get(row.team_id, "")]
+        versioned_content = [group.model_dump(exclude={"meta"}), digests.get(row.team_id, "")]
         group.members = members.get(row.team_id)
-        groups.append(_add_version(group, version_of))
+        groups.append(_add_version(group, versioned_content))
     return groups
 
 

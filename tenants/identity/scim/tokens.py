@@ -114,7 +114,7 @@ def authenticate_scim_token(
         )
         if row is None or list(status) != [TenantStatus.ACTIVE]:
             return None
-        _note_use(row, now)
+        _record_use(row, now)
     return Actor(
         tenant_id=token.tenant_id,
         user_id=None,
@@ -125,7 +125,7 @@ def authenticate_scim_token(
     )
 
 
-def _note_use(row: ScimToken, now: datetime) -> None:
+def _record_use(row: ScimToken, now: datetime) -> None:
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
     ScimToken.objects.filter(stale, id=row.id).update(last_used_at=now)
 

@@ -138,9 +138,8 @@ def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:
     if not texts["userName"]:
         raise InvalidValue("userName", "Set userName.")
     row.user_name, row.external_id, row.email = texts.values()
-    if (
-        resource.active is not None
-    ):  # else unspecified: a user who was removed manually stays inactive
+    # If it is unspecified, a user who was removed manually stays inactive.
+    if resource.active is not None:
         row.active = resource.active
     row.document = document
 

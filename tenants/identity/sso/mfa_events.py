@@ -33,7 +33,7 @@ class MfaChange:
     event: MfaEvent
 
 
-_WORDS: Final = {
+_SUBJECTS: Final = {
     MfaChange(MfaFactor.PASSKEY, MfaEvent.ADDED): "A passkey was added to your account",
     MfaChange(MfaFactor.PASSKEY, MfaEvent.REMOVED): "A passkey was removed from your account",
     MfaChange(MfaFactor.APP, MfaEvent.ADDED): "An authenticator app was added to your account",
@@ -58,4 +58,4 @@ def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: 
         address=address,
         now=now,
     )
-    notify_user(user_id=user_id, subject=_WORDS[change], address=address, now=now)
+    notify_user(user_id=user_id, subject=_SUBJECTS[change], address=address, now=now)

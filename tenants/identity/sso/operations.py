@@ -253,12 +253,12 @@ def _is_url(text: str) -> bool:
     schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
     try:
         parts = urlsplit(text)
-        is_sound = parts.scheme in schemes and bool(parts.hostname) and not parts.username
+        is_valid = parts.scheme in schemes and bool(parts.hostname) and not parts.username
         _ = parts.port
     except ValueError:
         return False
-    plain = text.isascii() and text.isprintable() and " " not in text
-    return is_sound and plain and len(text) <= _MAX_URL_CHARS
+    is_plain = text.isascii() and text.isprintable() and " " not in text
+    return is_valid and is_plain and len(text) <= _MAX_URL_CHARS
 
 
 def record_refused_sign_in(

@@ -6,7 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from django.db.models.functions import Coalesce, Lower
+from django.db.models import F
+from django.db.models.functions import Lower
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page, map_page
@@ -23,10 +24,10 @@ class TeamOrder(StrEnum):
     CREATED = "created"
 
 
-_PLACES: Final = MappingProxyType(
+_SORT_ORDERS: Final = MappingProxyType(
     {
         TeamOrder.NAME: SortOrder(Lower("name")),
-        TeamOrder.CREATED: SortOrder(Coalesce("created_at", "created_at"), is_time=True),
+        TeamOrder.CREATED: SortOrder(F("created_at"), is_time=True),
     }
 )
 
@@ -43,7 +44,7 @@ def find_teams(
 ) -> Page[TeamView]:
     """Return a page of teams. One query. Raises Forbidden, and InvalidValue for a bad cursor."""
     actor.require(Permission.READ_TEAMS)
-    order = replace(_PLACES[team_filter.order], is_descending=team_filter.is_descending)
+    order = replace(_SORT_ORDERS[team_filter.order], is_descending=team_filter.is_descending)
     text = team_filter.text.strip()
     with tenant_scope(actor.tenant_id):
         teams = (

@@ -22,7 +22,7 @@ class Command(NoSystemChecksCommand):
     help = "Show the time of each stage of a completion, and why it ended."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("request_id", type=_request_id, metavar="REQUEST_ID")
+        parser.add_argument("request_id", type=_parse_request_id, metavar="REQUEST_ID")
         parser.add_argument("--tenant", metavar="SLUG", help="search this tenant only")
         parser.add_argument("--reason", default="", help="reason for the tenant's audit log")
         parser.add_argument("--json", action="store_true", help="print one line of JSON")
@@ -49,7 +49,7 @@ class Command(NoSystemChecksCommand):
         self.stdout.write("\n".join(format_waterfall(record, explanation, slug=slug)))
 
 
-def _request_id(text: str) -> uuid.UUID:
+def _parse_request_id(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError:

@@ -42,12 +42,16 @@ class Command(NoSystemChecksCommand):
         period = AuditExportPeriod(options["since"], options["until"])
         try:
             reason = parse_reason(options["reason"])
-            span = _write_export(build_system_actor(tenant_id), period, options["out"], reason)
+            chain_range = _write_export(
+                build_system_actor(tenant_id), period, options["out"], reason
+            )
         except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
             raise CommandError(f"Cannot write {options['out']}: {error.strerror}.") from error
-        self.stdout.write(f"{span.num_entries} entries; the chain ends at {span.head.sequence}.")
+        self.stdout.write(
+            f"{chain_range.num_entries} entries; the chain ends at {chain_range.head.sequence}."
+        )
 
 
 def _write_export(actor: Actor, period: AuditExportPeriod, path: Path, reason: str) -> ChainRange:
@@ -57,7 +61,7 @@ def _write_export(actor: Actor, period: AuditExportPeriod, path: Path, reason: s
     """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
-            span = write_export(
+            chain_range = write_export(
                 actor=actor,
                 period=period,
                 out=out.file,
@@ -69,7 +73,7 @@ def _write_export(actor: Actor, period: AuditExportPeriod, path: Path, reason: s
             Path(out.name).unlink()
             raise
     Path(out.name).replace(path)
-    return span
+    return chain_range
 
 
 def _read_moment(text: str) -> datetime:

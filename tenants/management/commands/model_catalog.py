@@ -28,7 +28,7 @@ _OPERATOR = "command line"
 
 
 class Command(NoSystemChecksCommand):
-    help = "Publishes and withdraws models. Gateways follow within a second."
+    help = "Publish and withdraw models. Gateways follow within a second."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)

@@ -14,7 +14,7 @@ from tenants.security.authorization.directory import find_tenant
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.rollups.operations import MAX_DAYS, mark_period_dirty, roll_up_tenant
 
-_FORM: Final = "a day, such as 2026-11-01"
+_DAY_HELP: Final = "a day, such as 2026-11-01"
 
 
 class Command(NoSystemChecksCommand):
@@ -25,9 +25,9 @@ class Command(NoSystemChecksCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
-        parser.add_argument("--from", dest="first", type=_read_day, required=True, help=_FORM)
+        parser.add_argument("--from", dest="first", type=_read_day, required=True, help=_DAY_HELP)
         parser.add_argument(
-            "--to", dest="end", type=_read_day, required=True, help=f"{_FORM}, exclusive"
+            "--to", dest="end", type=_read_day, required=True, help=f"{_DAY_HELP}, exclusive"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -44,11 +44,11 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         days = roll_up_tenant(tenant_id=tenant_id, arrived_until=arrived_until)
-        self.stdout.write(f"{options['slug']}: {days} days counted anew.")
+        self.stdout.write(f"{options['slug']}: {days} days recounted.")
 
 
 def _read_day(text: str) -> datetime:
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"give {_FORM}") from error
+        raise argparse.ArgumentTypeError(f"write {_DAY_HELP}") from error

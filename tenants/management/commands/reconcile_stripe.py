@@ -37,7 +37,7 @@ class Command(NoSystemChecksCommand):
         stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
         heads = ("tenant", "meter", "ledger", "sent", "Stripe", "waiting", "stuck")
         self.stdout.write(_COLUMNS.format(*heads))
-        num_uneven = 0
+        num_different = 0
         for slug, tenant_id in tenants.items():
             if options["tenant"] not in (None, slug):
                 continue
@@ -46,7 +46,7 @@ class Command(NoSystemChecksCommand):
             except StripeFailed as error:
                 raise CommandError(f"Stripe: {error}") from error
             for comparison in comparisons:
-                num_uneven += not comparison.is_equal
+                num_different += not comparison.is_equal
                 row = (
                     comparison.booked,
                     comparison.sent,
@@ -55,8 +55,8 @@ class Command(NoSystemChecksCommand):
                     comparison.stuck,
                 )
                 self.stdout.write(_COLUMNS.format(slug, comparison.event_name, *row))
-        if num_uneven:
-            raise CommandError(f"{num_uneven} meters differ from the ledger: see the table.")
+        if num_different:
+            raise CommandError(f"{num_different} meters differ from the ledger: see the table.")
         self.stdout.write("Ledger and Stripe agree.")
 
 

@@ -36,7 +36,7 @@ class Command(NoSystemChecksCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
-        older_than = _older_than(options["replace_older_than"], now)
+        older_than = _compute_cutoff(options["replace_older_than"], now)
         failed_slugs = [
             slug
             for slug, tenant_id in _find_tenants(options["tenant"]).items()
@@ -72,7 +72,7 @@ class Command(NoSystemChecksCommand):
         return True
 
 
-def _older_than(days: int | None, now: datetime) -> datetime | None:
+def _compute_cutoff(days: int | None, now: datetime) -> datetime | None:
     if days is None:
         return None
     if not 0 <= days <= 36_500:

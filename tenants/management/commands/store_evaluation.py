@@ -21,7 +21,7 @@ _STANDARD_INPUT: Final = "-"
 
 
 class Command(NoSystemChecksCommand):
-    help = "Stores a report of manage.py evaluate, which operators read in the console."
+    help = "Store a report of manage.py evaluate, which operators read in the console."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("report", metavar="FILE", help="the JSON report; -: standard input")

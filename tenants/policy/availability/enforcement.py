@@ -1,8 +1,7 @@
 """Which rules of a policy this installation can enforce, and since when.
 
-Gateways report what they can do. A worker records each change, so that
-pages and exports can say when a rule was not enforced. Before the first report nothing is known,
-and nothing is said.
+Gateways report what they can do. A worker records each change, so that pages and exports can say
+when a rule was not enforced. Before the first report nothing is known, and nothing is said.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from typing import Final
 from caret.contracts.policy import TenantPolicy
 from tenants.models import CapabilityChange
 
-REGION_PREFIX: Final = "region:"  # and a region's name: it has a gateway
+REGION_PREFIX: Final = "region:"  # before the name of a region that has a gateway
 
 
 class Capability(StrEnum):
@@ -76,8 +75,8 @@ def find_unenforced(policy: TenantPolicy, capabilities: Capabilities) -> list[st
     """Return the fields that are set and that this installation cannot enforce now. Pure."""
     return [
         field
-        for field, needed in _REQUIREMENTS.items()
-        if needed.capability in capabilities.missing and needed.is_set(policy)
+        for field, requirement in _REQUIREMENTS.items()
+        if requirement.capability in capabilities.missing and requirement.is_set(policy)
     ]
 
 
@@ -93,8 +92,8 @@ def read_history() -> dict[str, list[UnavailablePeriod]]:
     for capability, is_available, since in rows:
         by_capability.setdefault(capability, []).append((is_available, since))
     return {
-        field: find_unavailable_periods(by_capability.get(needed.capability, []))
-        for field, needed in _REQUIREMENTS.items()
+        field: find_unavailable_periods(by_capability.get(requirement.capability, []))
+        for field, requirement in _REQUIREMENTS.items()
     }
 
 
@@ -124,8 +123,8 @@ def find_unenforced_periods(
 ) -> dict[str, list[UnavailablePeriod]]:
     """Return by field when the policy was in force but not enforced. Pure."""
     periods_by_rule: dict[str, list[UnavailablePeriod]] = {}
-    for field, needed in _REQUIREMENTS.items():
-        if not needed.is_set(policy):
+    for field, requirement in _REQUIREMENTS.items():
+        if not requirement.is_set(policy):
             continue
         clipped = (
             UnavailablePeriod(max(period.starts_at, starts_at), min(period.ends_at, ends_at))

@@ -41,11 +41,11 @@ def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
     """
     if not (rows := _list_included(tenant_id, on)):
         return []
-    of_others = set(_list_dedicated_to_others(tenant_id).values_list("pool", flat=True))
+    reserved_pools = set(_list_dedicated_to_others(tenant_id).values_list("pool", flat=True))
     return [
         ModelOffer(row.name, row.title, Tier(row.tier))
         for row in rows
-        if not of_others.issuperset(row.pools)
+        if not reserved_pools.issuperset(row.pools)
     ]
 
 
@@ -91,9 +91,11 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
                 plan=Subquery(subscriptions.order_by("-starts_on").values("plan__slug")[:1]),
                 policy=Subquery(policies.values("document")[:1]),
                 own_pools=ArraySubquery(own_pools.values("pool")),
-                pools_of_others=ArraySubquery(_list_dedicated_to_others(tenant_id).values("pool")),
+                pools_reserved_pools=ArraySubquery(
+                    _list_dedicated_to_others(tenant_id).values("pool")
+                ),
             )
-            .values("name", "pools", "plans", "plan", "policy", "own_pools", "pools_of_others")
+            .values("name", "pools", "plans", "plan", "policy", "own_pools", "pools_reserved_pools")
         )
     pools = {pool for row in rows for pool in row["pools"]}
     if not rows or not pools.issuperset(rows[0]["own_pools"]):
@@ -104,7 +106,7 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
         if not set(row["own_pools"]).isdisjoint(row["pools"])
         or (
             (not row["plans"] or row["plan"] in row["plans"])
-            and not set(row["pools_of_others"]).issuperset(row["pools"])
+            and not set(row["pools_reserved_pools"]).issuperset(row["pools"])
         )
     )
     allowed = parse_policy(rows[0]["policy"]).models
@@ -121,8 +123,8 @@ def check_policy_models(
     added = (proposed.models or frozenset()) - (current.models or frozenset())
     defaults = {
         (tier, name)
-        for tier, of_tier in proposed.default_models.items()
-        for name in of_tier.values()
+        for tier, name_by_language in proposed.default_models.items()
+        for name in name_by_language.values()
         if name not in current.default_models.get(tier, {}).values()
     }
     if not (added or defaults) or not has_catalog():
@@ -130,7 +132,7 @@ def check_policy_models(
     offers = list_offers(tenant_id=tenant_id, on=on)
     _require_offered("models", added, {offer.name for offer in offers})
     for tier in Tier:
-        names = {name for of_tier, name in defaults if of_tier is tier}
+        names = {name for default_tier, name in defaults if default_tier is tier}
         offered_names = {offer.name for offer in offers if offer.tier is tier}
         _require_offered(f"default_models.{tier}", names, offered_names)
 

@@ -146,7 +146,7 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
     with tenant_scope(actor.tenant_id):
         policy = find_policy_in_force(tenant_id=actor.tenant_id).policy
         consents = find_all_effective_consents(tenant_id=actor.tenant_id, policy=policy).values()
-        members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
+        num_members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
         tenant_receipts = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__isnull=True
         )
@@ -157,7 +157,7 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
         allowance=get_tenant_consent(content_capture),
         wording=None if content_capture is None else content_capture.consent_text,
         retention_days=None if content_capture is None else content_capture.retention_days,
-        num_members=members,
+        num_members=num_members,
         num_content_capture=len(consents),
         num_training=sum(consent.training for consent in consents),
         receipt=None if row is None else _to_receipt_view(row, erased_ids),
@@ -274,10 +274,8 @@ def find_active_consent(
     if not allowance.content_capture or not members.exists():
         return None
     receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
-    user_receipts, tenant_receipts = (
-        _find_last_receipts(receipts.filter(user_id=user_id)),
-        _find_last_receipts(receipts.filter(user_id__isnull=True)),
-    )
+    user_receipts = _find_last_receipts(receipts.filter(user_id=user_id))
+    tenant_receipts = _find_last_receipts(receipts.filter(user_id__isnull=True))
     statements = [
         ConsentStatement(ConsentKind(row.kind), row.is_granted, row.wording)
         for row in user_receipts.values()

@@ -141,7 +141,7 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
         row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         policy = find_policy_in_force(tenant_id=tenant_id).policy
         is_closed = row.status == TenantStatus.CLOSED
-        holders = (
+        consenting_users = (
             set()
             if is_closed
             else find_users_with_possible_content(tenant_id=tenant_id, policy=policy)
@@ -150,7 +150,7 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
             UserId(str(user))
             for user in stored_objects.values_list("user_id", flat=True).distinct()
         }
-        for user_id in sorted(users - holders):
+        for user_id in sorted(users - consenting_users):
             request_content_erasure(
                 actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
             )
@@ -221,13 +221,13 @@ def _list_object_ids_to_erase(tenant_id: TenantId) -> list[UUID]:
 
 def _finish_erasures(tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
-        open_ones = ContentErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
+        unfinished_erasures = ContentErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
         remaining_objects = ContentObject.objects.filter(
             tenant_id=tenant_id, erasure_id__isnull=False
         )
-        finished = open_ones.exclude(id__in=remaining_objects.values("erasure_id")).order_by(
-            "requested_at", "id"
-        )
+        finished = unfinished_erasures.exclude(
+            id__in=remaining_objects.values("erasure_id")
+        ).order_by("requested_at", "id")
         for erasure in finished:
             issue_certificate(tenant_id=tenant_id, facts=_describe_erasure(erasure), now=now)
             ContentErasure.objects.filter(tenant_id=tenant_id, id=erasure.id).update(

@@ -204,10 +204,8 @@ def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffec
     hold = HoldPeriod(new.user_id, new.since, new.until)
     with tenant_scope(actor.tenant_id):
         check_coverage(actor, new)
-        rules, hold_periods = (
-            load_rules(tenant_id=actor.tenant_id),
-            load_hold_periods(tenant_id=actor.tenant_id),
-        )
+        rules = load_rules(tenant_id=actor.tenant_id)
+        hold_periods = load_hold_periods(tenant_id=actor.tenant_id)
         effects = []
         for data_class in RETENTION_TABLES:
             cutoff = now - timedelta(days=rules[data_class].days)

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Count as Number
-from django.db.models import F, Min, Model, Q, QuerySet, Value
+from django.db.models import Count, F, Min, Model, Q, QuerySet, Value
 
 from caret.foundation.ids import TenantId
 from tenants.models import (
@@ -136,9 +135,9 @@ def _count_table_records(
     table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
 ) -> RecordCounts:
     totals = table.select_rows(tenant_id).aggregate(
-        records=Number("*"),
-        due=Number(table.time_field, filter=table.make_due_condition(tenant_id, cutoff, holds)),
-        older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
+        records=Count("*"),
+        due=Count(table.time_field, filter=table.make_due_condition(tenant_id, cutoff, holds)),
+        older=Count(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
         oldest_at=Min(table.time_field),
     )
     return RecordCounts(
@@ -153,9 +152,9 @@ def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
     """
     parts = [
         table.select_rows(tenant_id)
-        .annotate(of_class=Value(data_class.value), came_at=F(table.time_field))
+        .annotate(of_class=Value(data_class.value), row_time=F(table.time_field))
         .order_by(table.time_field)
-        .values_list("of_class", "came_at")[:1]
+        .values_list("of_class", "row_time")[:1]
         for data_class, tables in RETENTION_TABLES.items()
         for table in tables
     ]
@@ -178,7 +177,7 @@ def count_overdue_records(
         .order_by()
         .annotate(of_class=Value(data_class.value))
         .values("of_class")
-        .annotate(num=Number("*"))
+        .annotate(num=Count("*"))
         .values_list("of_class", "num")
         for data_class, tables in RETENTION_TABLES.items()
         for table in tables

@@ -66,7 +66,7 @@ class EmbeddingEngine:
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise EmbeddingFailed("the response is malformed") from error
         vectors = [entry.embedding for entry in sorted(entries, key=lambda entry: entry.index)]
-        if len(vectors) != len(texts) or not all(map(_is_sound, vectors)):
+        if len(vectors) != len(texts) or not all(map(_is_valid_vector, vectors)):
             raise EmbeddingFailed(f"not {EMBEDDING_DIMENSIONS} numbers for each text")
         return vectors
 
@@ -87,6 +87,6 @@ class EmbeddingEngine:
         return body_bytes
 
 
-def _is_sound(vector: list[float]) -> bool:
+def _is_valid_vector(vector: list[float]) -> bool:
     # A vector of zeros has no direction, so it is similar to nothing.
     return len(vector) == EMBEDDING_DIMENSIONS and all(map(math.isfinite, vector)) and any(vector)

@@ -93,8 +93,8 @@ def _clean_up_index_of_tenant(tenant_id: TenantId, *, now: datetime) -> int:
         lock_tenant(tenant_id)
         unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
         (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
-        free = table.exclude_held(unused, load_hold_periods(tenant_id=tenant_id))
-        num_erased = _erase_rows(tenant_id, free, reason="unused")
+        erasable = table.exclude_held(unused, load_hold_periods(tenant_id=tenant_id))
+        num_erased = _erase_rows(tenant_id, erasable, reason="unused")
         consent = find_consent(tenant_id=tenant_id)
         return num_erased + erase_disallowed(
             tenant_id=tenant_id, policy=consent.policy, status=consent.status
@@ -103,12 +103,12 @@ def _clean_up_index_of_tenant(tenant_id: TenantId, *, now: datetime) -> int:
 
 def _make_filter(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, bytes], bool]:
     @cache
-    def vault_of(holder: str) -> ChunkCipher:
+    def cipher_of(holder: str) -> ChunkCipher:
         return ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)
 
     def is_allowed(row_id: UUID, holder: str, sealed_name: bytes) -> bool:
         try:
-            repository, path = vault_of(holder).open_name(row_id, sealed_name)
+            repository, path = cipher_of(holder).open_name(row_id, sealed_name)
         except DecryptionFailed:
             return False  # a chunk that cannot be checked is erased
         return consent.allows_file(RetrievalScope(holder=holder, repository=repository), path)

@@ -36,7 +36,7 @@ class _IndexedFile:
     tenant_id: TenantId
     scope: RetrievalScope
     path: str
-    vault: ChunkCipher
+    cipher: ChunkCipher
     file_digest: bytes
 
     def is_allowed(self) -> bool:
@@ -99,7 +99,7 @@ def _texts_by_digest(file: _IndexedFile, text: str, *, model: str) -> dict[bytes
     if len(text) > MAX_FILE_CHARS:
         return {}
     return {
-        file.vault.chunk_digest(file.file_digest, text=chunk.text, model=model): chunk.text
+        file.cipher.chunk_digest(file.file_digest, text=chunk.text, model=model): chunk.text
         for chunk in split_into_chunks(file.path, text)
     }
 
@@ -117,7 +117,7 @@ def _build_row(
     file: _IndexedFile, digest: bytes, text: str, *, vector: list[float], now: datetime
 ) -> RetrievalChunk:
     row_id = uuid7()
-    cipher, scope = file.vault, file.scope
+    cipher, scope = file.cipher, file.scope
     return RetrievalChunk(
         tenant_id=file.tenant_id,
         id=row_id,
@@ -139,6 +139,6 @@ def _record_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
 
 def _make_room(file: _IndexedFile) -> None:
     """Remove the least recently used chunks of the scope, to make room for the new ones."""
-    scope_digest = file.vault.scope_digest(file.scope)
+    scope_digest = file.cipher.scope_digest(file.scope)
     rows = RetrievalChunk.objects.filter(tenant_id=file.tenant_id, scope_digest=scope_digest)
     evict_least_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

@@ -91,26 +91,26 @@ def check_chain(
     redis.RedisError.
     """
     actor.require(Permission.READ_AUDIT)
-    over_at_s = clock() + MAX_S
-    with redis_lock(connect_to_redis(), f"audit-check:{actor.tenant_id}") as is_alone:
-        if not is_alone:
+    deadline_s = clock() + MAX_S
+    with redis_lock(connect_to_redis(), f"audit-check:{actor.tenant_id}") as has_lock:
+        if not has_lock:
             raise Conflict("A verification is already running. Try again in a few seconds.")
         with tenant_scope(actor.tenant_id):
             record_read(actor=actor, action="audit.checked", target="audit", now=now)
-            part = _read_section(actor.tenant_id, after)
-        return _follow_chain(part, keys, is_over=lambda: clock() >= over_at_s)
+            section = _read_section(actor.tenant_id, after)
+        return _follow_chain(section, keys, is_over=lambda: clock() >= deadline_s)
 
 
 def _follow_chain(
-    part: _ChainSection, keys: PublicKeys, *, is_over: Callable[[], bool]
+    section: _ChainSection, keys: PublicKeys, *, is_over: Callable[[], bool]
 ) -> ChainCheckResult:
     """Follow the chain from signed head to signed head, up to the end of the section."""
-    last, broken_at = part.after, None
+    last, broken_at = section.after, None
     try:
-        start = _read_stored_head(part.tenant_id, part.after)
-        for end in _iterate_checkpoints(part, keys):
+        start = _read_stored_head(section.tenant_id, section.after)
+        for end in _iterate_checkpoints(section, keys):
             entries = read_range(
-                tenant_id=part.tenant_id, first=start.sequence + 1, last=end.sequence
+                tenant_id=section.tenant_id, first=start.sequence + 1, last=end.sequence
             )
             require_unbroken_chain(entries, begins=start, ends=end)
             start, last = end, end.sequence
@@ -118,24 +118,24 @@ def _follow_chain(
                 break
     except ChainBroken as broken:
         broken_at = broken.sequence
-    num_heads = sum(sequence <= last for sequence in part.heads)
-    return ChainCheckResult(part.after + 1, last, num_heads, broken_at, part.end.sequence)
+    num_heads = sum(sequence <= last for sequence in section.heads)
+    return ChainCheckResult(section.after + 1, last, num_heads, broken_at, section.end.sequence)
 
 
-def _iterate_checkpoints(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
+def _iterate_checkpoints(section: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
     """Yield the heads at which the check can stop, in order.
 
     These are the signed heads, whose signatures are verified here, every _STEP-th entry, and the
     end of the section. Raises ChainBroken.
     """
-    steps = range(part.after + _STEP, part.last, _STEP)
-    for sequence in sorted({*steps, *part.heads, part.last}):
-        if sequence in part.heads:
-            yield _verify_head(part.heads[sequence], keys)
-        elif sequence < part.end.sequence:
-            yield _read_stored_head(part.tenant_id, sequence)
-    if part.last == part.end.sequence:
-        yield part.end  # as it is stored, so that a missing last entry is noticed
+    steps = range(section.after + _STEP, section.last, _STEP)
+    for sequence in sorted({*steps, *section.heads, section.last}):
+        if sequence in section.heads:
+            yield _verify_head(section.heads[sequence], keys)
+        elif sequence < section.end.sequence:
+            yield _read_stored_head(section.tenant_id, sequence)
+    if section.last == section.end.sequence:
+        yield section.end  # as it is stored, so that a missing last entry is noticed
 
 
 def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:

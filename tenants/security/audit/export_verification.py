@@ -63,22 +63,22 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
     digest = hashlib.sha256()
     line = export.readline(_MAX_LINE_BYTES)
     header = _check_header(_parse_line(line, "line 1, the header"), keys)
-    reading = _VerificationState(
+    state = _VerificationState(
         keys, header, header["first_sequence"] - 1, header["previous_hash"], digest.hexdigest()
     )
-    while not reading.is_over:
+    while not state.is_over:
         digest.update(line)
-        reading.digest = digest.hexdigest()
-        reading.line += 1
+        state.digest = digest.hexdigest()
+        state.line += 1
         line = export.readline(_MAX_LINE_BYTES)
         if not line:
-            raise VerificationFailed(_describe_truncation(reading))
-        expected = f"line {reading.line}, where entry {reading.sequence + 1} or the end should be"
+            raise VerificationFailed(_describe_truncation(state))
+        expected = f"line {state.line}, where entry {state.sequence + 1} or the end should be"
         document = _parse_line(line, expected)
-        _CHECKS.get(str(document.get("kind")), _check_nothing)(reading, document)
+        _CHECKS.get(str(document.get("kind")), _reject_unknown_line)(state, document)
     if export.read(1):
-        raise VerificationFailed(f"line {reading.line + 1}: there is data after the end")
-    return VerifiedExport(header, reading.num_heads, header["key_id"])
+        raise VerificationFailed(f"line {state.line + 1}: there is data after the end")
+    return VerifiedExport(header, state.num_heads, header["key_id"])
 
 
 def _parse_line(line: bytes, location: str) -> Document:
@@ -102,74 +102,73 @@ def _check_header(header: Document, keys: PublicKeys) -> Document:
     return header
 
 
-def _check_entry(reading: _VerificationState, entry: Document) -> None:
-    expected = reading.sequence + 1
-    location = f"line {reading.line}, entry {expected}"
+def _check_entry(state: _VerificationState, entry: Document) -> None:
+    expected = state.sequence + 1
+    location = f"line {state.line}, entry {expected}"
     if entry.get("hash") != hash_document(entry).hex():
         raise VerificationFailed(f"{location}: its content does not match its hash; it was changed")
     sequence = entry.get("sequence")
     if sequence != expected:
         raise VerificationFailed(f"{location}: it is missing; entry {sequence} is in its place")
-    if entry.get("tenant_id") != reading.header["tenant_id"]:
+    if entry.get("tenant_id") != state.header["tenant_id"]:
         raise VerificationFailed(f"{location}: it is another tenant's")
-    if entry.get("previous_hash") != reading.hash:
+    if entry.get("previous_hash") != state.hash:
         raise VerificationFailed(
-            f"{location}: it does not follow from entry {reading.sequence};"
-            " one of them was replaced"
+            f"{location}: it does not follow from entry {state.sequence}; one of them was replaced"
         )
-    if expected == reading.header["last_sequence"] and entry["hash"] != reading.header["last_hash"]:
+    if expected == state.header["last_sequence"] and entry["hash"] != state.header["last_hash"]:
         raise VerificationFailed(
             f"{location}: the header names another hash for it; it was replaced"
         )
-    reading.sequence, reading.hash = expected, entry["hash"]
+    state.sequence, state.hash = expected, entry["hash"]
 
 
-def _check_head(reading: _VerificationState, head: Document) -> None:
+def _check_head(state: _VerificationState, head: Document) -> None:
     try:
-        verify_document(reading.keys, head, purpose=HEAD_PURPOSE)
+        verify_document(state.keys, head, purpose=HEAD_PURPOSE)
     except BadSignature as error:
-        raise VerificationFailed(f"{reading.where}, a signed head: {error}") from None
-    if head.get("tenant_id") != reading.header["tenant_id"]:
-        raise VerificationFailed(f"{reading.where}, a signed head: it is another tenant's")
-    if head.get("sequence") != reading.sequence:
+        raise VerificationFailed(f"{state.where}, a signed head: {error}") from None
+    if head.get("tenant_id") != state.header["tenant_id"]:
+        raise VerificationFailed(f"{state.where}, a signed head: it is another tenant's")
+    if head.get("sequence") != state.sequence:
         raise VerificationFailed(
-            f"{reading.where}, a signed head: it is of entry {head.get('sequence')}"
+            f"{state.where}, a signed head: it is of entry {head.get('sequence')}"
         )
-    if head.get("hash") != reading.hash:
+    if head.get("hash") != state.hash:
         raise VerificationFailed(
-            f"entry {reading.sequence}, or one before it, was replaced: line {reading.line} is a"
+            f"entry {state.sequence}, or one before it, was replaced: line {state.line} is a"
             " signed head of this entry with another hash"
         )
-    reading.num_heads += 1
+    state.num_heads += 1
 
 
-def _check_trailer(reading: _VerificationState, trailer: Document) -> None:
-    header = reading.header
-    location = f"line {reading.line}, the trailer"
-    if reading.sequence != header["last_sequence"]:
-        raise VerificationFailed(f"{location}: {_describe_truncation(reading)}")
-    if trailer.get("sha256") != reading.digest or trailer.get("rows") != header["rows"]:
+def _check_trailer(state: _VerificationState, trailer: Document) -> None:
+    header = state.header
+    location = f"line {state.line}, the trailer"
+    if state.sequence != header["last_sequence"]:
+        raise VerificationFailed(f"{location}: {_describe_truncation(state)}")
+    if trailer.get("sha256") != state.digest or trailer.get("rows") != header["rows"]:
         raise VerificationFailed(
             f"{location}: its SHA-256 does not match the content; lines were changed or removed"
         )
     try:
-        verify_document(reading.keys, trailer, purpose=TRAILER_PURPOSE)
+        verify_document(state.keys, trailer, purpose=TRAILER_PURPOSE)
     except BadSignature as error:
         raise VerificationFailed(f"{location}: {error}") from None
-    reading.is_over = True
+    state.is_over = True
 
 
-def _check_nothing(reading: _VerificationState, _document: Document) -> None:
+def _reject_unknown_line(state: _VerificationState, _document: Document) -> None:
     raise VerificationFailed(
-        f"{reading.where}: this is neither an entry nor a signed head nor the trailer"
+        f"{state.where}: this is neither an entry nor a signed head nor the trailer"
     )
 
 
-def _describe_truncation(reading: _VerificationState) -> str:
-    last = reading.header["last_sequence"]
-    if reading.sequence == last:
-        return f"the export ends after line {reading.line - 1}, without its trailer"
-    return f"the entries {reading.sequence + 1} to {last} are missing"
+def _describe_truncation(state: _VerificationState) -> str:
+    last = state.header["last_sequence"]
+    if state.sequence == last:
+        return f"the export ends after line {state.line - 1}, without its trailer"
+    return f"the entries {state.sequence + 1} to {last} are missing"
 
 
 _CHECKS: Final[dict[str, Callable[[_VerificationState, Document], None]]] = {
@@ -187,12 +186,17 @@ def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
     with open_file(options.file) as export:
         verified = verify_export(export, keys)
     header = verified.header
-    period = f"{header['since'] or 'the beginning'} to {header['until'] or 'its making'}"
-    span = f", {header['first_sequence']} to {header['last_sequence']}" if header["rows"] else ""
+    period = (
+        f"{header['since'] or 'the beginning'} to {header['until'] or 'the time of the export'}"
+    )
+    entry_range = (
+        f", {header['first_sequence']} to {header['last_sequence']}" if header["rows"] else ""
+    )
     return (
-        f"OK: {header['rows']} entries{span}, of the tenant {header['tenant']}"
-        f" ({header['tenant_id']}), from {period}; made {header['generated_at']}.\n"
-        f"Signed by the key {verified.key_id}; {verified.num_heads} signed heads of it agree.\n"
+        f"OK: {header['rows']} entries{entry_range}, of the tenant {header['tenant']}"
+        f" ({header['tenant_id']}), from {period}; created {header['generated_at']}.\n"
+        f"Signed by the key {verified.key_id};"
+        f" {verified.num_heads} signed heads agree with the entries.\n"
     )
 
 

@@ -37,12 +37,12 @@ def record_missing_destroyed_keys(*, now: datetime) -> int:
 
     Raises what the storage raises.
     """
-    num_noted = 0
+    num_written = 0
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
             ids = _list_shredded(tenant_id, since=now - tombstones.LOOKS_BACK)
-        num_noted += tombstones.write_tombstones(tenant_id, map(str, ids))
-    return num_noted
+        num_written += tombstones.write_tombstones(tenant_id, map(str, ids))
+    return num_written
 
 
 def _list_shredded(tenant_id: TenantId, *, since: datetime) -> list[UUID]:
@@ -65,10 +65,10 @@ def replay_destruction(*, now: datetime) -> int:
 
 def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
     ids = [uuid.UUID(name) for name in tombstones.list_tombstones(tenant_id) if _is_id(name)]
-    alive = {"tenant_id": tenant_id, "id__in": ids, "destroyed_at": None}
+    existing = {"tenant_id": tenant_id, "id__in": ids, "destroyed_at": None}
     with tenant_scope(tenant_id):
-        num_keys = DataKey.objects.filter(**alive).update(wrapped=None, destroyed_at=now)
-        num_keys += TenantKey.objects.filter(**alive).update(
+        num_keys = DataKey.objects.filter(**existing).update(wrapped=None, destroyed_at=now)
+        num_keys += TenantKey.objects.filter(**existing).update(
             wrapped=None, destroyed_at=now, retired_at=Coalesce(F("retired_at"), now)
         )
         if num_keys:

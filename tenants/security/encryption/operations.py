@@ -34,7 +34,7 @@ def seal_in_scope(
 ) -> bytes:
     """Seal data for a tenant and a scope.
 
-    queries.open_sealed opens it at the same `place` until the scope or the tenant is shredded.
+    queries.open_sealed opens it with the same `context` until the scope or the tenant is shredded.
     `scope` names what is erased together: `user:<id>/content`, `day:2026-11-21`. Data that is
     sealed while its scope is being shredded can never be opened. One query; five for a scope's
     first data.

@@ -79,8 +79,8 @@ def open_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
 
 def build_root_keys(keys: Iterable[RootKey]) -> RootKeys:
     """Collect root keys; the first is the current one."""
-    root_keys_ = list(keys)
-    return RootKeys(current=root_keys_[0], by_id={key.id: key for key in root_keys_})
+    key_list = list(keys)
+    return RootKeys(current=key_list[0], by_id={key.id: key for key in key_list})
 
 
 def _open_root_key(name: str, root_secret: bytes) -> RootKey:

@@ -17,14 +17,14 @@ def allocate_batch(tenant_id: TenantId) -> int:
     Locks the counter until the commit, so that a batch with a higher number is never visible before
     this one. Two queries, three the first time.
     """
-    feed = UsageBatchCounter.objects.filter(tenant_id=tenant_id)
-    if not feed.update(last_batch=F("last_batch") + 1):
+    counter = UsageBatchCounter.objects.filter(tenant_id=tenant_id)
+    if not counter.update(last_batch=F("last_batch") + 1):
         # If two transactions insert the row at once, the second waits for the first one to end.
         UsageBatchCounter.objects.bulk_create(
             [UsageBatchCounter(tenant_id=tenant_id)], ignore_conflicts=True
         )
-        feed.update(last_batch=F("last_batch") + 1)
-    return feed.values_list("last_batch", flat=True).get()
+        counter.update(last_batch=F("last_batch") + 1)
+    return counter.values_list("last_batch", flat=True).get()
 
 
 def read_latest_batch(tenant_id: TenantId) -> int:

@@ -9,6 +9,8 @@ from django.db.models import Q
 
 from tenants.models import ApiKey
 
+LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is updated once a minute
+
 
 def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
     """Record when keys were last used, to the minute, inside the tenant's scope."""
@@ -23,9 +25,6 @@ def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
             continue
         stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
         ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
-
-
-LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is updated once a minute
 
 
 def _is_stale(

@@ -22,7 +22,7 @@ from tenants.usage.ingestion.row_mapping import LateOutcome
 
 # `requested_at` is read from the request ID, which a gateway creates as it reads the clock for
 # `occurred_at`. A wider range would be slow: a big tenant has 100,000 rows in a minute.
-_AROUND: Final = timedelta(seconds=2)
+_MAX_DEVIATION: Final = timedelta(seconds=2)
 
 
 def insert_late_outcomes(
@@ -63,8 +63,8 @@ def _find_completion(late_outcome: LateOutcome) -> UsageRecord | None:
         requester["key_id"] = late_outcome.key_id
     return (
         UsageRecord.objects.filter(
-            occurred_at__gt=late_outcome.requested_at - _AROUND,
-            occurred_at__lt=late_outcome.requested_at + _AROUND,
+            occurred_at__gt=late_outcome.requested_at - _MAX_DEVIATION,
+            occurred_at__lt=late_outcome.requested_at + _MAX_DEVIATION,
             request_id=late_outcome.outcome.request_id,
             **requester,
         )

@@ -62,7 +62,8 @@ def compute_breakdown(
     with connection.cursor() as cursor:
         cursor.execute(_build_statement(rollups_sql, by, names), parameters)
         sums_by_group = cursor.fetchall()
-    total, groups = _NOTHING, defaultdict[GroupBy, dict[str, GroupCounters]](dict)
+    total = _NO_USAGE
+    groups = defaultdict[GroupBy, dict[str, GroupCounters]](dict)
     for index, key, users, *sums in sums_by_group:
         counts = UsageCounters(**dict(zip(names, map(int, sums), strict=True)))
         group = GroupCounters(counts, exclude_services((users or "").split()))
@@ -117,12 +118,12 @@ def _build_statement(rollups_sql: str, by: Sequence[GroupBy], names: Sequence[st
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     return f"""
         WITH finest_groups AS MATERIALIZED (
-            SELECT {column_list}string_agg(user_id::text, ' ') AS people, {finest_sums}
+            SELECT {column_list}string_agg(user_id::text, ' ') AS user_ids, {finest_sums}
             FROM ({rollups_sql}) rolled GROUP BY {all_columns}
         )
-        SELECT {dimension_and_key}, string_agg(people, ' '), {sums}
+        SELECT {dimension_and_key}, string_agg(user_ids, ' '), {sums}
         FROM finest_groups GROUP BY GROUPING SETS ({sets})
     """  # noqa: S608
 
 
-_NOTHING: Final = GroupCounters(UsageCounters(), frozenset())
+_NO_USAGE: Final = GroupCounters(UsageCounters(), frozenset())

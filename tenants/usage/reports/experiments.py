@@ -44,8 +44,13 @@ CONTROL: Final = "control"
 # With fewer suggestions, the confidence interval is too wide (about 10 percentage points).
 MIN_SHOWN: Final = 400
 _NO_VARIANT: Final = ""
-_NAMES: Final = (
-    *("requests", "shown", "accepted", "partially_accepted", "checked_30", "retained_30"),
+_COUNTERS: Final = (
+    "requests",
+    "shown",
+    "accepted",
+    "partially_accepted",
+    "checked_30",
+    "retained_30",
 )
 _FINISHED: Final = Q(
     finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
@@ -99,17 +104,17 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
     since = get_measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
     with tenant_scope(actor.tenant_id):
         rows = select_rollups(actor, query, is_own=is_own)
-        breakdown = compute_breakdown(rows, query, (GroupBy.VARIANT,), names=_NAMES)
+        breakdown = compute_breakdown(rows, query, (GroupBy.VARIANT,), names=_COUNTERS)
         min_users = 1 if is_own else read_min_group_size(actor)
         suppressed = find_suppressed(
             actor, ReportKind.QUALITY, query, breakdown, min_users=min_users
         )
-        mean_latencies = _first_tokens(actor, query, since, is_own=is_own, min_users=min_users)
+        mean_latencies = _read_mean_latencies(
+            actor, query, since, is_own=is_own, min_users=min_users
+        )
         until = find_complete_until(actor.tenant_id)
-    groups, suppressed_variants = (
-        breakdown.by.get(GroupBy.VARIANT, {}),
-        suppressed.groups.get(GroupBy.VARIANT, {}),
-    )
+    groups = breakdown.by.get(GroupBy.VARIANT, {})
+    suppressed_variants = suppressed.groups.get(GroupBy.VARIANT, {})
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
     for row in build_rows(groups, suppressed_variants):
         # Suppression includes the group of users without a variant: it is the rest of the total.
@@ -122,7 +127,7 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
     return ExperimentsReport(experiments, since, until, min_users)
 
 
-def _first_tokens(
+def _read_mean_latencies(
     actor: Actor, query: ReportQuery, since: datetime, *, is_own: bool, min_users: int
 ) -> dict[str, IntervalEstimate | None]:
     """Return mean latencies by variant, without variants of fewer than `min_users` users."""

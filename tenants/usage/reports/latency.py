@@ -62,10 +62,8 @@ class LatencyRow:
 
 @dataclass(frozen=True, slots=True)
 class LatencyReport:
-    since: (
-        # The beginning of the measured period, which may be shorter than the requested one.
-        datetime
-    )
+    # The beginning of the measured period, which may be shorter than the requested one.
+    since: datetime
     now: Mapping[Mode, LatencyRow]
     before: Mapping[Mode, LatencyRow]  # of the preceding period of the same length
     is_exact: bool
@@ -180,10 +178,8 @@ def _to_latency_row(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
     )
 
 
-def _compute_load(speeds: Mapping[Mode, LatencyRow]) -> float | None:
-    num_requests = sum(speed.sent for speed in speeds.values())
-    return (
-        sum(speed.in_flight_at_replica for speed in speeds.values()) / num_requests
-        if num_requests
-        else None
-    )
+def _compute_load(latencies: Mapping[Mode, LatencyRow]) -> float | None:
+    num_requests = sum(row.sent for row in latencies.values())
+    if not num_requests:
+        return None
+    return sum(row.in_flight_at_replica for row in latencies.values()) / num_requests

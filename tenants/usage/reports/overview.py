@@ -40,10 +40,20 @@ from tenants.usage.reports.suppression.suppressed_figures import (
     find_suppressed_in_overview,
 )
 
-_NAMES: Final = (
-    *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
-    *("prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens", "generated_tokens"),
-    *("shown", "accepted", "partially_accepted"),
+_COUNTERS: Final = (
+    "requests",
+    "completed",
+    "cancelled",
+    "errors",
+    "shed",
+    "suggestions",
+    "prompt_tokens",
+    "prompt_tokens_with_cache_info",
+    "cached_tokens",
+    "generated_tokens",
+    "shown",
+    "accepted",
+    "partially_accepted",
 )
 BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
 
@@ -94,7 +104,7 @@ class _OverviewScope:
 class _UsageCounts:
     breakdown: Breakdown
     before: GroupCounters
-    hidden: SuppressedOverview
+    suppressed: SuppressedOverview
 
 
 def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
@@ -105,7 +115,7 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
         min_users, members = _read_members(actor)
         counts = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
-    breakdown, before, suppressed = counts.breakdown, counts.before, counts.hidden
+    breakdown, before, suppressed = counts.breakdown, counts.before, counts.suppressed
     return UsageSummary(
         total=build_row("", breakdown.every, suppressed.usage),
         before=build_row("", before, suppressed.usage_before),
@@ -136,7 +146,7 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
         scope = _read_scope(actor)
         min_users = 1 if is_own else scope.min_users
         counts = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
-        breakdown, before, suppressed = counts.breakdown, counts.before, counts.hidden
+        breakdown, before, suppressed = counts.breakdown, counts.before, counts.suppressed
         speeds = (
             None
             if suppressed.speeds
@@ -172,8 +182,8 @@ def _read_counts(
         select_rollups(actor, period_query, is_own=is_own)
         for period_query in (query, query.previous_period)
     )
-    breakdown = compute_breakdown(rows, query, by, names=_NAMES)
-    before = compute_breakdown(earlier_rows, query, (), names=_NAMES).every
+    breakdown = compute_breakdown(rows, query, by, names=_COUNTERS)
+    before = compute_breakdown(earlier_rows, query, (), names=_COUNTERS).every
     suppressed = find_suppressed_in_overview(actor, query, breakdown, before, min_users=min_users)
     return _UsageCounts(breakdown, before, suppressed)
 

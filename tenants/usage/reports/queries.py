@@ -178,8 +178,8 @@ def select_rollups(
     actor: Actor, query: ReportQuery, *, is_own: bool
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """Return the rollups of the query's period and filter."""
-    of_all = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
-    rows = of_all.filter(apply_filter(actor, query.filter))
+    all_rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
+    rows = all_rows.filter(apply_filter(actor, query.filter))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
@@ -202,11 +202,11 @@ def _read_groups_and_total(
     if query.group_by is None:
         return {}, _read_total(days)
     if query.group_by in (GroupBy.TEAM, GroupBy.USER):
-        of_user = _read_counters_by_user(days)
+        counters_of = _read_counters_by_user(days)
         if query.group_by is GroupBy.USER:
-            by_user = {str(user): _sum_users(of_user, [user]) for user in of_user}
-            return by_user, _sum_users(of_user, of_user)
-        return _sum_by_team(actor, of_user, query.filter), _sum_users(of_user, of_user)
+            by_user = {str(user): _sum_users(counters_of, [user]) for user in counters_of}
+            return by_user, _sum_users(counters_of, counters_of)
+        return _sum_by_team(actor, counters_of, query.filter), _sum_users(counters_of, counters_of)
     groups = _read_groups(days, query)
     return groups, _sum_groups(groups)
 
@@ -249,32 +249,36 @@ def _read_counters_by_user(days: QuerySet[Any]) -> dict[UUID, UsageCounters]:
     }
 
 
-def _sum_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
+def _sum_users(counters_of: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
     user_ids = list(users)
     return _GroupCounters(
-        sum_counters([UsageCounters(), *(of_user[user] for user in user_ids)]),
+        sum_counters([UsageCounters(), *(counters_of[user] for user in user_ids)]),
         exclude_services(map(str, user_ids)),
     )
 
 
 def _sum_by_team(
-    actor: Actor, of_user: Mapping[UUID, UsageCounters], report_filter: ReportFilter
+    actor: Actor, counters_of: Mapping[UUID, UsageCounters], report_filter: ReportFilter
 ) -> dict[str, _GroupCounters]:
     """Return the groups by team; with a team filter only that team.
 
     Groups of other teams would show the usage of their common members with that team.
     """
     if report_filter.team_id is not None:
-        return {str(report_filter.team_id): _sum_users(of_user, of_user)} if of_user else {}
+        return (
+            {str(report_filter.team_id): _sum_users(counters_of, counters_of)}
+            if counters_of
+            else {}
+        )
     members: defaultdict[str, set[Any]] = defaultdict(set)
     for team_id, user_id in TeamMembership.objects.filter(tenant_id=actor.tenant_id).values_list(
         "team_id", "user_id"
     ):
-        if user_id in of_user:
+        if user_id in counters_of:
             members[str(team_id)].add(user_id)
-    if users_without_team := of_user.keys() - set().union(*members.values()):
+    if users_without_team := counters_of.keys() - set().union(*members.values()):
         members[NO_TEAM] = set(users_without_team)
-    return {key: _sum_users(of_user, users) for key, users in members.items()}
+    return {key: _sum_users(counters_of, users) for key, users in members.items()}
 
 
 def _read_labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
@@ -299,8 +303,9 @@ def _find_suppressed_groups(
     min_users: int,
 ) -> dict[str, Suppression]:
     users_of = {key: groups[key].users for key in sorted(groups)}
-    overlap = total.users if group_by is GroupBy.TEAM else None
-    return find_suppressed_groups(users_of, min_users=min_users, all_users=overlap)
+    # Users of several teams count in each: the groups' users cannot be added up to the total.
+    all_users = total.users if group_by is GroupBy.TEAM else None
+    return find_suppressed_groups(users_of, min_users=min_users, all_users=all_users)
 
 
 def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> Suppression | None:
@@ -326,13 +331,13 @@ def _find_suppressed_of_filter(
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     if group_by is GroupBy.DAY:
         times = {
-            format_time_key(query, at): parts for at, parts in part.users_by_time(rows).items()
+            format_time_key(query, at): table for at, table in part.users_by_time(rows).items()
         }
         return part.find_suppression(part.merge(times.values())), part.find_suppressed_times(times)
     if group_by is None:
         return part.find_suppression(part.users_by_cell(rows)), {}
-    parts = part.users_by_cell(rows, group_by.value)
-    return part.find_suppression(parts), part.find_suppressed_groups(parts, group_by.value)
+    table = part.users_by_cell(rows, group_by.value)
+    return part.find_suppression(table), part.find_suppressed_groups(table, group_by.value)
 
 
 def _to_row(

@@ -59,7 +59,9 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
         totals = records.aggregate(
             requests=Count("*"),
             percentiles=_LastMinutePercentiles("first_token_ms", filter=_FINISHED),
-            told=Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
+            prompt_tokens_with_cache_info=Sum(
+                "prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0
+            ),
             cached=Sum("cached_tokens", default=0),
         )
         outcomes = Outcome.objects.filter(occurred_at__gt=now - MINUTE, event__in=_ACCEPTANCES)
@@ -76,7 +78,7 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
         requests=totals["requests"],
         first_token_p50_ms=p50_ms,
         first_token_p99_ms=p99_ms,
-        prompt_tokens_with_cache_info=totals["told"],
+        prompt_tokens_with_cache_info=totals["prompt_tokens_with_cache_info"],
         cached_tokens=totals["cached"],
         accepted=acceptances["num"] if is_visible else None,
     )

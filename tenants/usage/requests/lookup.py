@@ -19,7 +19,7 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.usage.reports.filters import filter_visible_records
 
 # An ID contains its time of creation, which is close to the request's time.
-_AROUND: Final = timedelta(seconds=60)
+_MAX_DEVIATION: Final = timedelta(seconds=60)
 
 
 def find_request(
@@ -35,7 +35,7 @@ def find_request(
     """
     try:
         made_at = from_unix_ms(request_id.int >> 80)
-        first, last = made_at - _AROUND, made_at + _AROUND
+        first, last = made_at - _MAX_DEVIATION, made_at + _MAX_DEVIATION
     except OverflowError:  # not a version 7 UUID
         raise _make_not_found_error() from None
     with tenant_scope(actor.tenant_id):

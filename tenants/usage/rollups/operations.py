@@ -44,7 +44,7 @@ from tenants.usage.rollups.dirty_hours import AROUND, HOUR, get_hour, lock_rollu
 DAY: Final = timedelta(days=1)
 # A record is written when its request has ended (30 s at most), and takes a moment to arrive.
 UNDER_WAY: Final = timedelta(minutes=1)
-# per tenant and run, so that a run ends; the next one continues
+# Days counted per tenant and run, so that a run ends. The next run continues.
 MAX_DAYS: Final = 400
 logger = structlog.get_logger(__name__)
 
@@ -120,11 +120,11 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
             DirtyHour.objects.filter(tenant_id=tenant_id, hour=hour).delete()
             if purged_until is None or hour >= purged_until or not _is_counted(tenant_id, hour):
                 _count_hour(cursor, tenant_id, hour)
-        of_day: dict[str, Any] = {"tenant": tenant_id, "start": day, "end": day + DAY}
+        parameters: dict[str, Any] = {"tenant": tenant_id, "start": day, "end": day + DAY}
         UsageDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
-        cursor.execute(sql.COUNT_DAY, of_day)
+        cursor.execute(sql.COUNT_DAY, parameters)
         LatencyDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
-        cursor.execute(sql.COUNT_LATENCY_DAY, of_day)
+        cursor.execute(sql.COUNT_LATENCY_DAY, parameters)
 
 
 def _find_purged_until(tenant_id: TenantId) -> datetime | None:

@@ -10,7 +10,7 @@ from tests.stack.waiting import wait_until
 
 # Until gateways know a change. It takes less than a second, but longer on busy cores.
 MAX_SYNC_S: Final = 60.0
-_PATIENCE_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 _PROMPT: Final = {"prompt": "import ", "max_tokens": 4}
 
 
@@ -19,13 +19,13 @@ def complete(stack: Stack, key: str, *, file: str = "", **body: Any) -> httpx.Re
     headers = {"Authorization": f"Bearer {key}"}
     if file:
         headers |= {"X-Caret-Path": file, "X-Caret-Repository": "payments"}
-    with httpx.Client(base_url=stack.gateway_url, timeout=_PATIENCE_S) as client:
+    with httpx.Client(base_url=stack.gateway_url, timeout=_TIMEOUT_S) as client:
         return client.post("/v1/completions", headers=headers, json=_PROMPT | body)
 
 
 def request_chat(stack: Stack, key: str) -> httpx.Response:
     body = {"messages": [{"role": "user", "content": "import"}], "max_tokens": 4}
-    with httpx.Client(base_url=stack.gateway_url, timeout=_PATIENCE_S) as client:
+    with httpx.Client(base_url=stack.gateway_url, timeout=_TIMEOUT_S) as client:
         return client.post(
             "/v1/chat/completions", headers={"Authorization": f"Bearer {key}"}, json=body
         )

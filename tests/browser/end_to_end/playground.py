@@ -9,7 +9,7 @@ from tests.browser.tabs import Tabs
 TYPED_TEXT: Final = "self.items[name] = "
 GHOST: Final = ".cm-content .ghost"
 _READY: Final = "#play-state[data-state=ready]"
-_LINES: Final = "#play-lines tr"
+_ROWS: Final = "#play-rows tr"
 _FIRST_SUGGESTION_MS: Final = 30_000  # from an engine that has just started
 
 
@@ -27,5 +27,5 @@ def wait_for_suggestion(page: Page) -> str:
     page.keyboard.type(TYPED_TEXT)
     page.keyboard.press("Alt+Backslash")
     page.wait_for_selector(GHOST, timeout=_FIRST_SUGGESTION_MS)
-    expect(page.locator(_LINES)).to_have_count(1)  # the suggestion is complete
+    expect(page.locator(_ROWS)).to_have_count(1)  # the suggestion is complete
     return page.locator(GHOST).first.inner_text()

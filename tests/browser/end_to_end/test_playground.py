@@ -106,7 +106,7 @@ def test_starting_in_another_tab_ends_the_first_session(tabs: Tabs, company: Com
     older_page.get_by_role("button", name="Request now").click()
 
     expect(older_page.locator("#play-outcome")).to_contain_text("Rejected")
-    expect(older_page.locator("#play-status")).to_have_text(
+    expect(older_page.locator("#play-message")).to_have_text(
         "The key has expired. Select Start to continue."
     )
     expect(older_page.get_by_role("button", name="Start")).to_be_visible()

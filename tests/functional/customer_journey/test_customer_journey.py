@@ -212,7 +212,7 @@ def _developer_completes(stage: Stage, console: Page, folder: Path) -> None:
         page.set_viewport_size({"width": 1440, "height": 900})
         with stage.journey.step("The developer opens VS Code", page):
             workbench = Workbench(page, url, project)
-            workbench.expect_status("Signed out, or the key is refused")
+            workbench.expect_status("Signed out, or the key was rejected")
         with stage.journey.step("The developer starts the sign-in from VS Code", page):
             device = workbench.open_page_with("Caret: Sign In")
             expect(workbench.notices.filter(has_text="confirm the code")).to_be_visible()

@@ -18,7 +18,7 @@ from tests.stack.waiting import wait_until as wait_for_condition
 
 _PLUGIN: Final = REPOSITORY / "platform" / "ide" / "neovim"
 NEOVIM: Final = Path(sys.executable).with_name("nvim")
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class Neovim:
         return self.evaluate("join(getline(1, '$'), nr2char(10))").rstrip("\n")
 
     async def wait_for_message(self, text: str) -> bool:
-        """Wait until a message contains this text; return False after `PATIENCE_S`."""
+        """Wait until a message contains this text; return False after `TIMEOUT_S`."""
 
         async def is_there() -> bool:
             messages = await asyncio.to_thread(self.evaluate, "execute('messages')")
             return text in messages.replace("\n", "")  # a long message has line breaks
 
-        return await wait_until(is_there, patience_s=PATIENCE_S)
+        return await wait_until(is_there, timeout_s=TIMEOUT_S)
 
     async def wait_for_any_suggestion(self) -> str:
         """Wait until there is a suggestion, and return it."""
@@ -63,16 +63,16 @@ class Neovim:
         async def is_there() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) != ""
 
-        assert await wait_until(is_there, patience_s=PATIENCE_S), "no suggestion appeared"
+        assert await wait_until(is_there, timeout_s=TIMEOUT_S), "no suggestion appeared"
         return self.suggestion
 
     async def wait_for_suggestion(self, text: str) -> bool:
-        """Wait until the suggestion is this text; return False after `PATIENCE_S`."""
+        """Wait until the suggestion is this text; return False after `TIMEOUT_S`."""
 
         async def is_there() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) == text
 
-        return await wait_until(is_there, patience_s=PATIENCE_S)
+        return await wait_until(is_there, timeout_s=TIMEOUT_S)
 
     def _remote(self, *words: str) -> str:
         command = [str(NEOVIM), "--server", str(self.socket), *words]
@@ -115,7 +115,7 @@ def start_neovim(home: Path, file: Path, environment: dict[str, str]) -> Iterato
     command = [str(NEOVIM), "--headless", "--listen", str(neovim.socket)]
     with subprocess.Popen([*command, os.fspath(file)], env=environment, cwd=home) as process:
         try:
-            wait_for_condition(neovim.is_listening, timeout_s=PATIENCE_S)
+            wait_for_condition(neovim.is_listening, timeout_s=TIMEOUT_S)
             yield neovim
         finally:
             process.kill()

@@ -22,7 +22,7 @@ from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
 Loop = asyncio.AbstractEventLoop
 Served = TypeVar("Served")
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 MARKS: Final = [
     pytest.mark.deep,
     pytest.mark.skipif(shutil.which("npm") is None, reason="code-server comes from npm"),
@@ -41,7 +41,7 @@ class ScriptedGateway:
         self.fake = fake
 
     def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(TIMEOUT_S)
 
     def requests(self, path: str) -> list[Frame]:
         frames = list(self.fake.received)
@@ -55,7 +55,7 @@ class ScriptedGateway:
             time.sleep(1.0)
             return bool(last) and last == self.requests(path)[-1:]
 
-        wait_until(is_settled, timeout_s=PATIENCE_S)
+        wait_until(is_settled, timeout_s=TIMEOUT_S)
         return self.requests(path)[-1]
 
     def has_cancelled(self, id: str) -> bool:
@@ -79,7 +79,7 @@ def run_in_thread(serve: AbstractAsyncContextManager[Served]) -> Iterator[tuple[
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
     thread.start()
     try:
-        assert ready.wait(PATIENCE_S)
+        assert ready.wait(TIMEOUT_S)
         yield loop, served[0]
     finally:
         loop.call_soon_threadsafe(stopped.set)
@@ -111,7 +111,7 @@ def open_workbench(
     ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         opened = Workbench(page, url, folder)
-        opened.expect_status("Signed out, or the key is refused")
+        opened.expect_status("Signed out, or the key was rejected")
         opened.sign_in(generate_key(KeyKind.TEST).text)
         opened.expect_status(signed_in_status)
         yield opened

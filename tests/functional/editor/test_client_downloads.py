@@ -14,7 +14,7 @@ import pytest
 
 from caret.local.paths import REPOSITORY
 from tests.fakes.polling import wait_until
-from tests.functional.editor.neovim import PATIENCE_S, start_neovim
+from tests.functional.editor.neovim import TIMEOUT_S, start_neovim
 from tests.stack.language_server import environment_of, language_server
 from tests.unit.caret_ls.fake_gateway import gateway
 
@@ -127,7 +127,7 @@ async def test_neovim_suggests_after_the_archive_is_unpacked(
             tmp_path, CARET_API_KEY=key, CARET_GATEWAY_URL=fake.url, TERM="dumb"
         )
         with start_neovim(tmp_path, file, environment) as neovim:
-            await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
+            await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
             neovim.press("Godef f")
             assert await neovim.wait_for_any_suggestion()
             neovim.press("<Esc>:help caret-options<CR>")

@@ -83,7 +83,7 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
     ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         opened_workbench = Workbench(page, url, folder)
-        opened_workbench.expect_status("Signed out, or the key is refused")
+        opened_workbench.expect_status("Signed out, or the key was rejected")
         opened_workbench.sign_in(key)
         opened_workbench.expect_status("Ready")
         yield opened_workbench

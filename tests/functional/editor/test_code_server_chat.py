@@ -14,7 +14,7 @@ from caret.local.paths import REPOSITORY
 from tests.fakes.chat_gateway import ChatGateway, chat_gateway
 from tests.functional.editor.scripted_workbench import (
     MARKS,
-    PATIENCE_S,
+    TIMEOUT_S,
     Loop,
     open_workbench,
     run_in_thread,
@@ -41,7 +41,7 @@ class ScriptedChat:
         self._loop.call_soon_threadsafe(call)
 
     def wait_for_question(self, number: int) -> None:
-        wait_until(lambda: len(self.gateway.bodies) == number, timeout_s=PATIENCE_S)
+        wait_until(lambda: len(self.gateway.bodies) == number, timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_a_stopped_answer_is_cancelled_and_its_text_stays(
     panel.get_by_role("button", name="Stop").click()
     expect(panel.locator(".note").last).to_have_text("Stopped.")
 
-    wait_until(lambda: scripted_chat.gateway.num_cancelled == 1, timeout_s=PATIENCE_S)
+    wait_until(lambda: scripted_chat.gateway.num_cancelled == 1, timeout_s=TIMEOUT_S)
     expect(panel.locator("article").last).to_contain_text("Because")
 
 
@@ -147,5 +147,5 @@ def test_a_refused_question_gets_the_reason(
     _, panel = _request_explanation(workbench, scripted_chat, "refused.py")
 
     expect(panel.locator(".note").last).to_have_text(
-        "Your policy or your API key allows no chats here.", timeout=_PATIENCE_MS
+        "Your policy or your API key does not allow chats here.", timeout=_PATIENCE_MS
     )

@@ -9,7 +9,7 @@ import pytest
 from caret.local.paths import REPOSITORY
 from tests.functional.editor.scripted_workbench import (
     MARKS,
-    PATIENCE_S,
+    TIMEOUT_S,
     ScriptedGateway,
     open_workbench,
     scripted_gateway,
@@ -84,7 +84,7 @@ def test_tab_goes_to_the_edit_applies_it_and_brings_the_next(
 
     changed = _RENAMED.replace("print(total([1, 2]))\n", _CALL)
     assert file.read_text() == changed.replace("    return sum(items)\n", _BLOCK)
-    wait_until(lambda: len(scripted.fake.outcomes("accepted")) == 2, timeout_s=PATIENCE_S)
+    wait_until(lambda: len(scripted.fake.outcomes("accepted")) == 2, timeout_s=TIMEOUT_S)
     assert len(scripted.fake.outcomes("shown")) == 2
 
 

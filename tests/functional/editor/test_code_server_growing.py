@@ -9,7 +9,7 @@ import pytest
 
 from tests.functional.editor.scripted_workbench import (
     MARKS,
-    PATIENCE_S,
+    TIMEOUT_S,
     ScriptedGateway,
     open_workbench,
     scripted_gateway,
@@ -51,7 +51,7 @@ def _show_first_line(
     id = str(request["id"])
     workbench.watch_suggestion()
     scripted.run(scripted.fake.send(type="delta", id=id, text=f"{untyped}{_FIRST}\n"))
-    workbench.wait_for_last_line("    a = 1", timeout_s=PATIENCE_S)
+    workbench.wait_for_last_line("    a = 1", timeout_s=TIMEOUT_S)
     return file, id
 
 
@@ -62,7 +62,7 @@ def test_the_suggestion_only_grows_on_the_screen_and_tab_accepts_the_whole(
 
     for line in _REST:
         scripted.run(scripted.fake.send(type="delta", id=id, text=f"{line}\n"))
-        workbench.wait_for_last_line(line, timeout_s=PATIENCE_S)
+        workbench.wait_for_last_line(line, timeout_s=TIMEOUT_S)
     scripted.run(scripted.fake.send(type="done", id=id, finish_reason="stop", meta={}))
     suggestions = workbench.seen_suggestions()
     workbench.press_keys("Tab")
@@ -71,7 +71,7 @@ def test_the_suggestion_only_grows_on_the_screen_and_tab_accepts_the_whole(
     growing_suggestions = suggestions[suggestions.index("    a = 1") :]
     assert all(longer.startswith(text) for text, longer in pairwise(growing_suggestions))
     assert file.read_text() == f"import os\n{_LINE}\n" + "\n".join(["    a = 1", *_REST])
-    wait_until(lambda: bool(scripted.fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+    wait_until(lambda: bool(scripted.fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
     assert len([frame for frame in scripted.fake.outcomes("shown") if frame["id"] == id]) == 1
 
 
@@ -94,4 +94,4 @@ def test_typing_against_the_visible_part_cancels_the_rest(
 
     workbench.type_text("x")
 
-    wait_until(lambda: scripted.has_cancelled(id), timeout_s=PATIENCE_S)
+    wait_until(lambda: scripted.has_cancelled(id), timeout_s=TIMEOUT_S)

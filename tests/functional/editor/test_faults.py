@@ -16,7 +16,7 @@ from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
 
 pytestmark = pytest.mark.engine
 
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 _PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
 SPENT: Final = SpendingLimits(
     prices=(TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, _PRICES)),),
@@ -51,7 +51,7 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
         async def is_over() -> bool:
             return await buffer.request_items() == [] and server.statuses[-1] == "over_budget"
 
-        assert await wait_until(is_over, patience_s=_PATIENCE_S)
+        assert await wait_until(is_over, timeout_s=_TIMEOUT_S)
         assert await explain_no_suggestion(server) == "over_budget"
         num_before = len(await ada.wait_for_records(CompletionRecord, 1))  # of the refused request
         assert await buffer.request_items() == []
@@ -61,7 +61,7 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
         async def suggests_again() -> bool:
             return await has_suggestion(buffer)
 
-        assert await wait_until(suggests_again, patience_s=_PATIENCE_S)
+        assert await wait_until(suggests_again, timeout_s=_TIMEOUT_S)
         await server.wait_for_status("ready")
         assert await explain_no_suggestion(server) is None
 
@@ -89,7 +89,7 @@ async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
             server.notify("$/caret/signIn", {"key": ada.key})
             return await has_suggestion(buffer)
 
-        assert await wait_until(accepts_key, patience_s=_PATIENCE_S)
+        assert await wait_until(accepts_key, timeout_s=_TIMEOUT_S)
 
 
 async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Developer) -> None:
@@ -105,7 +105,7 @@ async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Dev
             outcomes = ada.records(OutcomeRecord)
             return sum(record.event == "accepted" for record in outcomes) == 2
 
-        assert await wait_until(are_recorded, patience_s=_PATIENCE_S)
+        assert await wait_until(are_recorded, timeout_s=_TIMEOUT_S)
 
     accepted = [record for record in ada.records(OutcomeRecord) if record.event == "accepted"]
     assert len({record.request_id for record in accepted}) == 2
@@ -128,7 +128,7 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
         async def is_noticed() -> bool:
             return "repository.switched" in ada.log
 
-        assert await wait_until(is_noticed, patience_s=_PATIENCE_S)
+        assert await wait_until(is_noticed, timeout_s=_TIMEOUT_S)
         await buffer.request_items()
         await ada.wait_for_records(CompletionRecord, num_before + 1)
 

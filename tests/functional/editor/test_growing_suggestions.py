@@ -7,7 +7,7 @@ import pytest
 
 from caret_ls.frames import Frame
 from tests.fakes.polling import wait_until
-from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
 _TEXT = "import os\n"
@@ -28,9 +28,9 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as editor:
-        await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
+        await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
         editor.press(f"Go{_LINE}")
-        await wait_until(lambda: bool(_requests(fake)), timeout_s=PATIENCE_S)
+        await wait_until(lambda: bool(_requests(fake)), timeout_s=TIMEOUT_S)
         await fake.send(type="delta", id=_request(fake), text=f"{_untyped(fake)}{_FIRST}\n")
         assert await editor.wait_for_suggestion(_FIRST)
         yield editor
@@ -54,7 +54,7 @@ async def test_the_rest_follows_and_tab_accepts_the_whole(fake: Gateway, neovim:
     assert await neovim.wait_for_suggestion(f"{_FIRST}\n    return a")
     await fake.send(type="done", id=_request(fake), finish_reason="stop", meta={})
     neovim.press("<Tab>")
-    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 
     text = neovim.evaluate("join(getline(1, '$'), nr2char(10))").rstrip("\n")
     assert text == f"{_TEXT}{_LINE}{_FIRST}\n    return a"
@@ -64,7 +64,7 @@ async def test_the_rest_follows_and_tab_accepts_the_whole(fake: Gateway, neovim:
 async def test_the_shown_part_stays_when_the_engine_dies(fake: Gateway, neovim: Neovim) -> None:
     await fake.send(type="error", id=_request(fake), code="engine_disconnected", message="")
     neovim.press("<Tab>")
-    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 
     assert neovim.line.rstrip("\n") == "    a = 1"
 
@@ -76,7 +76,7 @@ async def test_typing_against_the_shown_part_cancels_the_rest(
     neovim.press("x")
     await wait_until(
         lambda: any(frame["type"] == "cancel" and frame["id"] == first for frame in fake.received),
-        timeout_s=PATIENCE_S,
+        timeout_s=TIMEOUT_S,
     )
 
     assert neovim.suggestion.rstrip("\n") == ""

@@ -8,7 +8,7 @@ import pytest
 
 from caret.contracts.usage import OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
-from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.functional.gateway.gateway_stack import Site, wait_until
 
 pytestmark = pytest.mark.engine
@@ -33,7 +33,7 @@ async def test_tab_accepts_a_visible_suggestion(ada: Developer, neovim: Neovim) 
     async def is_ready() -> bool:
         return "connected" in _log_of(ada)
 
-    assert await wait_until(is_ready, patience_s=PATIENCE_S), "Neovim did not start"
+    assert await wait_until(is_ready, timeout_s=TIMEOUT_S), "Neovim did not start"
     neovim.press("Go        self.path = path<CR>        self.m")
     suggestion = await neovim.wait_for_any_suggestion()
     before = neovim.line

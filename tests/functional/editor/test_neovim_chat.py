@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.chat_gateway import ChatGateway, chat_gateway
 from tests.fakes.polling import wait_until
-from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
 _KEY: Final = "cpk_test_" + "0" * 28
@@ -42,7 +42,7 @@ async def becomes(neovim: Neovim, expression: str, value: str) -> None:
 
 async def eventually(is_true: Callable[[], bool]) -> None:
     """Wait without blocking the loop, on which the gateway answers."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not await asyncio.to_thread(is_true):  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.1)
 
@@ -127,7 +127,7 @@ async def test_ctrl_c_stops_an_answer_and_its_text_stays(fake: ChatGateway, neov
     await eventually(lambda: "Because" in chat_of(neovim))
     await asyncio.to_thread(neovim.press, "<C-c>")
     await eventually(lambda: "> Stopped." in chat_of(neovim))
-    await wait_until(lambda: fake.num_cancelled == 1, timeout_s=PATIENCE_S)
+    await wait_until(lambda: fake.num_cancelled == 1, timeout_s=TIMEOUT_S)
 
     assert "Because" in await asyncio.to_thread(chat_of, neovim)
 
@@ -151,7 +151,7 @@ async def editor(stream: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=stream.url) as started_editor:
-        await wait_until(lambda: bool(stream.sockets), timeout_s=PATIENCE_S)
+        await wait_until(lambda: bool(stream.sockets), timeout_s=TIMEOUT_S)
         await becomes(
             started_editor, "luaeval(\"require('caret.status').is_usable() and 1 or 0\")", "1"
         )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from tests.fakes.polling import wait_until
-from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.functional.editor.test_neovim_chat import becomes, eventually, lua
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
@@ -94,7 +94,7 @@ async def test_tab_goes_to_the_edit_and_a_second_one_applies_it(
     assert hint(neovim) == (4, "Tab: apply the edit")
     neovim.press("<Tab>")
     await eventually(lambda: neovim.text == _EDITED)
-    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 
     assert neovim.evaluate("col('.')").rstrip("\n") == str(len("print(total_of") + 1)
     assert not is_shown(neovim)
@@ -105,7 +105,7 @@ async def test_an_accepted_edit_is_followed_by_the_next(fake: Gateway, neovim: N
     num_requests = len(fake.requests("edit"))
     fake.edit = {"start_line": 1, "end_line": 2, "text": "    # all\n    return sum(items)\n"}
     neovim.press("<Tab><Tab>")
-    await wait_until(lambda: len(fake.requests("edit")) > num_requests, timeout_s=PATIENCE_S)
+    await wait_until(lambda: len(fake.requests("edit")) > num_requests, timeout_s=TIMEOUT_S)
     await eventually(lambda: is_shown(neovim))
 
     assert len(fake.requests("edit")[-1]["recent_edits"]) == 2

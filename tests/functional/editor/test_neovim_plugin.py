@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.fakes.polling import wait_until
-from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
 _KEY: Final = "cpk_test_" + "0" * 28
@@ -27,7 +27,7 @@ async def fake() -> AsyncIterator[Gateway]:
 async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with `_SUGGESTION` on its screen, after `def f`."""
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as editor:
-        await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
+        await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
         fake.suggestion = None
         editor.press("Godef f")
         await _answer(fake)
@@ -47,7 +47,7 @@ async def _answer(fake: Gateway) -> None:
     def find_requests() -> list[str]:
         return [frame["id"] for frame in fake.received if frame["type"] == "complete"]
 
-    await wait_until(lambda: bool(find_requests()), timeout_s=PATIENCE_S)
+    await wait_until(lambda: bool(find_requests()), timeout_s=TIMEOUT_S)
     request = next(frame for frame in fake.received if frame["type"] == "complete")
     untyped = "import os\ndef f".removeprefix(request["prefix"])
     await fake.respond(request["id"], f"{untyped}{_SUGGESTION}")
@@ -60,7 +60,7 @@ async def test_words_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> N
     assert await neovim.wait_for_suggestion("):\n    return größe * 2")
     assert neovim.line.rstrip("\n") == "def f(self, größe"
     neovim.press("<Tab>")
-    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 
     assert neovim.text == f"import os\ndef f{_SUGGESTION}"
 
@@ -101,7 +101,7 @@ async def test_a_late_server_gets_the_text_typed_before_its_start(
     ("key", "refusal", "message"),
     [
         ("", None, "Caret: you are signed out. Sign in with :Caret sign_in."),
-        (_KEY, 401, "Caret: the gateway refuses your key."),
+        (_KEY, 401, "Caret: the gateway rejected your key."),
     ],
 )
 async def test_a_message_gives_the_reason_of_being_signed_out(
@@ -148,10 +148,10 @@ async def test_a_message_reports_a_crashed_server(fake: Gateway, tmp_path: Path)
 async def test_checkhealth_names_server_gateway_and_status(fake: Gateway, tmp_path: Path) -> None:
     fake.refusal = 401
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as neovim:
-        assert await neovim.wait_for_message("refuses your key")
+        assert await neovim.wait_for_message("rejected your key")
         neovim.press(":checkhealth caret<CR>")
         report = neovim.text
 
     assert "OK caret-ls 0.1.0" in report
     assert f"Gateway: {fake.url}" in report
-    assert "ERROR Caret: the gateway refuses your key" in report
+    assert "ERROR Caret: the gateway rejected your key" in report

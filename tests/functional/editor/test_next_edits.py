@@ -29,7 +29,7 @@ from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 _KEY: Final = "cpk_test_" + "0" * 28
 _TEXT: Final = "def total(items):\r\n    return sum(items)\r\n\r\n\r\nprint(total([1]), 'ü')\r\n"
 _EDIT: Final = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]), 'ü')\n"}
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def _open_renamed(server: LanguageServer, folder: Path) -> OpenBuffer:
     file = folder / "a.py"
     file.write_text(_TEXT)
     buffer = OpenBuffer.opened(server, file, _TEXT)
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(_TIMEOUT_S):
         while await _suggest_edit(buffer) != {"reason": "nothing_to_suggest"}:
             pass  # edits are off until the policy arrives
     buffer.replace_text(9, 9, "_of")
@@ -107,7 +107,7 @@ async def test_an_accepted_edit_is_counted_and_followed_by_the_next(
     buffer.replace_text(start, len(buffer.text), first["edit"]["newText"])
     fake.edit = {"start_line": 0, "end_line": 0, "text": "# new\n"}
     second = await _suggest_edit(buffer, isFollowUp=True)
-    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=_PATIENCE_S)
+    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=_TIMEOUT_S)
 
     assert second["edit"]["newText"] == "# new\r\n"
     assert len(fake.requests("edit")[1]["recent_edits"]) == 2
@@ -122,10 +122,10 @@ async def test_a_keystroke_cancels_the_request_at_the_gateway(
 ) -> None:
     fake.edit = None
     _, response = server.begin_request("$/caret/nextEdit", _params(buffer))
-    await wait_until(lambda: bool(fake.requests("edit")), timeout_s=_PATIENCE_S)
+    await wait_until(lambda: bool(fake.requests("edit")), timeout_s=_TIMEOUT_S)
     buffer.type_text("x")
 
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(_TIMEOUT_S):
         assert await response == {"reason": "newer_keystroke"}
     id = fake.requests("edit")[0]["id"]
     await wait_until(lambda: {"type": "cancel", "id": id} in fake.received)

@@ -26,7 +26,7 @@ from tests.functional.gateway.gateway_stack import Site, receive, wait_until
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep, pytest.mark.usefixtures("database")]
 
-_PATIENCE_S: Final = 90.0  # the language server checks for persisted text after half a minute
+_TIMEOUT_S: Final = 90.0  # the language server checks for persisted text after half a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
         async def has_persisted() -> bool:
             return any(record.event == "persisted" for record in _late_outcomes(ada))
 
-        assert await wait_until(has_persisted, patience_s=_PATIENCE_S)
+        assert await wait_until(has_persisted, timeout_s=_TIMEOUT_S)
 
     records = [record for record in _late_outcomes(ada) if record.request_id == outcome.request_id]
     assert "shown" in {record.event for record in records}, "the outcome was lost"

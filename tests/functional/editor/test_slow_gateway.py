@@ -17,7 +17,7 @@ from tests.stack.language_server import LanguageServer, OpenBuffer
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 _LATE_S: Final = 3.0
 _MAX_TYPING_GAP_S: Final = 1.1  # between keys: such a long pause does not count as typing
 # The language server waits 75 ms after a key, and up to 250 ms if responses are slow.
@@ -48,7 +48,7 @@ async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
     async def has_new_request() -> bool:
         return len(proxy.requests) > num_before
 
-    assert await wait_until(has_new_request, patience_s=_PATIENCE_S)
+    assert await wait_until(has_new_request, timeout_s=_TIMEOUT_S)
     await answer  # leaving before it is written would log an error
     return proxy.requests[num_before][0] - pressed_s
 

@@ -35,15 +35,15 @@ from tests.stack.ports import free_ports
 
 Frame = dict[str, Any]
 Entries = list[tuple[bytes, dict[bytes, bytes]]]  # of a Redis stream
-PATIENCE_S: Final = 30.0  # for a real engine on cores that others use too
+TIMEOUT_S: Final = 30.0  # for a real engine on cores that others use too
 _POLL_S: Final = 0.02
 
 
 class PatientStream(CompletionStream):
-    """A stream that raises TimeoutError if a frame does not arrive in PATIENCE_S."""
+    """A stream that raises TimeoutError if a frame does not arrive in TIMEOUT_S."""
 
     async def receive(self) -> Frame:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             return await super().receive()
 
 
@@ -95,7 +95,7 @@ class Site:
 
     async def becomes_idle(self) -> bool:
         """Return True if the engine becomes idle long before a completion would end."""
-        return await wait_until(self._is_idle, patience_s=1.0)
+        return await wait_until(self._is_idle, timeout_s=1.0)
 
     async def _is_idle(self) -> bool:
         return await self.num_running() == 0
@@ -210,9 +210,9 @@ def connect_websocket(
     )
 
 
-async def wait_until(condition: Any, *, patience_s: float = PATIENCE_S) -> bool:
+async def wait_until(condition: Any, *, timeout_s: float = TIMEOUT_S) -> bool:
     """Poll the condition and return True if it became true in time."""
-    deadline_s = time.monotonic() + patience_s
+    deadline_s = time.monotonic() + timeout_s
     while not await condition():
         if time.monotonic() > deadline_s:
             return False
@@ -232,6 +232,6 @@ async def request_completion(stream: CompletionStream, frame: Frame) -> tuple[st
 
 
 async def receive(socket: ClientConnection) -> Frame:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         frame: Frame = json.loads(await socket.recv())
     return frame

@@ -47,7 +47,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
         async def is_back() -> bool:
             return await _completes(site, long_frame)
 
-        is_back_in_time = await wait_until(is_back, patience_s=RESTART_S)
+        is_back_in_time = await wait_until(is_back, timeout_s=RESTART_S)
 
     assert first["type"] == "delta"
     assert (end["type"], end["finish_reason"]) == ("done", "length")
@@ -140,7 +140,7 @@ async def _count_records(site: Site, count: int) -> dict[str, int]:
         return len(_completions(site)) >= count
 
     # The journal's pauses grow to 5 s while Redis is down.
-    assert await wait_until(are_delivered, patience_s=15.0), "not all records were delivered"
+    assert await wait_until(are_delivered, timeout_s=15.0), "not all records were delivered"
     await asyncio.sleep(0.3)
     return dict(Counter(str(record.request_id) for record in _completions(site)))
 

@@ -50,7 +50,7 @@ async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services:
     async def is_ingested() -> bool:
         return await in_thread(lambda: _num_rows(company.tenant_id)) >= _NUM_RECORDS
 
-    assert await wait_until(is_ingested, patience_s=20.0), "the usage was not ingested"
+    assert await wait_until(is_ingested, timeout_s=20.0), "the usage was not ingested"
 
     # The search finds known values, so an empty result is meaningful.
     stored_data = StoredData(services)
@@ -74,7 +74,7 @@ async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Se
     # The filter withholds some of the model's text, and withheld text is not captured.
     for number in range(10):
         await _request_and_edit(stack, key.text, planted, kind=f" {number}")
-        if await wait_until(is_stored, patience_s=10.0):
+        if await wait_until(is_stored, timeout_s=10.0):
             break
 
     stored_content = await in_thread(lambda: _read_stored_content(company.tenant_id))

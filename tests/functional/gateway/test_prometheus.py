@@ -53,7 +53,7 @@ async def test_rules_and_charts_find_the_gateways_metrics(
         )
         return titles >= _SHOWN
 
-    is_shown = await wait_until(are_shown, patience_s=60.0)
+    is_shown = await wait_until(are_shown, timeout_s=60.0)
     with_data = {title for title, expression in _charts() if server.series(expression)}
 
     assert is_shown, _SHOWN - with_data

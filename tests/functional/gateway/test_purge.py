@@ -30,7 +30,7 @@ async def test_a_cache_purge_makes_the_tenants_next_request_cold(
         return await _cached_tokens(stack, acme, prefix) == 0
 
     assert result.returncode == 0, result.stderr
-    assert await wait_until(is_gone, patience_s=WITHIN_S)
+    assert await wait_until(is_gone, timeout_s=WITHIN_S)
     assert warm[1] > 100
     assert await _cached_tokens(stack, globex, prefix) == warm[3] > 100
 

@@ -74,7 +74,7 @@ async def test_a_revoked_key_is_refused(stack: Stack, customer: Customer) -> Non
     async def is_refused() -> bool:
         return await _status(stack, customer.key) == 401
 
-    assert await wait_until(is_refused, patience_s=WITHIN_S)
+    assert await wait_until(is_refused, timeout_s=WITHIN_S)
     assert time.monotonic() - revoked_s < WITHIN_S
     with pytest.raises(InvalidStatus) as exc_info:
         async with connect_websocket(stack.gateway_url, _headers(customer.key)):

@@ -17,7 +17,7 @@ from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Installation
 from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
 
-_PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and some margin
+_TIMEOUT_S = 20.0  # a tick of the worker, an embedding on a busy core, and some margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Customer:
             rows[:] = self._rows(query, done["meta"]["request_id"])
             return bool(rows)
 
-        assert await wait_until(is_ingested, patience_s=_PATIENCE_S), "the record was not ingested"
+        assert await wait_until(is_ingested, timeout_s=_TIMEOUT_S), "the record was not ingested"
         return cast(int, rows[0][0])
 
     async def wait_for_chunks(self, num_chunks: int) -> bool:
@@ -62,7 +62,7 @@ class Customer:
         async def is_so() -> bool:
             return len(self.chunks()) == num_chunks
 
-        return await wait_until(is_so, patience_s=_PATIENCE_S)
+        return await wait_until(is_so, timeout_s=_TIMEOUT_S)
 
     def chunks(self) -> list[bytes]:
         """Return the tenant's rows in the index, as Postgres writes them."""

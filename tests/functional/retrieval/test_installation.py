@@ -20,7 +20,7 @@ from tests.integration.retrieval.index_harness import TenantIndex, make_index
 from tests.stack.services import Services
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
-_PATIENCE_S: Final = 20.0
+_TIMEOUT_S: Final = 20.0
 _ASK_EVERY_S: Final = 0.5
 _INDEXED_WITHIN_S: Final = 2.5  # the worker polls each second
 _REPOSITORY: Final = "shop"
@@ -76,7 +76,7 @@ async def test_another_tenant_gets_no_snippets(
     async def is_answered() -> bool:
         return num_queries_served(installation) > before
 
-    assert await wait_until(is_answered, patience_s=_PATIENCE_S), "the query was never answered"
+    assert await wait_until(is_answered, timeout_s=_TIMEOUT_S), "the query was never answered"
     await asyncio.sleep(_ASK_EVERY_S)
     assert await globex.num_snippets(_request_in_cart()) == 0
 
@@ -115,7 +115,7 @@ async def _gets_snippets(customer: Customer) -> bool:
         await asyncio.sleep(_ASK_EVERY_S)
         return await customer.num_snippets(_request_in_cart()) > 0
 
-    return await wait_until(has_snippets, patience_s=_PATIENCE_S)
+    return await wait_until(has_snippets, timeout_s=_TIMEOUT_S)
 
 
 def _request_in_pay() -> Frame:

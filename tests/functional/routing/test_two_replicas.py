@@ -35,7 +35,7 @@ _PREFIX_TOKENS = MIN_GAIN_TOKENS + 150
 # At least twelve windows of a second or of 50 tokens; many times that on a busy core.
 _LEARNING_S = 180.0
 _TURN_S = 1.0  # for which one language's completions are requested before the other's
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _NUM_COMPLETIONS, _COMPLETION_TOKENS = 3, 32
 _MIN_GAIN = 1.2  # tokens of a step with speculation, in multiples of those without it
 _MAX_TRIES = 150  # one completion in eight is long
@@ -132,7 +132,7 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
         answers = await files_with_new_texts.ask()
         return {path for path, a in answers.items() if a.replica == dead.name} == paths_of_dead
 
-    has_returned = await wait_until(is_served_by_home, patience_s=_PATIENCE_S)
+    has_returned = await wait_until(is_served_by_home, timeout_s=_TIMEOUT_S)
     after_restart = await files.ask()
 
     # Another replica may tokenize the same text differently, and so end it elsewhere.
@@ -186,10 +186,10 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
         # Not every time: if its replica is full, a file goes to the other one.
         return await python.request_for(0) == {speculating.name}
 
-    assert await wait_until(csv_has_moved, patience_s=_LEARNING_S), (
+    assert await wait_until(csv_has_moved, timeout_s=_LEARNING_S), (
         "no speculation statistics were learnt"
     )
-    assert await wait_until(python_stays, patience_s=_PATIENCE_S), (
+    assert await wait_until(python_stays, timeout_s=_TIMEOUT_S), (
         "a language with good acceptance left its replica"
     )
     page = await site.metrics()

@@ -255,10 +255,10 @@ def test_a_key_id_with_a_nul_character_is_not_found(
 def test_removing_or_demoting_a_member_lists_the_keys_that_stay_active(
     company: Company, sign_in: SignIn
 ) -> None:
-    boss, alice = (make_colleague(company, Role.ADMINISTRATOR) for _ in range(2))
+    administrator, alice = (make_colleague(company, Role.ADMINISTRATOR) for _ in range(2))
     request = KeyRequest(KeyKind.SERVICE, None, "Night build", None)
     service_key = create_key(actor=alice.actor, new=request, now=timezone.now()).key
-    client = sign_in(boss)
+    client = sign_in(administrator)
 
     demoted = client.patch(
         f"/api/v1/members/{alice.user_id}", {"role": "auditor"}, content_type="application/json"

@@ -29,7 +29,7 @@ schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_applica
 
 
 @cache
-def signed_in() -> dict[str, str]:
+def sign_in_cookies() -> dict[str, str]:
     """Return the cookies of an owner's signed-in browser."""
     owner = make_company("fuzzed", ACME).people[Role.OWNER]
     client = Client()
@@ -54,13 +54,13 @@ def _no_rate_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     suppress_health_check=list(HealthCheck),
 )
 def test_responses_match_the_openapi_description(case: schemathesis.Case[Any]) -> None:
-    response = case.call(headers={"X-CSRFToken": CSRF_TOKEN}, cookies=signed_in())
+    response = case.call(headers={"X-CSRFToken": CSRF_TOKEN}, cookies=sign_in_cookies())
 
     STATUSES[response.status_code] += 1
     assert response.status_code < 500
     case.validate_response(response, checks=[status_code_conformance, content_type_conformance])
 
 
-def test_most_requests_were_authenticated() -> None:
-    """Some requests are not authenticated: they have a random key."""
+def test_at_least_a_tenth_of_the_requests_succeeded() -> None:
+    """The others are invalid, or not authenticated because they have a random key."""
     assert STATUSES[200] * 10 > STATUSES.total()

@@ -52,7 +52,8 @@ def read_endpoints() -> list[Endpoint]:
         )
         for path, operations in api.get_openapi_schema()["paths"].items()
         for method, operation in operations.items()
-        # Secret scanners and operators are not members: test_leak_reports, test_platform_tenants.
+        # Secret scanners and operators are no members. They are tested in test_leak_reports.py and
+        # test_platform_tenants.py.
         if "x-open-to" not in operation
     ]
 
@@ -107,7 +108,7 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "plans"): only_for(*PAYERS, Role.AUDITOR),
     ("GET", "domains"): only_for(*MANAGERS, Role.AUDITOR),
     ("POST", "domains"): only_for(Role.OWNER, status=CREATED),
-    ("POST", "domains/{domain_id}/verify"): only_for(Role.OWNER, status=CONFLICT),  # no record
+    ("POST", "domains/{domain_id}/verify"): only_for(Role.OWNER, status=CONFLICT),  # no DNS record
     ("DELETE", "domains/{domain_id}"): only_for(Role.OWNER, status=NO_CONTENT),
     ("GET", "scim/tokens"): only_for(*MANAGERS, Role.AUDITOR),
     ("POST", "scim/tokens"): only_for(Role.OWNER, status=CREATED),
@@ -202,8 +203,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "policy/overrides/{kind}/{subject_id}"): {"override": {}, "reason": "test"},
     ("POST", "policy/overrides/{kind}/{subject_id}/preview"): {"override": {}},
 }
-# Creates the object named in an endpoint's path, for each call.
-PLACES: dict[str, Callable[[Company], str]] = {
+# How to make a value for each placeholder in an endpoint's path, for each call.
+PATH_VALUES: dict[str, Callable[[Company], str]] = {
     "{lookup_id}": lambda company: make_key(company, company.developer).key.lookup_id,
     "{request_id}": lambda company: make_completion(company, company.developer),
     "{kind}": lambda company: "team",
@@ -230,12 +231,12 @@ QUERIES = {
 NAMES = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
 
 
-def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
-    """Request something that belongs to `company`."""
+def call_endpoint(client: Client, endpoint: Endpoint, company: Company) -> Any:
+    """Call the endpoint with new objects of this company in its path."""
     path = endpoint.path
-    for place, make in PLACES.items():
-        if place in path:
-            path = path.replace(place, make(company))
+    for placeholder, make in PATH_VALUES.items():
+        if placeholder in path:
+            path = path.replace(placeholder, make(company))
     address = f"/api/v1/{path}{QUERIES.get((endpoint.method, endpoint.path), '')}"
     body = BODIES.get((endpoint.method, endpoint.path))
     if (endpoint.method, endpoint.path) == ("POST", "domains"):
@@ -281,7 +282,7 @@ def test_a_member_gets_what_their_role_allows(
 ) -> None:
     client = sign_in(cast.acme.people[role])
 
-    response = ask(client, endpoint, cast.acme)
+    response = call_endpoint(client, endpoint, cast.acme)
 
     assert response.status_code == EXPECTED[endpoint.method, endpoint.path][role]
     if response.status_code == FORBIDDEN:
@@ -291,7 +292,7 @@ def test_a_member_gets_what_their_role_allows(
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_an_anonymous_request_is_unauthenticated(cast: Cast, endpoint: Endpoint) -> None:
-    response = ask(Client(), endpoint, cast.acme)
+    response = call_endpoint(Client(), endpoint, cast.acme)
 
     assert response.status_code == HTTPStatus.UNAUTHORIZED
     assert response.json()["code"] == "unauthenticated"
@@ -304,7 +305,7 @@ def test_another_tenant_gets_none_of_the_data(
 ) -> None:
     client = sign_in(cast.globex.administrator)
 
-    response = ask(client, endpoint, cast.acme)
+    response = call_endpoint(client, endpoint, cast.acme)
 
     if "{" in endpoint.path.replace(SHARED_NAME, ""):
         # Permissions are checked before anything is looked up.
@@ -326,13 +327,13 @@ def test_a_change_without_a_csrf_token_is_refused(
     client = sign_in(cast.acme.administrator)
     client.handler.enforce_csrf_checks = True
 
-    response = ask(client, endpoint, cast.acme)
+    response = call_endpoint(client, endpoint, cast.acme)
 
     assert response.status_code == FORBIDDEN
     assert response.json()["code"] == "csrf_failed"
 
 
-def test_an_endpoint_requires_every_permission_but_four() -> None:
+def test_every_permission_but_four_opens_an_endpoint() -> None:
     used_permissions = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
     assert set(Permission) - used_permissions == {

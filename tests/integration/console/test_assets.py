@@ -1,4 +1,4 @@
-"""Static files: cached forever by their paths, and compressed for clients that accept it."""
+"""Static files are cached forever under versioned paths, and compressed for clients that can."""
 
 import gzip
 from pathlib import Path
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
 
-class Answer:
+class RecordedResponse:
+    """An ASGI application's `send` function, which keeps what is sent to it."""
+
     def __init__(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
@@ -32,11 +34,11 @@ class Answer:
             self.num_parts += 1
 
 
-async def fetch(path: str, *, accepted: str = "", method: str = "GET") -> Answer:
+async def fetch(path: str, *, accepted: str = "", method: str = "GET") -> RecordedResponse:
     async def not_found(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 404, "headers": []})
 
-    answer = Answer()
+    answer = RecordedResponse()
     headers = [(b"accept-encoding", accepted.encode())] if accepted else []
     scope = {"type": "http", "method": method, "path": path, "headers": headers}
     await StaticFiles(not_found, list_static_files)(scope, None, answer)  # type: ignore[arg-type]
@@ -102,13 +104,13 @@ async def test_head_gets_only_the_headers() -> None:
 @pytest.mark.parametrize(
     "path", ["/assets/0000/console.css", "/assets/x/../../apps.py", "/assets/x/nothing"]
 )
-async def test_other_paths_are_passed_on_and_not_found(path: str) -> None:
+async def test_paths_of_no_file_are_passed_on_and_not_found(path: str) -> None:
     assert (await fetch(path)).status == 404
     assert Client().get(path).status_code == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-async def test_other_methods_are_passed_on(method: str) -> None:
+async def test_methods_that_change_something_are_passed_on(method: str) -> None:
     assert (await fetch(asset_url("console.css"), method=method)).status == 404
 
 

@@ -28,7 +28,7 @@ def auditor(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.people[Role.AUDITOR])
 
 
-def add(actor: Actor, *, action: str = "test.done", days_ago: int = 0) -> None:
+def record_test_change(actor: Actor, *, action: str = "test.done", days_ago: int = 0) -> None:
     with tenant_scope(actor.tenant_id):
         record_change(
             actor=actor,
@@ -39,7 +39,7 @@ def add(actor: Actor, *, action: str = "test.done", days_ago: int = 0) -> None:
         )
 
 
-def rows(client: Client, **query: Any) -> list[dict[str, Any]]:
+def list_rows(client: Client, **query: Any) -> list[dict[str, Any]]:
     answer = client.get(ADDRESS, query)
     assert answer.status_code == 200, answer.content
     items: list[dict[str, Any]] = answer.json()["items"]
@@ -49,9 +49,9 @@ def rows(client: Client, **query: Any) -> list[dict[str, Any]]:
 def test_entries_are_listed_newest_first_with_actor_and_address(
     company: Company, auditor: Client
 ) -> None:
-    add(company.administrator.actor)
+    record_test_change(company.administrator.actor)
 
-    first = rows(auditor)[0]
+    first = list_rows(auditor)[0]
 
     assert (first["action"], first["actor_kind"]) == ("test.done", "user")
     assert first["actor_email"] == company.administrator.email
@@ -60,12 +60,12 @@ def test_entries_are_listed_newest_first_with_actor_and_address(
 
 
 def test_reading_the_log_adds_an_entry_with_its_reader(company: Company, auditor: Client) -> None:
-    rows(auditor, action="key.created")
+    list_rows(auditor, action="key.created")
 
-    look = rows(auditor)[0]
-    assert (look["action"], look["after"]) == ("audit.read", {"action": "key.created"})
-    assert look["actor_email"] == company.people[Role.AUDITOR].email
-    assert look["request_id"]
+    entry = list_rows(auditor)[0]
+    assert (entry["action"], entry["after"]) == ("audit.read", {"action": "key.created"})
+    assert entry["actor_email"] == company.people[Role.AUDITOR].email
+    assert entry["request_id"]
 
 
 def test_pages_list_each_entry_once(company: Company, auditor: Client) -> None:
@@ -78,7 +78,7 @@ def test_pages_list_each_entry_once(company: Company, auditor: Client) -> None:
             break
         query["cursor"] = page["next_cursor"]
 
-    assert sequences == [6, 5, 4, 3, 2]
+    assert sequences == [6, 5, 4, 3, 2]  # the five members; entry 1 is of the tenant itself
 
 
 @pytest.mark.parametrize("lookup_id", ["Ab3dE6gH", "scim:0f3a9c2b71de"])
@@ -89,20 +89,20 @@ def test_entries_are_found_by_their_actor(
     bob = company.administrator
     key = Actor(company.tenant_id, None, Role.DEVELOPER, None, "", key=LookupId(lookup_id))
     for actor in (bob.actor, key, company.platform):
-        add(actor)
+        record_test_change(actor)
     actor_filter = {"user": bob.user_id, "key": lookup_id, "platform": "platform"}[kind]
 
-    entries = rows(auditor, actor=actor_filter, action="test.done")
+    entries = list_rows(auditor, actor=actor_filter, action="test.done")
 
     assert [row["actor_kind"] for row in entries] == [kind]
 
 
 def test_entries_are_found_by_target_and_period(company: Company, auditor: Client) -> None:
     for days in (3, 2, 1):
-        add(company.platform, action=f"test.{days}", days_ago=days)
+        record_test_change(company.platform, action=f"test.{days}", days_ago=days)
     now = timezone.now()
 
-    entries = rows(
+    entries = list_rows(
         auditor,
         target="test:1",
         since=(now - timedelta(days=2, hours=1)).isoformat(),
@@ -137,8 +137,8 @@ def test_an_invalid_filter_is_rejected_with_its_name(
 def test_another_tenant_reads_only_its_own_log(
     company: Company, cast: Cast, sign_in: SignIn
 ) -> None:
-    add(company.platform)
+    record_test_change(company.platform)
     bob = sign_in(cast.globex.administrator)
 
-    assert rows(bob, actor=company.administrator.user_id) == []
+    assert list_rows(bob, actor=company.administrator.user_id) == []
     assert company.slug not in bob.get(ADDRESS).content.decode()

@@ -19,7 +19,7 @@ from tests.fakes.exports import build_all
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 # A key cannot create a key with more permissions than its own.
-KEY_MAKER = (KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
+KEY_CREATION_SCOPES = (KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def company() -> Company:
     return make_company("hooli", GLOBEX)
 
 
-def caret(company: Company, *argv: str, scopes: tuple[KeyScope, ...] = KEY_MAKER) -> int:
+def run_caret(
+    company: Company, *argv: str, scopes: tuple[KeyScope, ...] = KEY_CREATION_SCOPES
+) -> int:
     environment = {
         "CARET_CONSOLE_URL": "http://127.0.0.1",
         "CARET_SERVICE_KEY": make_service_key(company, *scopes).text,
@@ -41,9 +43,9 @@ def printed_json(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_a_key_is_created_and_listed(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
-    assert caret(company, "keys", "create", "--name", "Build server", "--kind", "svc") == 0
+    assert run_caret(company, "keys", "create", "--name", "Build server", "--kind", "svc") == 0
     created = printed_json(capsys)
-    assert caret(company, "keys", "list", "--limit", "200") == 0
+    assert run_caret(company, "keys", "list", "--limit", "200") == 0
 
     listed_ids = {row["lookup_id"] for row in printed_json(capsys)["items"]}
     assert created["key"]["lookup_id"] in listed_ids
@@ -56,7 +58,7 @@ def test_the_option_all_lists_every_page(
     for _ in range(3):
         make_key(company, company.developer)
 
-    caret(company, "keys", "list", "--all", "--limit", "1")
+    run_caret(company, "keys", "list", "--all", "--limit", "1")
 
     pages = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [len(page["items"]) for page in pages] == [1] * len(pages)
@@ -66,14 +68,14 @@ def test_the_option_all_lists_every_page(
 def test_a_command_beyond_the_keys_scopes_is_refused(
     company: Company, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert caret(company, "audit", "list") == EXIT_REFUSED
+    assert run_caret(company, "audit", "list") == EXIT_REFUSED
     assert "forbidden" in capsys.readouterr().err
 
 
 def test_the_retention_report_is_written_to_a_file(company: Company, tmp_path: Path) -> None:
     file = tmp_path / "retention.json"
 
-    caret(company, "--out", str(file), "retention", "list", scopes=(KeyScope.RETENTION_READ,))
+    run_caret(company, "--out", str(file), "retention", "list", scopes=(KeyScope.RETENTION_READ,))
 
     classes = json.loads(file.read_text())["classes"]
     assert {"usage_records", "audit_entries"} <= {
@@ -105,7 +107,7 @@ def test_a_month_of_usage_is_exported_downloaded_and_verified(
 ) -> None:
     scopes = (KeyScope.EXPORTS, KeyScope.USAGE_READ)
     with export_worker(company):
-        code = caret(
+        code = run_caret(
             company,
             *("export", "usage", "--month", "2026-10", "--format", "ndjson"),
             *("--into", str(tmp_path), "--max-wait-s", "30"),
@@ -128,6 +130,6 @@ def test_an_export_beyond_the_keys_scopes_is_refused(
 ) -> None:
     arguments = ("export", "evidence", "--month", "2026-10", "--into", str(tmp_path))
 
-    assert caret(company, *arguments, scopes=(KeyScope.EXPORTS,)) == EXIT_REFUSED
+    assert run_caret(company, *arguments, scopes=(KeyScope.EXPORTS,)) == EXIT_REFUSED
     assert "forbidden" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

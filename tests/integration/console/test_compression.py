@@ -1,4 +1,4 @@
-"""Compression of pages: not of responses with secrets, and with padding (ADR 0107)."""
+"""Pages are compressed with random padding; responses with secrets are not (ADR 0107)."""
 
 import gzip
 
@@ -27,7 +27,7 @@ def test_a_page_is_compressed(client: Client, path: str) -> None:
     assert len(answer.content) < len(page) / 3
 
 
-def test_equal_pages_have_different_lengths(client: Client) -> None:
+def test_equal_pages_have_different_compressed_lengths(client: Client) -> None:
     lengths = {len(client.get("/nothing", headers=GZIP).content) for _ in range(10)}
 
     assert len(lengths) > 2
@@ -44,7 +44,7 @@ def test_a_client_that_does_not_accept_gzip_gets_the_page(client: Client) -> Non
     "path",
     ["/account/second-factor", "/api/v1/keys", "/usage?as=csv", "/api/v1/openapi.json"],
 )
-def test_other_responses_are_not_compressed(client: Client, path: str) -> None:
+def test_responses_that_may_contain_secrets_are_not_compressed(client: Client, path: str) -> None:
     answer = client.get(path, headers=GZIP)
 
     assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""Consent over REST."""
+"""Users give and withdraw their consent over the REST API, and read their receipts."""
 
 import hashlib
 from http import HTTPStatus

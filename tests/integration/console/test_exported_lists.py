@@ -64,11 +64,11 @@ def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Make a company with a row in each export."""
     with django_db_blocker.unblock():
         company = make_company("initech", ACME)
-        add_objects(company)
+        add_row_of_each_export(company)
     return company
 
 
-def add_objects(company: Company) -> None:
+def add_row_of_each_export(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         change: ChangeFields = {"text": "=cmd()", "limits": {"user": None}}
         record_change(
@@ -243,11 +243,11 @@ def test_an_export_read_in_several_pages_has_the_same_rows(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = make_query(company.administrator.actor)
-    at_once = read_export(EXPORTS["keys"], query)
+    rows_of_one_page = read_export(EXPORTS["keys"], query)
     monkeypatch.setattr(paged_source, "MAX_PAGE", 1)
     monkeypatch.setattr(paged_source, "BATCH_ROWS", 1)
 
-    assert read_export(EXPORTS["keys"], query) == at_once
+    assert read_export(EXPORTS["keys"], query) == rows_of_one_page
 
 
 def test_a_period_filters_rows_by_time(company: Company) -> None:

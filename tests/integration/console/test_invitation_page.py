@@ -1,4 +1,4 @@
-"""Accepting an invitation in a browser."""
+"""A user accepts an invitation to a tenant on its page, with or without an account."""
 
 import secrets
 
@@ -22,17 +22,17 @@ def mailbox() -> Mailbox:
     return Mailbox()
 
 
-def fresh_address() -> str:
+def make_email() -> str:
     return f"{secrets.token_hex(6)}@new.example"
 
 
 def fresh_client() -> Client:
-    """Return a client with its own address, because attempts are counted by address."""
+    """Return a client with its own IP address, because attempts are counted by IP address."""
     return Client(REMOTE_ADDR=f"10.{'.'.join(str(secrets.randbelow(250) + 1) for _ in range(3))}")
 
 
 def test_the_token_is_removed_from_the_url_by_a_redirect(cast: Cast, mailbox: Mailbox) -> None:
-    send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
+    send_invitation(cast.acme, make_email(), mailbox=mailbox)
 
     response = fresh_client().get(f"/invitation/{mailbox.last}", follow=True)
 
@@ -42,7 +42,7 @@ def test_the_token_is_removed_from_the_url_by_a_redirect(cast: Cast, mailbox: Ma
 
 
 def test_a_new_user_gets_an_account_and_is_signed_in(cast: Cast, mailbox: Mailbox) -> None:
-    email, client = fresh_address(), fresh_client()
+    email, client = make_email(), fresh_client()
     send_invitation(cast.acme, email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
 
@@ -57,7 +57,7 @@ def test_a_new_owner_is_not_asked_again_for_the_password_that_they_have_just_set
     cast: Cast, mailbox: Mailbox
 ) -> None:
     client = fresh_client()
-    send_invitation(cast.acme, fresh_address(), mailbox=mailbox, role=Role.OWNER)
+    send_invitation(cast.acme, make_email(), mailbox=mailbox, role=Role.OWNER)
     client.get(f"/invitation/{mailbox.last}")
     client.post("/invitation", {"name": "Olga", "password": PASSWORD})
 
@@ -65,7 +65,7 @@ def test_a_new_owner_is_not_asked_again_for_the_password_that_they_have_just_set
 
 
 def test_a_weak_password_creates_no_account(cast: Cast, mailbox: Mailbox) -> None:
-    email, client = fresh_address(), fresh_client()
+    email, client = make_email(), fresh_client()
     send_invitation(cast.acme, email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
 
@@ -106,7 +106,7 @@ def test_an_invitation_does_not_change_an_existing_accounts_password(
 def test_a_different_signed_in_user_cannot_accept_the_invitation(
     cast: Cast, mailbox: Mailbox, sign_in: SignIn
 ) -> None:
-    send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
+    send_invitation(cast.acme, make_email(), mailbox=mailbox)
     gus = cast.globex.developer
     client = sign_in(gus)
     client.get(f"/invitation/{mailbox.last}")
@@ -167,7 +167,7 @@ def test_a_well_formed_unknown_token_sets_no_cookie(cast: Cast) -> None:
 
 
 def test_guessing_tokens_is_throttled_per_address(cast: Cast, mailbox: Mailbox) -> None:
-    send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
+    send_invitation(cast.acme, make_email(), mailbox=mailbox)
     client = fresh_client()
     for _ in range(MAX_TRIES_OF_NETWORK):
         client.get("/invitation/nonsense")

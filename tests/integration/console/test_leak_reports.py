@@ -1,4 +1,4 @@
-"""Secret scanners at the API: permission to report, and the content of the response."""
+"""Secret scanners report leaked keys to the API, which revokes them and reveals nothing else."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 
 SECRET = "not a very secret secret"
-GITHUB = ec.generate_private_key(ec.SECP256R1())
+GITHUB_KEY = ec.generate_private_key(ec.SECP256R1())
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def company() -> Company:
 
 
 @pytest.fixture(autouse=True)
-def _scanners(tmp_path: Path) -> Iterator[None]:
-    pem = GITHUB.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+def _configured_scanners(tmp_path: Path) -> Iterator[None]:
+    pem = GITHUB_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     keys = tmp_path / "keys.json"
     entry = {"key_identifier": "k1", "key": pem.decode(), "is_current": True}
     keys.write_text(json.dumps({"public_keys": [entry]}))
@@ -54,7 +54,9 @@ def report(body: object, *, secret: str | None = SECRET) -> Any:
 def report_as_github(
     body: bytes, *, signed: bytes | None = None, key_id: str = "k1", signature: str | None = None
 ) -> Any:
-    computed_signature = base64.b64encode(GITHUB.sign(signed or body, ec.ECDSA(SHA256()))).decode()
+    computed_signature = base64.b64encode(
+        GITHUB_KEY.sign(signed or body, ec.ECDSA(SHA256()))
+    ).decode()
     headers = {
         KEY_ID_HEADER: key_id,
         SIGNATURE_HEADER: computed_signature if signature is None else signature,

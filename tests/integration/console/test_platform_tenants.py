@@ -66,22 +66,24 @@ def make_operator_key(*scopes: OperatorScope) -> str:
     ).text
 
 
-def ask(key: str | None, method: str, path: str, body: object = None) -> Any:
+def send_request(key: str | None, method: str, path: str, body: object = None) -> Any:
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     text = body if isinstance(body, str) else json.dumps(body)
     client = Client(headers=headers)
     client.handler.enforce_csrf_checks = True
-    below = path[1:] if path.startswith("~") else f"/tenants{path}"
-    return client.generic(method, f"/api/v1/platform{below}", text, content_type="application/json")
+    path_below_platform = path[1:] if path.startswith("~") else f"/tenants{path}"
+    return client.generic(
+        method, f"/api/v1/platform{path_below_platform}", text, content_type="application/json"
+    )
 
 
-def ask_endpoint(key: str | None, company: Company, method: str, path: str, body: Any) -> Any:
+def call_endpoint(key: str | None, company: Company, method: str, path: str, body: Any) -> Any:
     filled_body = json.dumps(body).replace("{slug}", company.slug)
     filled_body = filled_body.replace("{member}", company.developer.email)
-    return ask(key, method, path.replace("{slug}", company.slug), filled_body)
+    return send_request(key, method, path.replace("{slug}", company.slug), filled_body)
 
 
-def code_of(response: Any) -> tuple[int, str]:
+def status_and_code(response: Any) -> tuple[int, str]:
     assert response["Content-Type"] == "application/problem+json"
     return response.status_code, response.json()["code"]
 
@@ -91,21 +93,21 @@ def status_of(company: Company) -> str:
 
 
 @every_endpoint
-def test_without_a_key_nothing_is_answered(
+def test_a_request_without_a_key_is_refused(
     company: Company, method: str, path: str, body: Any
 ) -> None:
-    response = ask_endpoint(None, company, method, path, body)
+    response = call_endpoint(None, company, method, path, body)
 
-    assert code_of(response) == (401, "missing_api_key")
+    assert status_and_code(response) == (401, "missing_api_key")
 
 
 @every_endpoint
 def test_a_tenants_key_is_refused(company: Company, method: str, path: str, body: Any) -> None:
     key = make_service_key(company, *PERMISSIONS_OF).text
 
-    response = ask_endpoint(key, company, method, path, body)
+    response = call_endpoint(key, company, method, path, body)
 
-    assert code_of(response) == (401, "wrong_api_key_kind")
+    assert status_and_code(response) == (401, "wrong_api_key_kind")
 
 
 @every_endpoint
@@ -113,24 +115,24 @@ def test_a_revoked_key_is_refused(company: Company, method: str, path: str, body
     key = make_operator_key()
     revoke_operator_key(lookup_id=key[8:16], now=timezone.now())
 
-    response = ask_endpoint(key, company, method, path, body)
+    response = call_endpoint(key, company, method, path, body)
 
-    assert code_of(response) == (401, "revoked_api_key")
+    assert status_and_code(response) == (401, "revoked_api_key")
 
 
 @every_endpoint
 def test_a_scope_opens_only_its_own_endpoints(
     company: Company, method: str, path: str, body: Any
 ) -> None:
-    own, other_scope = OperatorScope.READ_TENANTS, OperatorScope.WRITE_TENANTS
+    sufficient_scope, other_scope = OperatorScope.READ_TENANTS, OperatorScope.WRITE_TENANTS
     if method != "GET":
-        own, other_scope = other_scope, own
+        sufficient_scope, other_scope = other_scope, sufficient_scope
 
-    allowed = ask_endpoint(make_operator_key(own), company, method, path, body)
-    refusal = ask_endpoint(make_operator_key(other_scope), company, method, path, body)
+    allowed = call_endpoint(make_operator_key(sufficient_scope), company, method, path, body)
+    refusal = call_endpoint(make_operator_key(other_scope), company, method, path, body)
 
     assert allowed.status_code in (200, 201, 204, 404, 409)
-    assert code_of(refusal) == (403, "forbidden")
+    assert status_and_code(refusal) == (403, "forbidden")
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WITH_BODY)
@@ -139,13 +141,13 @@ def test_a_body_that_is_huge_or_not_json_is_refused(
 ) -> None:
     key, target = make_operator_key(), path.replace("{slug}", company.slug)
 
-    huge = ask(key, method, target, json.dumps(body | {"name": "x" * 2_000_000}))
-    broken = ask(key, method, target, '{"slug": ')
-    unknown_field = ask(key, method, target, json.dumps(body | {"surprise": 1}))
+    huge = send_request(key, method, target, json.dumps(body | {"name": "x" * 2_000_000}))
+    broken = send_request(key, method, target, '{"slug": ')
+    unknown_field = send_request(key, method, target, json.dumps(body | {"surprise": 1}))
 
-    assert code_of(huge) == (413, "too_large")
-    assert code_of(broken) == (400, "invalid_json")
-    assert code_of(unknown_field) == (422, "validation_failed")
+    assert status_and_code(huge) == (413, "too_large")
+    assert status_and_code(broken) == (400, "invalid_json")
+    assert status_and_code(unknown_field) == (422, "validation_failed")
 
 
 def test_a_signed_in_owner_of_a_tenant_is_not_an_operator(sign_in: SignIn) -> None:
@@ -153,7 +155,7 @@ def test_a_signed_in_owner_of_a_tenant_is_not_an_operator(sign_in: SignIn) -> No
 
     response = sign_in(acme.people[next(iter(ACME))]).get("/api/v1/platform/tenants")
 
-    assert code_of(response) == (401, "missing_api_key")
+    assert status_and_code(response) == (401, "missing_api_key")
 
 
 def test_an_expired_and_a_forged_key_are_refused() -> None:
@@ -162,34 +164,34 @@ def test_an_expired_and_a_forged_key_are_refused() -> None:
 
     forged = make_operator_key()[:-1] + "!"
 
-    assert code_of(ask(expired, "GET", "")) == (401, "expired_api_key")
-    assert code_of(ask(forged, "GET", "")) == (401, "invalid_api_key")
+    assert status_and_code(send_request(expired, "GET", "")) == (401, "expired_api_key")
+    assert status_and_code(send_request(forged, "GET", "")) == (401, "invalid_api_key")
 
 
 def test_an_operator_key_opens_no_tenants_api() -> None:
     client = Client(headers={"Authorization": f"Bearer {make_operator_key()}"})
 
-    assert code_of(client.get("/api/v1/keys")) == (401, "invalid_api_key")
+    assert status_and_code(client.get("/api/v1/keys")) == (401, "invalid_api_key")
 
 
-def test_a_script_takes_on_a_customer(slug: str) -> None:
+def test_a_script_creates_a_tenant(slug: str) -> None:
     key = make_operator_key()
     body = {"slug": slug, "name": "Initech", "owner_email": f"olga@{slug}.example"}
 
-    response = ask(key, "POST", "", body)
+    response = send_request(key, "POST", "", body)
 
     assert response.status_code == 201
     invitation = response.json()["owner_invitation"]
     token = invitation["url"].rpartition("/")[2]
     assert find_open_invitation(text=token, now=timezone.now()).email == f"olga@{slug}.example"
     assert response.json()["tenant"]["status"] == "active"
-    assert ask(key, "GET", f"/{slug}").json() == response.json()["tenant"]
-    tenants = ask(key, "GET", f"?search={slug}").json()["items"]
+    assert send_request(key, "GET", f"/{slug}").json() == response.json()["tenant"]
+    tenants = send_request(key, "GET", f"?search={slug}").json()["items"]
     assert tenants == [response.json()["tenant"]]
     entry = first_entry(slug)
     assert (entry.action, entry.actor_kind) == ("tenant.created", "operator")
     assert entry.actor_key == f"operator:key:{key[8:16]}"
-    assert code_of(ask(key, "POST", "", body)) == (409, "conflict")
+    assert status_and_code(send_request(key, "POST", "", body)) == (409, "conflict")
 
 
 def first_entry(slug: str) -> AuditEntry:
@@ -202,7 +204,7 @@ def first_entry(slug: str) -> AuditEntry:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("slug", "\u0430cme"),
+        ("slug", "\u0430cme"),  # with a Cyrillic letter
         ("slug", "platform"),
         ("slug", "x" * 64),
         ("slug", "a\0b"),
@@ -215,9 +217,9 @@ def first_entry(slug: str) -> AuditEntry:
 def test_an_invalid_field_is_named(slug: str, field: str, value: str) -> None:
     body = {"slug": slug, "name": "Initech", "owner_email": "olga@initech.example"}
 
-    response = ask(make_operator_key(), "POST", "", body | {field: value})
+    response = send_request(make_operator_key(), "POST", "", body | {field: value})
 
-    assert code_of(response) == (422, "validation_failed")
+    assert status_and_code(response) == (422, "validation_failed")
     assert response.json()["field"] == field
     assert find_tenant(slug=slug) is None
 
@@ -225,10 +227,12 @@ def test_an_invalid_field_is_named(slug: str, field: str, value: str) -> None:
 def test_a_script_suspends_and_resumes(company: Company) -> None:
     key, path = make_operator_key(), f"/{company.slug}"
 
-    suspended = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
-    second_response = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
+    suspended = send_request(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
+    second_response = send_request(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
     data = connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
-    resumed = ask(key, "PATCH", path, {"status": "active", "name": "Umbrella AG", "reason": "paid"})
+    resumed = send_request(
+        key, "PATCH", path, {"status": "active", "name": "Umbrella AG", "reason": "paid"}
+    )
 
     assert suspended.json()["status"] == "suspended"
     assert second_response.status_code == 200
@@ -249,16 +253,16 @@ def test_a_script_closes_a_tenant(company: Company) -> None:
     path = f"/{company.slug}"
     closing = {"status": "closing", "grace_days": 14, "reason": "contract ended"}
 
-    begun = ask(key, "PATCH", path, closing).json()
-    state = ask(key, "GET", f"{path}/closing").json()
-    cancelled = ask(key, "PATCH", path, {"status": "active", "reason": "mistake"}).json()
+    changed = send_request(key, "PATCH", path, closing).json()
+    state = send_request(key, "GET", f"{path}/closing").json()
+    cancelled = send_request(key, "PATCH", path, {"status": "active", "reason": "mistake"}).json()
     answers = [
-        ask(key, "PATCH", path, {"status": status, "reason": "contract ended"})
+        send_request(key, "PATCH", path, {"status": status, "reason": "contract ended"})
         for status in ("closing", "closed", "active")
     ]
 
-    assert begun["closes_at"] == state["closes_at"]
-    assert datetime.fromisoformat(begun["closes_at"]) - timezone.now() > timedelta(days=13)
+    assert changed["closes_at"] == state["closes_at"]
+    assert datetime.fromisoformat(changed["closes_at"]) - timezone.now() > timedelta(days=13)
     assert state["final_export"]["state"] == "queued"
     assert (state["is_erasing"], state["certificate"]) == (False, None)
     assert (cancelled["status"], cancelled["closes_at"]) == ("active", None)
@@ -270,17 +274,28 @@ def test_a_script_changes_the_trial_and_makes_a_member_an_owner(company: Company
     key, path = make_operator_key(), f"/{company.slug}"
     ada, day = company.developer, (timezone.now() + timedelta(days=9)).date().isoformat()
 
-    begun = ask(key, "PATCH", path, {"trial_ends_on": day, "reason": "longer"}).json()
-    unchanged = ask(key, "PATCH", path, {"name": "Umbrella AG", "reason": "renamed"}).json()
-    without_trial = ask(key, "PATCH", path, {"trial_ends_on": None, "reason": "paid"}).json()
-    past = ask(key, "PATCH", path, {"trial_ends_on": "2026-01-01", "reason": "test"})
-    appointed = ask(key, "POST", f"{path}/owners", {"email": ada.email, "reason": "Olga left"})
-    unknown_member = ask(key, "POST", f"{path}/owners", {"email": "x@y.example", "reason": "test"})
+    changed = send_request(key, "PATCH", path, {"trial_ends_on": day, "reason": "longer"}).json()
+    unchanged = send_request(
+        key, "PATCH", path, {"name": "Umbrella AG", "reason": "renamed"}
+    ).json()
+    without_trial = send_request(
+        key, "PATCH", path, {"trial_ends_on": None, "reason": "paid"}
+    ).json()
+    past = send_request(key, "PATCH", path, {"trial_ends_on": "2026-01-01", "reason": "test"})
+    appointed = send_request(
+        key, "POST", f"{path}/owners", {"email": ada.email, "reason": "Olga left"}
+    )
+    unknown_member = send_request(
+        key, "POST", f"{path}/owners", {"email": "x@y.example", "reason": "test"}
+    )
 
-    assert (begun["trial_ends_on"], unchanged["trial_ends_on"]) == (day, day)
+    assert (changed["trial_ends_on"], unchanged["trial_ends_on"]) == (day, day)
     assert without_trial["trial_ends_on"] is None
-    assert (code_of(past), past.json()["field"]) == ((422, "validation_failed"), "trial_ends_on")
-    assert (appointed.status_code, code_of(unknown_member)) == (204, (404, "not_found"))
+    assert (status_and_code(past), past.json()["field"]) == (
+        (422, "validation_failed"),
+        "trial_ends_on",
+    )
+    assert (appointed.status_code, status_and_code(unknown_member)) == (204, (404, "not_found"))
     assert [row.role for row in list_members(tenant_id=company.tenant_id)] == [Role.OWNER]
 
 
@@ -298,7 +313,7 @@ def test_a_script_changes_the_trial_and_makes_a_member_an_owner(company: Company
 def test_a_change_that_is_refused_changes_nothing(
     company: Company, body: dict[str, Any], status: int
 ) -> None:
-    response = ask(make_operator_key(), "PATCH", f"/{company.slug}", body)
+    response = send_request(make_operator_key(), "PATCH", f"/{company.slug}", body)
 
     assert response.status_code == status
     assert status_of(company) == TenantStatus.ACTIVE
@@ -308,19 +323,19 @@ def test_an_unknown_tenant_is_not_found() -> None:
     key = make_operator_key()
 
     for path in ("/nobody-here", "/%00", "/%D0%B0cme"):
-        assert code_of(ask(key, "GET", path)) == (404, "not_found")
+        assert status_and_code(send_request(key, "GET", path)) == (404, "not_found")
 
 
-def test_a_key_is_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_requests_of_a_key_are_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
     key = make_operator_key()
-    ask(key, "GET", "")
+    send_request(key, "GET", "")
 
-    response = ask(key, "GET", "")
+    response = send_request(key, "GET", "")
 
-    assert code_of(response) == (429, "too_many_requests")
+    assert status_and_code(response) == (429, "too_many_requests")
     assert int(response["Retry-After"]) > 0
-    assert ask(make_operator_key(), "GET", "").status_code == 200
+    assert send_request(make_operator_key(), "GET", "").status_code == 200
 
 
 def run(*arguments: str) -> str:
@@ -334,11 +349,11 @@ def test_the_command_creates_lists_and_revokes_a_key() -> None:
     match = re.search(r"cpk_ops_\w+", created)
     assert match is not None
     key = match[0]
-    assert ask(key, "GET", "").status_code == 200
+    assert send_request(key, "GET", "").status_code == 200
 
     run("revoke", key[8:16])
 
-    assert code_of(ask(key, "GET", "")) == (401, "revoked_api_key")
+    assert status_and_code(send_request(key, "GET", "")) == (401, "revoked_api_key")
     key_line = next(line for line in run("list").splitlines() if line.startswith(key[8:16]))
     assert "revoked" in key_line
     assert "tenants.read" in key_line
@@ -354,6 +369,6 @@ def test_the_command_refuses_an_invalid_key(arguments: tuple[str, ...]) -> None:
         run(*arguments)
 
 
-def test_the_command_says_that_a_key_does_not_exist() -> None:
+def test_the_command_reports_a_key_that_does_not_exist() -> None:
     with pytest.raises(CommandError, match="does not exist"):
         run("revoke", "nobody00")

@@ -46,7 +46,7 @@ def send(client: Client, method: str, path: str, body: object, **headers: str) -
     )
 
 
-def a_policy(**fields: object) -> dict[str, object]:
+def make_policy(**fields: object) -> dict[str, object]:
     return serialize_policy(DEFAULT_POLICY) | fields
 
 
@@ -56,7 +56,7 @@ def override_path(company: Company) -> str:
 
 def test_a_stale_etag_is_rejected_with_both_versions(administrator: Client) -> None:
     current = administrator.get("/api/v1/policy")
-    body = {"policy": a_policy(), "reason": "test"}
+    body = {"policy": make_policy(), "reason": "test"}
 
     first = send(administrator, "PUT", "policy", body, If_Match=current["ETag"])
     second = send(administrator, "PUT", "policy", body, If_Match=current["ETag"])
@@ -69,7 +69,7 @@ def test_a_stale_etag_is_rejected_with_both_versions(administrator: Client) -> N
 
 
 def test_a_stale_version_in_the_body_is_a_conflict(administrator: Client) -> None:
-    body = {"policy": a_policy(), "reason": "test", "expected_version": 1}
+    body = {"policy": make_policy(), "reason": "test", "expected_version": 1}
 
     answers = [send(administrator, "PUT", "policy", body) for _ in range(2)]
 
@@ -82,7 +82,7 @@ def test_an_invalid_etag_replaces_nothing(
     company: Company, administrator: Client, tag: str
 ) -> None:
     response = send(
-        administrator, "PUT", "policy", {"policy": a_policy(), "reason": "x"}, If_Match=tag
+        administrator, "PUT", "policy", {"policy": make_policy(), "reason": "x"}, If_Match=tag
     )
 
     assert (response.status_code, response.json()["field"]) == (412, "If-Match")
@@ -91,7 +91,7 @@ def test_an_invalid_etag_replaces_nothing(
 
 
 def test_a_wildcard_etag_replaces_any_version(administrator: Client) -> None:
-    body = {"policy": a_policy(), "reason": "test"}
+    body = {"policy": make_policy(), "reason": "test"}
 
     assert send(administrator, "PUT", "policy", body, If_Match="*").status_code == 200
 
@@ -120,7 +120,7 @@ def test_a_wildcard_etag_replaces_any_version(administrator: Client) -> None:
 def test_every_policy_field_is_validated(
     administrator: Client, fields: dict[str, object], field: str | None
 ) -> None:
-    body = {"policy": a_policy(**fields), "reason": "test"}
+    body = {"policy": make_policy(**fields), "reason": "test"}
 
     response = send(administrator, "PUT", "policy", body)
 
@@ -132,7 +132,7 @@ def test_versions_are_listed_with_author_and_reason(
     company: Company, administrator: Client
 ) -> None:
     for reason in ("one", "two"):
-        send(administrator, "PUT", "policy", {"policy": a_policy(), "reason": reason})
+        send(administrator, "PUT", "policy", {"policy": make_policy(), "reason": reason})
 
     first = administrator.get("/api/v1/policy/versions?limit=2").json()
     second = administrator.get(
@@ -151,7 +151,7 @@ def test_an_override_is_set_read_and_lifted(company: Company, administrator: Cli
         administrator, "PUT", path, {"override": NO_CHAT, "reason": "r", "expected_version": 0}
     )
     override = administrator.get(f"/api/v1/{path}")
-    late = send(administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match='"v0"')
+    outdated = send(administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match='"v0"')
     lifted_override = send(
         administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match=override["ETag"]
     )
@@ -159,7 +159,11 @@ def test_an_override_is_set_read_and_lifted(company: Company, administrator: Cli
     assert saved.json() == override.json()
     assert override.json()["override"] == {"features": sorted(NO_CHAT["features"])}
     assert override.json()["name"] == company.developer.email
-    assert (late.status_code, lifted_override.status_code, lifted_override.json()["version"]) == (
+    assert (
+        outdated.status_code,
+        lifted_override.status_code,
+        lifted_override.json()["version"],
+    ) == (
         412,
         200,
         2,
@@ -176,7 +180,7 @@ def test_a_preview_lists_changes_and_affected_members(
 ) -> None:
     send(administrator, "PUT", override_path(company), {"override": NO_CHAT, "reason": "r"})
     make_key(company, company.developer)
-    policy = a_policy(
+    policy = make_policy(
         features=["inline", "fim", "block", "docstring", "edit"],
         content_exclusion={"*": ["**/.env", "vault/*"]},
         max_key_lifetime_days=30,
@@ -203,7 +207,7 @@ def test_a_preview_counts_keys_that_would_be_revoked(
             created_at=timezone.now() - timedelta(days=91)
         )
 
-    policy = a_policy(revoke_idle_keys_after_days=90)
+    policy = make_policy(revoke_idle_keys_after_days=90)
     preview = send(administrator, "POST", "policy/preview", {"policy": policy}).json()
 
     assert preview["keys_to_be_revoked"] == 1
@@ -243,8 +247,10 @@ def test_an_explanation_names_the_deciding_rules_and_overrides(
     ]
     assert "chat" not in explanation["policy"]["features"]
     assert developer.get(f"/api/v1/policy/explain?{query}").json() == explanation
-    own = developer.get("/api/v1/policy/explain?mode=chat&repository=shop&path=deploy/.env")
-    assert own.json() == explanation
+    own_explanation = developer.get(
+        "/api/v1/policy/explain?mode=chat&repository=shop&path=deploy/.env"
+    )
+    assert own_explanation.json() == explanation
 
 
 @pytest.mark.parametrize("email", ["bob", "nobody@x.example"])

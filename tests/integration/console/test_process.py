@@ -1,4 +1,4 @@
-"""`manage.py console` as a process."""
+"""The console as a process (`manage.py console`): health checks, limits and trusted proxies."""
 
 import os
 import socket

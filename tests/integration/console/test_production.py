@@ -1,4 +1,4 @@
-"""The production settings."""
+"""Django's deployment check accepts the production settings, and rejects insecure ones."""
 
 import os
 import subprocess

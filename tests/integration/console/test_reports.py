@@ -1,4 +1,4 @@
-"""Reports over REST: their shape, and errors for invalid queries."""
+"""Reports over the REST API: their fields, and the errors for invalid queries."""
 
 import pytest
 from django.test import Client
@@ -17,6 +17,7 @@ def company() -> Company:
 
 @pytest.fixture
 def developer(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of a developer who has accepted one completion."""
     add_outcome(company, add_completion(company), "accepted")
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
     return sign_in(company.developer)

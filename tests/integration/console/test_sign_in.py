@@ -1,4 +1,4 @@
-"""Signing in and out, and the limits on guesses."""
+"""Users sign in with their password and sign out; wrong passwords are limited."""
 
 from contextlib import ExitStack
 
@@ -6,7 +6,13 @@ import pytest
 from django.test import Client, override_settings
 
 from console.limits.password_hashing import MAX_CHECKS, hashing_slot
-from console.limits.throttling import MAX_TRIES, Secret, SecretAttempt, count_attempt
+from console.limits.throttling import (
+    MAX_TRIES,
+    MAX_TRIES_OF_NETWORK,
+    Secret,
+    SecretAttempt,
+    count_attempt,
+)
 from tenants.base import redis_connection
 from tests.fixtures.companies import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn
@@ -152,21 +158,20 @@ def test_signing_out_by_a_link_does_nothing(cast: Cast, sign_in: SignIn) -> None
 
 
 def spend_tries(count: int, *, address: str) -> None:
-    """Use up attempts with different names, without the password checks, which are slow by
-    design."""
+    """Use up attempts with different names, without the slow password checks."""
     for number in range(count):
         guess = SecretAttempt(Secret.PASSWORD, f"{number}@x.example", address, None, False)
         assert count_attempt(guess) is None
 
 
 def test_the_limit_of_an_ip_address_covers_all_account_names(cast: Cast) -> None:
-    spend_tries(30, address="198.51.100.5")
+    spend_tries(MAX_TRIES_OF_NETWORK, address="198.51.100.5")
 
     assert sign_in_status(Client(REMOTE_ADDR="198.51.100.5"), cast.acme.developer) == 429
 
 
 def test_a_successful_sign_in_does_not_reset_the_networks_limit(cast: Cast) -> None:
-    spend_tries(29, address="198.51.100.6")
+    spend_tries(MAX_TRIES_OF_NETWORK - 1, address="198.51.100.6")
 
     answers = [
         sign_in_status(Client(REMOTE_ADDR="198.51.100.6"), cast.acme.developer) for _ in range(2)
@@ -176,7 +181,7 @@ def test_a_successful_sign_in_does_not_reset_the_networks_limit(cast: Cast) -> N
 
 
 def test_the_addresses_of_one_ipv6_network_count_as_one(cast: Cast) -> None:
-    spend_tries(30, address="2001:db8:0:1::7")
+    spend_tries(MAX_TRIES_OF_NETWORK, address="2001:db8:0:1::7")
 
     status_in_network = sign_in_status(
         Client(REMOTE_ADDR="2001:db8:0:1:ffff::1"), cast.acme.developer

@@ -1,4 +1,4 @@
-"""The public keys for verifiers of the installation's signatures."""
+"""Anybody can download the public keys that verify the installation's signatures."""
 
 from io import StringIO
 
@@ -29,9 +29,9 @@ def test_the_command_prints_the_same_keys() -> None:
     assert output.getvalue().encode() == Client().get(ADDRESS).content
 
 
-def test_nothing_secret_is_served() -> None:
+def test_the_response_does_not_contain_the_root_secret() -> None:
     assert settings.ROOT_SECRET.hex() not in Client().get(ADDRESS).content.decode()
 
 
-def test_the_endpoint_accepts_only_reads() -> None:
+def test_a_post_is_refused() -> None:
     assert Client().post(ADDRESS).status_code == 405

@@ -22,7 +22,7 @@ ADDRESS = "/api/v1/audit/sinks"
 
 
 @pytest.fixture(autouse=True)
-def _loopback_is_ours(settings: Any) -> None:
+def _loopback_may_be_called(settings: Any) -> None:
     settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
 
 
@@ -49,7 +49,7 @@ def post(client: Client, path: str = ADDRESS, /, **body: Any) -> Any:
     return client.post(path, json.dumps(body), content_type="application/json")
 
 
-def entries(company: Company, action: str) -> list[AuditEntry]:
+def list_audit_entries(company: Company, action: str) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         return list(AuditEntry.objects.filter(action=action).select_related("actor"))
 
@@ -63,7 +63,7 @@ def test_a_sinks_secret_is_shown_only_on_creation(
     secret = created.json()["secret"]
     assert secret.startswith("whsec_")
     sink_list = alice.get(ADDRESS).content.decode()
-    (entry,) = entries(company, "audit_sink.created")
+    (entry,) = list_audit_entries(company, "audit_sink.created")
     for text in (sink_list, json.dumps(entry.after), entry.target):
         assert secret not in text
         assert "planted-path" not in text
@@ -90,7 +90,7 @@ def test_a_test_message_is_delivered_and_audited(
 
     assert answer.json() == {"delivered": True, "error": ""}
     assert [payload["type"] for payload in hook.payloads] == ["audit.test"]
-    (entry,) = entries(company, "audit_sink.tested")
+    (entry,) = list_audit_entries(company, "audit_sink.tested")
     assert entry.after == {"delivered": True, "error": ""}
 
 
@@ -123,7 +123,7 @@ def test_a_replay_moves_the_cursor_back_and_is_audited(
     answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/replay", from_sequence=3)
 
     assert (answer.json()["delivered_sequence"], answer.json()["num_waiting"]) == (2, 6)
-    (entry,) = entries(company, "audit_sink.replayed")
+    (entry,) = list_audit_entries(company, "audit_sink.replayed")
     assert (entry.before, entry.after) == ({"delivered_sequence": 6}, {"delivered_sequence": 2})
 
 
@@ -139,7 +139,7 @@ def test_deleting_a_sink_destroys_its_encryption_key(
         tenant_id=company.tenant_id, scope=f"audit-sink:{sink_id}"
     )
     assert evidence.destroyed_at is not None
-    assert len(entries(company, "audit_sink.deleted")) == 1
+    assert len(list_audit_entries(company, "audit_sink.deleted")) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Back up, lose all data, restore."""
+"""Steps of the backup tests: back up, replace the database by an empty one, restore.
+
+`files` are the two files of a backup: the data, and the keys that open its sealed content.
+"""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""A company that allows all content capture, and content as gateways send it for the company."""
+"""A company that allows content capture and training, and content as gateways send it."""
 
 import json
 from dataclasses import dataclass
@@ -38,15 +38,15 @@ from tenants.privacy.content_capture import erasure
 from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest_content
 from tests.fixtures.companies import ACME, Company, Person, make_company
 
-YES: Final = UserConsent(content_capture=True, training=False)
-BOTH: Final = UserConsent(content_capture=True, training=True)
+CAPTURE_CONSENT: Final = UserConsent(content_capture=True, training=False)
+CAPTURE_AND_TRAINING_CONSENT: Final = UserConsent(content_capture=True, training=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsentingTenant:
     company: Company
 
-    def give_consent(self, person: Person, consent: UserConsent = YES) -> None:
+    def give_consent(self, person: Person, consent: UserConsent = CAPTURE_CONSENT) -> None:
         choice = ConsentChoice(consent, frozenset(USER_WORDINGS.values()))
         set_consent(actor=person.actor, choice=choice, now=timezone.now())
 

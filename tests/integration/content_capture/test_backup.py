@@ -61,6 +61,7 @@ def test_a_restore_brings_back_the_data_without_sessions(
         rls_bypasses = find_rls_bypasses(connections["default"])
         with tenant_scope(globex.company.tenant_id):
             visible_tenant_ids = set(Membership.objects.values_list("tenant_id", flat=True))
+        # Row-level security: without a tenant, the query fails, because "" is no UUID.
         with pytest.raises(DatabaseError, match="uuid"):
             AuditEntry.objects.count()
 
@@ -106,9 +107,9 @@ def test_data_shredded_after_the_backup_stays_shredded(
     monkeypatch: pytest.MonkeyPatch,
     whole_tenant: bool,
 ) -> None:
-    for company in (acme, globex):
-        company.give_consent(company.company.developer)
-        company.capture(company.company.developer, SECRET)
+    for tenant in (acme, globex):
+        tenant.give_consent(tenant.company.developer)
+        tenant.capture(tenant.company.developer, SECRET)
     back_up(backup)
     tenant_id, now = acme.company.tenant_id, timezone.now()
     if whole_tenant:
@@ -198,7 +199,7 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
     with empty_database(services, monkeypatch):
         list_folder = type(storage).listdir
         with monkeypatch.context() as context:
-            # The store is reachable at the first check.
+            # The store fails after the restore has checked that its root folder exists.
             context.setattr(
                 type(storage),
                 "listdir",

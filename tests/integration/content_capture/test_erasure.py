@@ -19,7 +19,7 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import find_destruction_proofs, open_sealed
 from tests.integration.content_capture.consenting_tenant import (
-    BOTH,
+    CAPTURE_AND_TRAINING_CONSENT,
     ConsentingTenant,
     erase_due_content,
     list_files,
@@ -94,9 +94,9 @@ def test_a_withdrawal_does_not_erase_content_of_other_users(
         acme.company.administrator,
         globex.company.developer,
     )
-    for company, person in ((acme, ada), (acme, alice), (globex, gus)):
-        company.give_consent(person, BOTH)
-        company.capture(person, "planted")
+    for tenant, person in ((acme, ada), (acme, alice), (globex, gus)):
+        tenant.give_consent(person, CAPTURE_AND_TRAINING_CONSENT)
+        tenant.capture(person, "planted")
 
     acme.give_consent(ada, NO_CONSENT)
     erase_due_content()
@@ -180,6 +180,7 @@ def test_restored_content_without_consent_is_erased(acme: ConsentingTenant, fold
     ada = acme.company.developer
     acme.give_consent(ada)
     acme.capture(ada, "planted")
+    # As after a restore: the content is back, but its user is no longer a member.
     with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=timezone.now())
 

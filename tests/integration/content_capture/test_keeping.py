@@ -23,7 +23,7 @@ from tenants.privacy.consent.consent import NO_CONSENT
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
 from tests.integration.content_capture.consenting_tenant import (
-    BOTH,
+    CAPTURE_AND_TRAINING_CONSENT,
     ConsentingTenant,
     erase_due_content,
     export_training_prefixes,
@@ -102,7 +102,7 @@ def test_content_captured_before_the_training_consent_is_not_for_training(
     ada = acme.company.developer
     acme.give_consent(ada)
     acme.send_items(make_captured_completion(ada, "captured before"))
-    acme.give_consent(ada, BOTH)
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
     ingest_queued()
     acme.capture(ada, "captured after")
 
@@ -210,7 +210,7 @@ def test_content_is_stored_in_and_erased_from_a_bucket(
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     ada = acme.company.developer
-    acme.give_consent(ada, BOTH)
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
     with mock_aws():
         bucket = boto3.resource("s3").create_bucket(Bucket="caret-content")
         storage = storage_from("CARET_CONTENT_STORAGE", "s3://caret-content/of/caret")

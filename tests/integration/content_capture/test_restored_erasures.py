@@ -85,7 +85,7 @@ def test_a_user_erased_after_the_backup_is_erased_again(
     assert gus.email in emails.values()
 
 
-def test_the_last_owner_in_the_backup_is_erased_again_as_well(
+def test_an_erased_user_who_is_the_only_owner_in_the_backup_is_erased_again(
     services: Services,
     backup: tuple[Path, Path],
     acme: ConsentingTenant,

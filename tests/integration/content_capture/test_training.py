@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from tenants.security.encryption.operations import shred_tenant
 from tests.integration.content_capture.consenting_tenant import (
-    BOTH,
-    YES,
+    CAPTURE_AND_TRAINING_CONSENT,
+    CAPTURE_CONSENT,
     ConsentingTenant,
     export_training_prefixes,
 )
@@ -19,9 +19,9 @@ def test_training_data_contains_only_users_with_training_consent(
     acme: ConsentingTenant, globex: ConsentingTenant, tmp_path: Path
 ) -> None:
     ada, alice = acme.company.developer, acme.company.administrator
-    acme.give_consent(ada, BOTH)
-    acme.give_consent(alice, YES)
-    globex.give_consent(globex.company.developer, BOTH)
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
+    acme.give_consent(alice, CAPTURE_CONSENT)
+    globex.give_consent(globex.company.developer, CAPTURE_AND_TRAINING_CONSENT)
     acme.capture(ada, "ada's")
     acme.capture(alice, "alice's")
     globex.capture(globex.company.developer, "the neighbour's")
@@ -33,9 +33,9 @@ def test_content_stored_before_the_training_consent_is_excluded(
     acme: ConsentingTenant, tmp_path: Path
 ) -> None:
     ada = acme.company.developer
-    acme.give_consent(ada, YES)
+    acme.give_consent(ada, CAPTURE_CONSENT)
     acme.capture(ada, "before")
-    acme.give_consent(ada, BOTH)
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
     acme.capture(ada, "after")
 
     assert export_training_prefixes(acme, tmp_path) == ["after"]
@@ -45,11 +45,11 @@ def test_withdrawing_the_training_consent_excludes_stored_content(
     acme: ConsentingTenant, tmp_path: Path
 ) -> None:
     ada = acme.company.developer
-    acme.give_consent(ada, BOTH)
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
     acme.capture(ada, "before")
 
-    acme.give_consent(ada, YES)
-    acme.give_consent(ada, BOTH)
+    acme.give_consent(ada, CAPTURE_CONSENT)
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
 
     assert export_training_prefixes(acme, tmp_path) == []
     assert len(acme.objects) == 1
@@ -58,7 +58,7 @@ def test_withdrawing_the_training_consent_excludes_stored_content(
 def test_the_tenants_ban_on_training_applies_to_all_users(
     acme: ConsentingTenant, tmp_path: Path
 ) -> None:
-    acme.give_consent(acme.company.developer, BOTH)
+    acme.give_consent(acme.company.developer, CAPTURE_AND_TRAINING_CONSENT)
     acme.capture(acme.company.developer, "planted")
 
     acme.allow_content_capture(training=False)
@@ -68,7 +68,7 @@ def test_the_tenants_ban_on_training_applies_to_all_users(
 
 def test_training_data_names_no_user_and_is_private(acme: ConsentingTenant, tmp_path: Path) -> None:
     ada = acme.company.developer
-    acme.give_consent(ada, BOTH)
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
     acme.capture(ada, "planted")
 
     export_training_prefixes(acme, tmp_path)
@@ -91,7 +91,7 @@ def test_an_export_never_overwrites_a_file(acme: ConsentingTenant, tmp_path: Pat
 
 
 def test_a_shredded_tenant_has_no_training_data(acme: ConsentingTenant, tmp_path: Path) -> None:
-    acme.give_consent(acme.company.developer, BOTH)
+    acme.give_consent(acme.company.developer, CAPTURE_AND_TRAINING_CONSENT)
     acme.capture(acme.company.developer, "planted")
 
     shred_tenant(tenant_id=acme.company.tenant_id, now=timezone.now())

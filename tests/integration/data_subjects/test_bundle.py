@@ -26,7 +26,7 @@ from tenants.models import IdempotencyRecord, Membership, User
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import make_key
-from tests.integration.content_capture.consenting_tenant import YES
+from tests.integration.content_capture.consenting_tenant import CAPTURE_CONSENT
 from tests.integration.data_subjects.traces import REPOSITORY, TracedTenant
 
 KEYS = load_signing_keys().public_keys()
@@ -75,7 +75,7 @@ def test_an_export_contains_nothing_about_other_users(
     acme: TracedTenant, globex: TracedTenant
 ) -> None:
     alice = acme.company.administrator
-    acme.tenant.give_consent(alice, YES)
+    acme.tenant.give_consent(alice, CAPTURE_CONSENT)
     acme.tenant.capture(alice, "only about alice")
     make_key(acme.company, alice, name="alice's key")
 

@@ -1,6 +1,6 @@
-"""Decisions of an erased user stay in force, but no longer name the user.
+"""Decisions of an erased user stay in force, but no page names the user as their author any more.
 
-That holds even if the user's account still exists in another tenant.
+This is so even if the user's account still exists in another tenant.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from tests.fixtures.users import Mailbox, make_colleague, make_team
 @dataclass(frozen=True, slots=True)
 class AuthoredDecisions:
     company: Company
-    dan: Person  # the author
+    dan: Person  # the author of all decisions
     team: OverrideSubject
     lookup_id: Any
 
@@ -73,11 +73,11 @@ class AuthoredDecisions:
 @pytest.fixture
 def decisions() -> AuthoredDecisions:
     """Make decisions by Dan, an administrator of this company and a developer of another."""
-    company, elsewhere = make_company("initech", ACME), make_company("hooli", ACME)
+    company, other_company = make_company("initech", ACME), make_company("hooli", ACME)
     dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
-    with tenant_scope(elsewhere.tenant_id):
+    with tenant_scope(other_company.tenant_id):
         insert_membership(
-            tenant_id=elsewhere.tenant_id, user_id=dan.user_id, role=Role.DEVELOPER, now=now
+            tenant_id=other_company.tenant_id, user_id=dan.user_id, role=Role.DEVELOPER, now=now
         )
     team = OverrideSubject(SubjectKind.TEAM, UUID(make_team(company)))
     common: dict[str, Any] = {"actor": dan.actor, "reason": "as agreed", "now": now}
@@ -91,15 +91,17 @@ def decisions() -> AuthoredDecisions:
         mailer=Mailbox(),
         now=now,
     )
-    new = KeyRequest(kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None)
-    key = create_key(actor=dan.actor, new=new, now=now)
+    key_request = KeyRequest(
+        kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None
+    )
+    key = create_key(actor=dan.actor, new=key_request, now=now)
     return AuthoredDecisions(company, dan, team, key.key.lookup_id)
 
 
 def erase_author(decisions: AuthoredDecisions) -> None:
     owner = decisions.company.people[Role.OWNER].actor
-    demand = ErasureRequest(decisions.dan.user_id, "their letter")
-    request_user_erasure(actor=owner, erasure_request=demand, now=timezone.now())
+    erasure_request = ErasureRequest(decisions.dan.user_id, "their letter")
+    request_user_erasure(actor=owner, erasure_request=erasure_request, now=timezone.now())
     assert run_due_erasures(now=timezone.now()) == 1
 
 

@@ -1,4 +1,4 @@
-"""An erased user's data is gone everywhere; counts remain, under an anonymous ID."""
+"""An erased user's data is deleted everywhere. Usage counts remain, under an anonymous ID."""
 
 import uuid
 import zlib
@@ -84,7 +84,7 @@ def read_certificate(traced: TracedTenant) -> dict[str, Any]:
     return verify_certificate(newest.document.encode(), load_signing_keys().public_keys())
 
 
-def user_ids_of(traced: TracedTenant) -> dict[str, set[str]]:
+def list_usage_user_ids(traced: TracedTenant) -> dict[str, set[str]]:
     """Return the user IDs in the tables of usage."""
     with tenant_scope(traced.company.tenant_id):
         return {
@@ -129,11 +129,11 @@ def test_only_one_worker_erases_and_the_others_skip(acme: TracedTenant, folder: 
 
 def test_usage_counts_remain_under_one_anonymous_id(acme: TracedTenant) -> None:
     make_completion(acme.company, acme.company.administrator)
-    before = user_ids_of(acme)
+    before = list_usage_user_ids(acme)
 
     erase(acme)
 
-    after = user_ids_of(acme)
+    after = list_usage_user_ids(acme)
     anonymous_ids = after["UsageRecord"] - before["UsageRecord"]
     assert len(anonymous_ids) == 1
     assert after["UsageRecord"] == anonymous_ids | {acme.company.administrator.user_id}
@@ -172,7 +172,7 @@ def test_data_on_hold_remains_and_the_certificate_names_the_hold(
     erase(acme)
 
     assert read_certificate(acme)["held_by"] == [str(hold)]
-    assert user_ids_of(acme)["UsageRecord"] == {acme.ada.user_id}
+    assert list_usage_user_ids(acme)["UsageRecord"] == {acme.ada.user_id}
     assert "tenants_user" in find_traces(acme, folder)
     release_hold(actor=acme.olga, hold_id=hold, reason="settled", now=timezone.now())
     erase(acme)
@@ -185,7 +185,7 @@ def test_a_hold_of_another_period_does_not_keep_usage_counts(acme: TracedTenant)
 
     erase(acme)
 
-    assert acme.ada.user_id not in user_ids_of(acme)["UsageRecord"]
+    assert acme.ada.user_id not in list_usage_user_ids(acme)["UsageRecord"]
 
 
 def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
@@ -196,14 +196,14 @@ def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
         context.setattr(anonymization, "anonymize_subject", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
-    (anonymous_id,) = user_ids_of(acme)["UsageRecord"]
-    with tenant_scope(acme.company.tenant_id):  # as records that arrived meanwhile
+    (anonymous_id,) = list_usage_user_ids(acme)["UsageRecord"]
+    with tenant_scope(acme.company.tenant_id):  # more records arrive after the interruption
         UsageRecord.objects.update(user_id=uuid.uuid4())
         Outcome.objects.update(user_id=uuid.uuid4())
     make_completion(acme.company, acme.ada)
 
     assert run_due_erasures(now=timezone.now()) == 1
-    assert anonymous_id in user_ids_of(acme)["UsageRecord"]
+    assert anonymous_id in list_usage_user_ids(acme)["UsageRecord"]
 
 
 def test_records_delivered_late_are_pseudonymized(acme: TracedTenant) -> None:
@@ -212,7 +212,7 @@ def test_records_delivered_late_are_pseudonymized(acme: TracedTenant) -> None:
 
     pseudonymize_late_records(now=timezone.now())
 
-    assert acme.ada.user_id not in user_ids_of(acme)["UsageRecord"]
+    assert acme.ada.user_id not in list_usage_user_ids(acme)["UsageRecord"]
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["failing tenant first", "failing tenant last"])
@@ -225,13 +225,13 @@ def test_an_error_in_one_tenant_does_not_delay_another(
     run_due_erasures(now=timezone.now())
     make_completion(healthy.company, healthy.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
-    out_of_range = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # 1 BC in UTC
+    out_of_range = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # unreadable
     with tenant_scope(broken.company.tenant_id):
         LegalHold.objects.filter(id=hold_id).update(since=out_of_range)
 
     pseudonymize_late_records(now=timezone.now())
 
-    assert healthy.ada.user_id not in user_ids_of(healthy)["UsageRecord"]
+    assert healthy.ada.user_id not in list_usage_user_ids(healthy)["UsageRecord"]
     release_hold(actor=broken.olga, hold_id=hold_id, reason="settled", now=timezone.now())
 
 
@@ -246,7 +246,7 @@ def test_an_erased_user_who_rejoins_is_an_ordinary_member(acme: TracedTenant) ->
 
     pseudonymize_late_records(now=timezone.now())
 
-    assert acme.ada.user_id in user_ids_of(acme)["UsageRecord"]
+    assert acme.ada.user_id in list_usage_user_ids(acme)["UsageRecord"]
 
 
 def rejoin(traced: TracedTenant) -> None:
@@ -271,7 +271,7 @@ def test_an_erasure_is_retried_after_a_storage_failure(
         num_erased = run_due_erasures(now=timezone.now())
 
     assert (num_erased, run_due_erasures(now=timezone.now())) == (0, 1)
-    # Counted by the first run, which emptied the row.
+    # The failed first run emptied and counted this row; the second run did not count it again.
     assert read_certificate(acme)["rows"]["tenants_apikey"] == 1
 
 
@@ -358,7 +358,7 @@ def test_erasing_needs_permission_and_a_valid_request(
             request_erasure(acme, by=acme.company.people[role].actor)
     with pytest.raises(Forbidden):  # only an owner may remove an owner
         request_erasure(acme, by=acme.company.administrator.actor, user_id=acme.olga.user_id)
-    with pytest.raises(Conflict):  # the last one
+    with pytest.raises(Conflict):  # the last owner cannot be removed
         request_erasure(acme, user_id=acme.olga.user_id)
     with pytest.raises(NotFound):
         request_erasure(acme, by=globex.olga)

@@ -1,4 +1,4 @@
-"""A shredded tenant leaves evidence and bills, and no data that a user wrote."""
+"""Shredding a tenant deletes all data that its users wrote. Evidence and invoices remain."""
 
 import uuid
 from pathlib import Path
@@ -53,13 +53,12 @@ def add_tenant_data(traced: TracedTenant) -> None:
     make_team(traced.company, f"team {traced.mark}")
     make_domain(traced.company, f"{traced.mark}.example", verified=True)
     traced.tenant.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
-    # left by a worker that was killed
+    # An object without a row, as a killed worker leaves it.
     object_store.store_object(tenant_id, uuid.uuid4(), traced.mark.encode())
     connect_to_redis().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
     connect_to_redis().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
-    connect_to_redis().xadd(
-        REJECTED_STREAM, {"reason": "another's", "data": "beside it, in one node"}
-    )
+    # Redis keeps both entries of the stream in one node, where deleted text could remain.
+    connect_to_redis().xadd(REJECTED_STREAM, {"reason": "another's", "data": "not to be deleted"})
 
 
 def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
@@ -78,7 +77,7 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     shred_tenant(acme)
 
     assert {"tenants_team", "tenants_policyversion", "caret:usage:rejected"} <= before
-    # Evidence of administrators' settings, kept for the legal retention time.
+    # The audit log is evidence of what administrators set. It is kept as long as the law requires.
     assert find_traces(acme, folder) == {"tenants_auditentry"}
     assert find_traces(globex, folder) == globex_traces
     assert len(list_files(folder)) == 1

@@ -42,7 +42,7 @@ REPOSITORY: Final = "planted-repository"
 @dataclass(frozen=True, slots=True)
 class TracedTenant:
     tenant: ConsentingTenant
-    # Part of all text that the developer wrote, so that a search finds it everywhere.
+    # A random word in all texts about the developer. A search for it finds all stores with them.
     mark: str
 
     @property
@@ -80,7 +80,10 @@ def make_traced_tenant(name: str) -> TracedTenant:
 
 
 def rename_user(traced: TracedTenant) -> None:
-    """Rename the user before the next invitation: later data has the new name and address."""
+    """Give the user a name and an address with the mark, and mail an invitation to this address.
+
+    Data that is added later then contains the mark.
+    """
     email = f"{traced.mark}@{traced.company.slug}.example"
     send_invitation(traced.company, email)
     User.objects.filter(id=traced.ada.user_id).update(name=traced.mark.title(), email=email)
@@ -165,7 +168,7 @@ def add_scim_user(traced: TracedTenant) -> None:
 
 
 def add_retrieval_chunk(traced: TracedTenant) -> None:
-    """Index a file for this user alone, as in strict isolation."""
+    """Index a file that only this user can find, as in strict isolation."""
     holder, row_id, now = traced.ada.user_id, uuid.uuid4(), timezone.now()
     cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=traced.company.tenant_id, holder=holder)
     with tenant_scope(traced.company.tenant_id):

@@ -1,3 +1,5 @@
+"""The embedded Postgres server: it keeps data after a crash, and lets only its own roles in."""
+
 import os
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The stack that other tests share."""
+"""The running installation that other tests share: it responds, and has the demo tenants."""
 
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""The embedded Valkey server: it keeps data after a crash, and requires a password."""
+
 from pathlib import Path
 from threading import Thread
 

@@ -1,4 +1,4 @@
-"""Faulty responses of an engine. Each is a complete response."""
+"""Faulty HTTP responses of an engine, byte by byte."""
 
 import asyncio
 from typing import Final

@@ -86,7 +86,7 @@ async def _add_replica(
     **fields: str,
 ) -> str:
     form_fields = {"pool": POOL, "url": _other_url(site), "reason": "Ticket 4711"} | fields
-    # The previous test's replica is removed, but the gateway may not know that yet.
+    # The previous test has removed this replica, but the gateway may not know that yet.
     assert await _wait_for_membership(
         site, _other_url(site).removeprefix("http://"), is_member=False
     )

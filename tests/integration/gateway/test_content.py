@@ -33,16 +33,16 @@ class Tenant:
     snapshot: TenantSnapshot
     key: str
 
-    def publish(self, *, allows: bool, agrees: bool) -> None:
+    def publish(self, *, is_allowed_by_tenant: bool, is_allowed_by_user: bool) -> None:
         (credential,) = self.snapshot.credentials
         policy = msgspec.structs.replace(
-            self.snapshot.policy, content_capture=ALLOWED if allows else None
+            self.snapshot.policy, content_capture=ALLOWED if is_allowed_by_tenant else None
         )
         self.snapshot = msgspec.structs.replace(
             self.snapshot,
             version=self.snapshot.version + 1,
             policy=policy,
-            credentials=(msgspec.structs.replace(credential, keeps_content=agrees),),
+            credentials=(msgspec.structs.replace(credential, keeps_content=is_allowed_by_user),),
         )
         publish(self.site.home.paths, self.snapshot)
 
@@ -59,10 +59,12 @@ class Tenant:
         return [item for batch in own_batches for item in batch.items]
 
 
-def make_tenant(site: Site, *, allows: bool = True, agrees: bool = True) -> Tenant:
-    snapshot, key = new_tenant("willing", root_secret=root_secret_of(site.home.paths))
+def make_tenant(
+    site: Site, *, is_allowed_by_tenant: bool = True, is_allowed_by_user: bool = True
+) -> Tenant:
+    snapshot, key = new_tenant("initech", root_secret=root_secret_of(site.home.paths))
     tenant = Tenant(site, snapshot, key)
-    tenant.publish(allows=allows, agrees=agrees)
+    tenant.publish(is_allowed_by_tenant=is_allowed_by_tenant, is_allowed_by_user=is_allowed_by_user)
     return tenant
 
 
@@ -102,7 +104,7 @@ async def wait_for_prefixes(tenant: Tenant, *, last: str) -> list[str]:
             for item in tenant.sent_items()
         )
 
-    assert await wait_until(is_sent, patience_s=10.0), f"{last!r} was not sent"
+    assert await wait_until(is_sent, timeout_s=10.0), f"{last!r} was not sent"
     return [item.prefix for item in tenant.sent_items() if isinstance(item, CapturedCompletion)]
 
 
@@ -121,8 +123,16 @@ async def test_content_is_sent_sealed_if_tenant_and_user_consent(quick_site: Sit
 
 async def test_no_content_is_sent_if_either_consent_is_missing(quick_site: Site) -> None:
     without_consent = [
-        make_tenant(quick_site, allows=allows, agrees=agrees)
-        for allows, agrees in ((True, False), (False, True), (False, False))
+        make_tenant(
+            quick_site,
+            is_allowed_by_tenant=is_allowed_by_tenant,
+            is_allowed_by_user=is_allowed_by_user,
+        )
+        for is_allowed_by_tenant, is_allowed_by_user in (
+            (True, False),
+            (False, True),
+            (False, False),
+        )
     ]
     for tenant in without_consent:
         await complete(quick_site, tenant, "planted = ", chars=1, text="edited = 1")
@@ -141,8 +151,10 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
         await request_with_outcome(quick_site, stream, "before = ")
         await wait_for_prefixes(tenant, last="before = ")
 
-        tenant.publish(allows=True, agrees=False)
+        tenant.publish(is_allowed_by_tenant=True, is_allowed_by_user=False)
 
+        # Content of the barrier tenant arrives after content that was sent before it. So when it
+        # has arrived, content of `tenant` would have arrived, too.
         async def is_withdrawn() -> bool:
             before = len(tenant.sent_items())
             barrier_tenant = make_tenant(quick_site)
@@ -151,10 +163,10 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
             await wait_for_prefixes(barrier_tenant, last="barrier = ")
             return len(tenant.sent_items()) == before
 
-        assert await wait_until(is_withdrawn, patience_s=20.0)
+        assert await wait_until(is_withdrawn, timeout_s=20.0)
         await request_with_outcome(quick_site, stream, "after = ", chars=1, text="edited after")
 
-    tenant.publish(allows=True, agrees=True)
+    tenant.publish(is_allowed_by_tenant=True, is_allowed_by_user=True)
     second_tenant = make_tenant(quick_site)
     await complete(quick_site, second_tenant, "last = ")
     await wait_for_prefixes(second_tenant, last="last = ")

@@ -115,9 +115,7 @@ async def test_a_gateway_applies_a_drain_within_a_second(
     async def is_drained() -> bool:
         return await _is_drained(site, replica)
 
-    assert await wait_until(is_drained, patience_s=1.0), (
-        f"not within {time.monotonic() - began_s} s"
-    )
+    assert await wait_until(is_drained, timeout_s=1.0), f"not within {time.monotonic() - began_s} s"
 
 
 async def test_a_restarted_gateway_knows_the_drained_replica(

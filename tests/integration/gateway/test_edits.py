@@ -80,7 +80,7 @@ def edit_site() -> Iterator[EditSite]:
 
 
 @pytest.fixture(autouse=True)
-def _script(edit_site: EditSite) -> None:
+def _reset_engine(edit_site: EditSite) -> None:
     engine = edit_site.engine
     engine.text, engine.finish_reason, engine.wait_s = ANSWER, "stop", 0.0
     engine.requests.clear()
@@ -96,7 +96,7 @@ async def _modes(stream: CompletionStream) -> list[str]:
     return modes
 
 
-async def test_the_edit_comes_with_the_end_of_the_completion(edit_site: EditSite) -> None:
+async def test_the_last_frame_of_a_completion_contains_the_edit(edit_site: EditSite) -> None:
     async with edit_site.site.stream() as stream:
         assert "edit" in await _modes(stream)
         (done,) = await _request(stream, edit_site.frame(include_prompt_segments=True))
@@ -129,7 +129,7 @@ async def test_outcomes_of_an_edit_are_recorded_and_its_text_is_not(edit_site: E
     record = await site.record_of(request_id)
 
     assert (record.mode, record.tier, record.finish_reason) == ("edit", "quality", "stop")
-    num_chars = len(CANARY)  # replaces one letter
+    num_chars = len(CANARY)  # the edit replaces "w" by it
     assert (record.num_chars, record.num_lines) == (num_chars, 1)
     assert record.first_token_ms is not None
     assert await wait_until(lambda: _has_outcomes(site, request_id, 3))
@@ -165,7 +165,7 @@ async def _has_outcomes(site: Site, request_id: str, count: int) -> bool:
     ],
     ids=["no change", "too long", "unfinished", "broken"],
 )
-async def test_without_a_whole_edit_nothing_is_proposed(
+async def test_unfinished_invalid_or_unchanged_edits_are_not_proposed(
     edit_site: EditSite, text: str, engine_reason: str, finish_reason: str, filter_reason: str
 ) -> None:
     edit_site.engine.text, edit_site.engine.finish_reason = text, engine_reason
@@ -190,7 +190,7 @@ async def test_without_a_whole_edit_nothing_is_proposed(
         ({"mode": "block", "recent_edits": []}, "invalid_field", "diagnostics"),
     ],
 )
-async def test_a_bad_field_is_refused_by_name(
+async def test_an_invalid_field_is_refused_with_its_name(
     edit_site: EditSite, fields: dict[str, Any], code: str, name: str
 ) -> None:
     async with edit_site.site.stream() as stream:
@@ -207,10 +207,10 @@ async def test_edits_of_two_tenants_share_no_prefix_cache(edit_site: EditSite) -
         async with edit_site.site.stream(key) as stream:
             await _request(stream, edit_site.frame())
 
-    first, again, neighbours = edit_site.engine.requests
-    assert first["prompt"] == again["prompt"] == neighbours["prompt"]
-    assert first["cache_salt"] == again["cache_salt"]
-    assert first["cache_salt"] != neighbours["cache_salt"]
+    first, repeated, of_neighbour = edit_site.engine.requests
+    assert first["prompt"] == repeated["prompt"] == of_neighbour["prompt"]
+    assert first["cache_salt"] == repeated["cache_salt"]
+    assert first["cache_salt"] != of_neighbour["cache_salt"]
 
 
 async def test_content_exclusion_applies_to_recent_edits(edit_site: EditSite) -> None:
@@ -240,7 +240,7 @@ async def test_a_policy_without_the_mode_refuses_it(edit_site: EditSite) -> None
 
 async def test_a_revoked_key_ends_an_edit_in_flight(edit_site: EditSite) -> None:
     snapshot, key = await edit_site.publish_tenant()
-    edit_site.engine.wait_s = 25.0  # the revocation ends it before
+    edit_site.engine.wait_s = 25.0  # the revocation must end the request much earlier
     async with edit_site.site.open_websocket(key) as socket:
         await socket.send(json.dumps({"type": "complete", **edit_site.frame()}))
 
@@ -264,7 +264,7 @@ async def test_a_revoked_key_ends_an_edit_in_flight(edit_site: EditSite) -> None
     assert closed.value.rcvd.code == 4401
 
 
-async def test_a_model_without_a_format_offers_no_edits(quick_site: Site) -> None:
+async def test_a_model_without_an_edit_format_offers_no_edits(quick_site: Site) -> None:
     async with quick_site.stream() as stream:
         modes = await _modes(stream)
         with pytest.raises(GatewayRefused) as refused:

@@ -1,5 +1,7 @@
-"""A real gateway whose pools are a service's endpoints in a fake Kubernetes API, with two
-engines."""
+"""A real gateway that discovers the replicas of its pools as endpoints of a Kubernetes service.
+
+The Kubernetes API and the two engines are fakes.
+"""
 
 import asyncio
 import time
@@ -23,7 +25,7 @@ from tests.functional.gateway.gateway_stack import (
 from tests.stack.ports import free_port
 
 ONE, TWO = "127.0.0.1", "127.0.0.2"
-PATIENCE_S = 15.0
+TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Environment:
         async def are_members() -> bool:
             return await self.read_members() == set(members)
 
-        return await wait_until(are_members, patience_s=PATIENCE_S)
+        return await wait_until(are_members, timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +82,7 @@ async def test_endpoints_that_are_ready_at_the_start_get_requests(environment: E
 
 
 async def test_endpoint_changes_are_noticed_before_the_next_poll(environment: Environment) -> None:
-    await asyncio.sleep(1)  # so that the changes belong to the next round
+    await asyncio.sleep(1)  # so that the first round of polling is over
     durations_s = []
     for members in ((ONE, TWO), (TWO,), (ONE,)):
         began_s = time.monotonic()
@@ -93,13 +95,13 @@ async def test_endpoint_changes_are_noticed_before_the_next_poll(environment: En
     assert sum(durations_s) < len(durations_s) * ROUND_S / 2
 
 
-async def test_an_unreachable_api_removes_no_find_serving_replica(environment: Environment) -> None:
+async def test_an_unreachable_api_removes_no_replica(environment: Environment) -> None:
     environment.api.is_broken = True
 
     async def is_unwatched() -> bool:
         return not environment.api.watches
 
-    assert await wait_until(is_unwatched, patience_s=PATIENCE_S)
+    assert await wait_until(is_unwatched, timeout_s=TIMEOUT_S)
     await asyncio.sleep(ROUND_S)
     members_during_outage = await environment.read_members()
     environment.api.set_slice("engines-a", endpoint(TWO, uid="two"))

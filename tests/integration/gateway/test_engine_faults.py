@@ -18,7 +18,7 @@ from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleReq
 DEADLINE_S = STALL_S + 4
 
 
-# Tested last: after a 503 the pool takes its engine for full, and sheds concurrent requests.
+# The 503 is tested last: after it, the gateway considers the engine full, and sheds requests.
 BUSY = "a 503"
 REJECTED_PROMPT = "a 400"  # the engine rejects the client's request
 ORDER = [*(name for name in (*FAULTS, *STALLS) if name != BUSY), BUSY]

@@ -111,6 +111,7 @@ async def test_no_client_sees_an_error_if_engines_disconnect(
 
     assert response.status == 200, text
     assert "error" not in text
+    # Words of TEXT. A stream's pieces are tokens, and `total` is two of them: `t` and `otal`.
     assert "items" in text or "otal" in text
 
 

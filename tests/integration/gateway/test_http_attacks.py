@@ -15,9 +15,9 @@ from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS
 
-WITHOUT_KEY = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
-GUARDED = sorted({*DIALECTS, *LOOKUPS} - WITHOUT_KEY)
-WITH_BODIES = sorted({*DIALECTS, "/api/embed", "/api/embeddings", "/api/show", "/v1/events"})
+PATHS_WITHOUT_KEY = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
+PATHS_WITH_KEY = sorted({*DIALECTS, *LOOKUPS} - PATHS_WITHOUT_KEY)
+PATHS_WITH_BODY = sorted({*DIALECTS, "/api/embed", "/api/embeddings", "/api/show", "/v1/events"})
 METHODS = ("GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 MB = 1024 * 1024
 SECRET = "planted-secret"
@@ -47,10 +47,10 @@ BAD_BODIES = {
 
 
 def method_of(path: str) -> str:
-    return "POST" if path in WITH_BODIES else "GET"
+    return "POST" if path in PATHS_WITH_BODY else "GET"
 
 
-@pytest.mark.parametrize("path", GUARDED)
+@pytest.mark.parametrize("path", PATHS_WITH_KEY)
 async def test_requests_without_a_valid_key_are_refused(quick_site: Site, path: str) -> None:
     keys: list[dict[str, str]] = [
         {},
@@ -77,8 +77,8 @@ async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> N
 
     async def all_respond_with(status: int) -> bool:
         async with quick_site.http(key) as session:
-            for path in GUARDED:
-                body = b"{}" if path in WITH_BODIES else None
+            for path in PATHS_WITH_KEY:
+                body = b"{}" if path in PATHS_WITH_BODY else None
                 async with session.request(method_of(path), path, data=body) as response:
                     if (response.status == 401) is not (status == 401):
                         return False
@@ -88,7 +88,7 @@ async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> N
     publish(
         quick_site.home.paths, msgspec.structs.replace(snapshot, version=2, credentials=revoked)
     )
-    assert await wait_until(lambda: all_respond_with(401), patience_s=1.5)
+    assert await wait_until(lambda: all_respond_with(401), timeout_s=1.5)
 
 
 @pytest.mark.parametrize("name", SAMPLE_REQUESTS)
@@ -107,7 +107,7 @@ async def test_a_completion_is_recorded_for_the_keys_tenant(quick_site: Site, na
     assert first.tenant_id != second.tenant_id
 
 
-@pytest.mark.parametrize("path", WITH_BODIES)
+@pytest.mark.parametrize("path", PATHS_WITH_BODY)
 async def test_a_malformed_body_is_a_client_error_and_is_not_echoed(
     quick_site: Site, path: str
 ) -> None:
@@ -123,7 +123,7 @@ async def test_a_malformed_body_is_a_client_error_and_is_not_echoed(
         json.loads(text)
 
 
-@pytest.mark.parametrize("path", GUARDED)
+@pytest.mark.parametrize("path", PATHS_WITH_KEY)
 async def test_a_body_of_ten_megabytes_is_rejected(quick_site: Site, path: str) -> None:
     body = BytesIO(b'{"prompt":"' + b"x" * 10 * MB + b'"}')
 
@@ -134,7 +134,7 @@ async def test_a_body_of_ten_megabytes_is_rejected(quick_site: Site, path: str) 
         assert response.status == 413
 
 
-@pytest.mark.parametrize("path", GUARDED)
+@pytest.mark.parametrize("path", PATHS_WITH_KEY)
 async def test_other_methods_are_refused_with_the_allowed_ones(quick_site: Site, path: str) -> None:
     async with quick_site.http() as session:
         for method in METHODS:
@@ -148,7 +148,7 @@ async def test_other_methods_are_refused_with_the_allowed_ones(quick_site: Site,
                 assert method in ("GET", "HEAD", "POST"), method
 
 
-@pytest.mark.parametrize("path", GUARDED)
+@pytest.mark.parametrize("path", PATHS_WITH_KEY)
 async def test_options_and_a_foreign_origin_reveal_only_the_methods(
     quick_site: Site, path: str
 ) -> None:
@@ -167,7 +167,9 @@ async def test_slow_bodies_time_out_and_delay_no_other_request(
     quick_site: Site,
 ) -> None:
     async with asyncio.timeout(15), asyncio.TaskGroup() as group:
-        statuses = [group.create_task(_send_slowly(quick_site, path)) for path in WITH_BODIES]
+        statuses = [
+            group.create_task(_send_unfinished_body(quick_site, path)) for path in PATHS_WITH_BODY
+        ]
         sample = SAMPLE_REQUESTS["/v1/completions whole"]
         async with (
             quick_site.http(quick_site.globex_key) as session,
@@ -194,7 +196,7 @@ async def test_disconnecting_cancels_the_completion_in_every_protocol(
                 async with asyncio.timeout(0.15):
                     await session.post(sample.path, json=sample.body_with(512))
 
-    assert await wait_until(lambda: _is_idle(quick_site), patience_s=1.0)
+    assert await wait_until(lambda: _is_idle(quick_site), timeout_s=1.0)
     (record,) = await quick_site.records_after(before)
     assert record.finish_reason == "cancelled"
 
@@ -209,8 +211,8 @@ async def test_oversized_headers_are_refused_and_other_requests_succeed(quick_si
             assert response.status == 200
 
 
-async def _send_slowly(site: Site, path: str) -> int:
-    """Send the first bytes of a body and return the status of the response."""
+async def _send_unfinished_body(site: Site, path: str) -> int:
+    """Send only the first bytes of a body, and return the status of the response."""
     url = urlsplit(site.url)
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     head = (

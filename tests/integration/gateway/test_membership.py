@@ -1,4 +1,7 @@
-"""A real gateway whose pools are a name's addresses, with two engines and a fake DNS server."""
+"""A real gateway that discovers the replicas of its pools as the addresses of a DNS name.
+
+The DNS server and the two engines are fakes.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -23,7 +26,7 @@ from tests.stack.ports import free_port
 NAME = "engines.caret.test"
 ONE, TWO = "127.0.0.1", "127.0.0.2"
 PATHS = [f"src/module_{number}.py" for number in range(12)]
-PATIENCE_S = 15.0  # a round comes every five seconds
+TIMEOUT_S = 15.0  # the gateway resolves the name every five seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Environment:
         async def are_members() -> bool:
             return await self.read_members() == members and not await self.read_rejected_replicas()
 
-        return await wait_until(are_members, patience_s=PATIENCE_S)
+        return await wait_until(are_members, timeout_s=TIMEOUT_S)
 
     async def find_serving_replicas(self) -> set[str]:
         """Return the replicas that serve files with many different paths."""
@@ -118,7 +121,7 @@ async def test_a_replica_gets_requests_only_while_its_address_is_listed(
 
 
 async def test_a_running_completion_finishes_on_a_removed_replica(environment: Environment) -> None:
-    environment.first_engine.wait_s = 8.0  # longer than a round
+    environment.first_engine.wait_s = 8.0  # longer than a round of discovery
     async with environment.site.open_websocket() as socket:
         stream = CompletionStream(socket)
         frame = {
@@ -156,7 +159,7 @@ async def test_a_replica_with_another_block_size_is_rejected_with_the_reason(
     async def is_rejected() -> bool:
         return await environment.read_rejected_replicas() == {TWO: "block_size"}
 
-    assert await wait_until(is_rejected, patience_s=PATIENCE_S)
+    assert await wait_until(is_rejected, timeout_s=TIMEOUT_S)
     assert await environment.read_members() == {ONE}
     assert await environment.find_serving_replicas() == {ONE}
 
@@ -168,5 +171,5 @@ async def test_a_failing_resolver_removes_no_replica(environment: Environment) -
     async def was_queried() -> bool:
         return environment.dns.num_queries > num_before
 
-    assert await wait_until(was_queried, patience_s=PATIENCE_S)
+    assert await wait_until(was_queried, timeout_s=TIMEOUT_S)
     assert await environment.find_serving_replicas() == {ONE}

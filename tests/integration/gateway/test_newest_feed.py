@@ -1,4 +1,4 @@
-"""Supersession across gateways, on a real Valkey."""
+"""A newer request supersedes an older one for the same file across gateways, on a real Valkey."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -17,7 +17,7 @@ from inference.gateway.supersession.feed import CHANNEL, SupersessionFeed
 from tests.fakes.clock import FakeClock
 from tests.fakes.supersession import ClaimingGateway
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,11 @@ async def _gateway(paths: EmbeddedPaths, clock: FakeClock) -> AsyncIterator[Clai
 
 
 async def _supersedes(newer_at: ClaimingGateway, older_at: ClaimingGateway) -> bool:
-    """Return whether a newer request at one gateway supersedes an older one at the other."""
-    async with asyncio.timeout(PATIENCE_S):
+    """Return whether a newer request at one gateway supersedes an older one at the other.
+
+    The requests are repeated until the older one ends: a gateway may not be connected yet.
+    """
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             older = await older_at.begins()
             await newer_at.begins()
@@ -97,7 +100,7 @@ async def test_a_feed_ends_at_each_step_at_which_it_can_be_cancelled(
             for _ in range(num_steps):
                 await asyncio.sleep(0)
             running.cancel()
-            if not (await asyncio.wait({running}, timeout=PATIENCE_S))[0]:
+            if not (await asyncio.wait({running}, timeout=TIMEOUT_S))[0]:
                 endless.append(num_steps)
 
     assert endless == []
@@ -119,7 +122,7 @@ async def test_supersession_works_again_after_a_redis_restart(
 ) -> None:
     first, second = gateways
     valkey.child.stop()
-    for _ in range(20):
+    for _ in range(20):  # their messages cannot be sent, and must not block later ones
         await first.begins()
     await asyncio.sleep(0.3)
     valkey.launch()

@@ -25,7 +25,7 @@ from tests.fakes.tcp_proxy import fault_proxy
 from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.seed import seeds
 
-# A unit is restored after a minute, so none is restored during a test.
+# A unit becomes available again after a minute, so none does during a test.
 RATE = BucketSpec(
     kind="user",
     holder="acme",
@@ -53,7 +53,7 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
 
 
 class LeaseHolder:
-    """A gateway's side of one lease: it numbers its requests."""
+    """A gateway's side of one lease. It numbers its requests, as a gateway does."""
 
     def __init__(self, store: RedisLeaseStore, rule: BucketSpec = RATE, name: str = "here") -> None:
         self.store = store
@@ -75,7 +75,7 @@ class LeaseHolder:
 
 
 async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
-    """Return the units that another gateway could get."""
+    """Return the units that another gateway could get, by taking and returning them."""
     probe = LeaseHolder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
     request = replace(probe.request(rule.capacity), number=2, min_units=0)
     (grant,) = await probe.store.renew(probe.name, [request])
@@ -150,7 +150,7 @@ async def test_a_request_without_a_response_is_not_settled_twice(
 
 
 async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
-    # longer than a busy machine may delay the next line
+    # The lease must not expire before the first refusal, even on a busy machine.
     store = RedisLeaseStore(redis, lease_s=0.5)
     holder, other_holder = LeaseHolder(store, BUDGET), LeaseHolder(store, BUDGET, name="there")
     await holder.renew(100)
@@ -160,7 +160,7 @@ async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
         return (await other_holder.renew(50)).granted_units == 50
 
     assert (refusal.granted_units, refusal.wait_s) == (0, 1.0)
-    assert await wait_until(is_free, patience_s=10.0)
+    assert await wait_until(is_free, timeout_s=10.0)
     # These units were spent during the lease, so they count although the lease has expired.
     overdrawn = await holder.renew(0, spent=70)
     assert (overdrawn.granted_units, overdrawn.overdrawn_units) == (0, 20)
@@ -225,8 +225,8 @@ async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) ->
 
 async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) -> None:
     seconds, _ = await redis.time()
-    await redis.hset(BUDGET.key, "used", "100")
-    await redis.hset(BUDGET.key, "gateway:gone", f"7 1 0 100 {(seconds + 10**6) * 10**6}")
+    lease_of_100_units = f"7 1 0 100 {(seconds + 10**6) * 10**6}"  # it ends in 10**6 seconds
+    await redis.hset(BUDGET.key, mapping={"used": "100", "gateway:gone": lease_of_100_units})
 
     assert (await LeaseHolder(RedisLeaseStore(redis), BUDGET).renew(100)).granted_units == 100
 
@@ -322,7 +322,7 @@ async def test_two_gateways_never_exceed_the_limit(redis: Redis) -> None:
     for gateway in gateways:
         await gateway.close()
 
-    # A gateway may be rejected while the other holds units; afterwards no unit is lost.
+    # A gateway may be refused while the other holds unused units. In the end, no unit is lost.
     assert 50 <= sum(admitted) <= 100
     assert await _count_free_units(redis) == 100 - sum(admitted)
 

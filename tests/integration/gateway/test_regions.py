@@ -30,7 +30,8 @@ from tests.functional.gateway.gateway_stack import (
     wait_until,
 )
 
-PATIENCE_S = 20.0  # the relay times out after 5 s without a response, and waits as long
+# The relay gives up after 5 s without a response, and then waits 5 s before it reconnects.
+TIMEOUT_S = 20.0
 EAST, WEST = "east", "west"
 
 
@@ -69,10 +70,10 @@ class Regions:
     async def wait_for_refusal(self, key: str, code: str) -> bool:
         """Wait until the gateway refuses the key with this code, or accepts it ("")."""
 
-        async def is_so() -> bool:
+        async def has_code() -> bool:
             return await self.find_refusal(key) == code
 
-        return await wait_until(is_so, patience_s=PATIENCE_S)
+        return await wait_until(has_code, timeout_s=TIMEOUT_S)
 
     async def request_completions(self, key: str, count: int) -> list[str]:
         async with self.site.stream(key) as stream:
@@ -96,10 +97,10 @@ class Regions:
         ]
 
     async def wait_for_delivery(self, ids: list[str]) -> bool:
-        async def is_so() -> bool:
+        async def are_delivered() -> bool:
             return set(ids) <= set(self.delivered_ids()) and self.east_redis.xlen(USAGE_STREAM) == 0
 
-        return await wait_until(is_so, patience_s=PATIENCE_S)
+        return await wait_until(are_delivered, timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
@@ -151,12 +152,12 @@ async def test_a_tenant_without_a_region_is_served_everywhere(regions: Regions) 
 
 
 async def test_a_tenant_of_another_region_is_not_replicated_here(regions: Regions) -> None:
-    stranger, key = regions.publish_tenant(WEST)
+    snapshot, key = regions.publish_tenant(WEST)
     _, later_key = regions.publish_tenant(EAST)
     assert await regions.wait_for_refusal(later_key, "")  # so the relay has read both
 
     assert await regions.find_refusal(key) == "invalid_api_key"
-    assert not regions.east_redis.hexists(VERSIONS, stranger.tenant_id)
+    assert not regions.east_redis.hexists(VERSIONS, snapshot.tenant_id)
 
 
 async def test_a_tenant_that_moved_to_another_region_is_refused_with_the_reason(
@@ -213,7 +214,7 @@ async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(
         assert await regions.wait_for_delivery(await regions.request_completions(key, 1))
         regions.proxy.drops_responses = True
         ids = await regions.request_completions(key, 10)
-        any_arrived = await wait_until(any_delivered, patience_s=4.0)
+        any_arrived = await wait_until(any_delivered, timeout_s=4.0)
         regions.proxy.drops_responses = False
         if any_arrived:
             break

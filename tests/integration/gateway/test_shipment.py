@@ -1,4 +1,4 @@
-"""Usage records in a real Valkey: the journal's view of their delivery."""
+"""The shipper sends usage records to a real Valkey, and tells the journal which ones arrived."""
 
 from pathlib import Path
 from typing import Any
@@ -64,4 +64,4 @@ async def test_a_restarted_server_has_another_identity(paths: EmbeddedPaths) -> 
             backlog = await RedisShipper(redis).read_backlog()
 
     assert backlog.server != receipt.server
-    assert backlog.oldest is not None  # the entries were read from the file
+    assert backlog.oldest is not None  # Valkey has read the entries from its file

@@ -33,7 +33,7 @@ from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
 from tests.stack.seed import seeds
 
 PRICES = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
-MAX_COST_MICROS = 2_000 + 4 * 64  # of one request
+MAX_COST_MICROS = 2_000 + 4 * 64  # of one request: 2,000 prompt tokens and 64 generated ones
 
 
 @pytest.fixture(scope="module")

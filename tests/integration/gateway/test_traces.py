@@ -11,6 +11,7 @@ from tests.functional.gateway.gateway_stack import Site, request_completion, sta
 from tests.integration.gateway.collector import Collector, running_collector
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+NUM_SPANS = 10  # one of the completion, and one of each of its nine stages
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ async def test_the_collector_gets_the_stages_of_a_completion_without_text(
         }
         _, done = await request_completion(stream, {**frame, "id": "1", "max_tokens": 4})
 
-    assert await _has_spans(collector, 10)
+    assert await _has_spans(collector, NUM_SPANS)
 
     trace_id = done["meta"]["request_id"].replace("-", "")
     assert {span.trace_id.hex() for span in collector.spans} == {trace_id}
@@ -67,7 +68,7 @@ async def test_a_trace_of_an_http_client_is_continued(site: Site, collector: Col
         async with session.post("/v1/completions", json=body, headers=headers) as response:
             assert response.status == 200
 
-    assert await _has_spans(collector, 10)
+    assert await _has_spans(collector, NUM_SPANS)
 
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE_ID}
 
@@ -79,7 +80,7 @@ async def test_a_trace_of_an_editor_is_continued(site: Site, collector: Collecto
             stream, {**frame, "traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}
         )
 
-    assert await _has_spans(collector, 10)
+    assert await _has_spans(collector, NUM_SPANS)
 
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE_ID}
 
@@ -99,7 +100,7 @@ async def test_pending_spans_are_sent_at_shutdown(
             await _request_completion(site)
             assert collector.bodies == []
 
-    assert len(collector.spans) == 10
+    assert len(collector.spans) == NUM_SPANS
 
 
 async def test_an_unreachable_collector_delays_neither_completions_nor_shutdown(

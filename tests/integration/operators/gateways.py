@@ -31,7 +31,7 @@ from tests.stack.ports import free_ports
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 ENGINE_METRICS = {
     "num_requests_running": 3.0,
     "num_requests_waiting": 2.0,
@@ -53,7 +53,7 @@ class Gateway:
     def complete(self, prompt: str = "a = ", *, path: str = "") -> None:
         """Run one completion to its end."""
         body = {"prompt": prompt, "suffix": "\n", "max_tokens": 1, "path": path}
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_PATIENCE_S)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_TIMEOUT_S)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         connection.request("POST", "/v1/fim/completions", json.dumps(body), headers)
         response = connection.getresponse()
@@ -65,14 +65,14 @@ class Gateway:
         return line in self.page("/metrics").decode()
 
     def page(self, path: str) -> bytes:
-        connection = http.client.HTTPConnection(urlsplit(self.metrics).netloc, timeout=_PATIENCE_S)
+        connection = http.client.HTTPConnection(urlsplit(self.metrics).netloc, timeout=_TIMEOUT_S)
         connection.request("GET", path)
         body = connection.getresponse().read()
         connection.close()
         return body
 
     def wait_for_metric(self, line: str) -> None:
-        wait_until(lambda: self.has_metric(line), timeout_s=_PATIENCE_S)
+        wait_until(lambda: self.has_metric(line), timeout_s=_TIMEOUT_S)
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
         urls = (engine.url, engine.url.replace("127.0.0.1", "localhost"))
         port, metrics_port = free_ports(2)
         snapshot, key = new_tenant("initech", root_secret=root_secret_of(home.paths))
-        stack.enter_context(_restored_redis(services, snapshot.tenant_id))
+        stack.enter_context(_restore_redis_afterwards(services, snapshot.tenant_id))
         publish(services.paths, snapshot)
         part = gateway_part(
             home,
@@ -116,7 +116,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
 
 
 @contextmanager
-def _restored_redis(services: Services, tenant_id: str) -> Iterator[None]:
+def _restore_redis_afterwards(services: Services, tenant_id: str) -> Iterator[None]:
     """Restore the stream and the snapshots, which other tests of the session read."""
     with redis.Redis.from_url(services.redis_url) as connection:
         marker = cast(bytes, connection.xadd(USAGE_STREAM, {"marker": b""}))

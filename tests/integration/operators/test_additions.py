@@ -20,7 +20,7 @@ UNREACHABLE = "localhost:1"  # allowed, but nothing listens there
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_added(gateway: Gateway) -> Iterator[None]:
+def _remove_all_additions(gateway: Gateway) -> Iterator[None]:
     yield
     forget_additions(connect_to_redis())
 
@@ -31,10 +31,10 @@ def _add(browser: Browser, pool: str = POOL, **form: str) -> Any:
 
 
 def _remove(browser: Browser, replica: str = UNREACHABLE, **form: str) -> Any:
-    return browser.client.post(_removal(replica), {"reason": REASON} | form)
+    return browser.client.post(_removal_path(replica), {"reason": REASON} | form)
 
 
-def _removal(replica: str) -> str:
+def _removal_path(replica: str) -> str:
     return f"/operators/pools/{POOL}/replicas/{quote(replica, safe=':')}/remove"
 
 
@@ -53,7 +53,7 @@ def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
 
     assert response["Location"] == "/operators/pools?done=added"
     assert "The replica does not respond." in text
-    assert f'href="{_removal(UNREACHABLE)}"' in text
+    assert f'href="{_removal_path(UNREACHABLE)}"' in text
     assert REASON in text
     assert "added to demo-fast" in text
 
@@ -69,14 +69,14 @@ def test_an_addition_that_no_gateway_has_read_is_shown_as_waiting(gateway: Gatew
     text = _pools(signed_in())
 
     assert "Added, waiting for gateways" in text
-    assert f'href="{_removal(waiting_address)}"' in text
+    assert f'href="{_removal_path(waiting_address)}"' in text
 
 
 def test_an_added_replica_can_be_removed(gateway: Gateway) -> None:
     browser = with_recent_step_up()
     _add(browser)
 
-    confirmation = browser.client.get(_removal(UNREACHABLE)).content.decode()
+    confirmation = browser.client.get(_removal_path(UNREACHABLE)).content.decode()
     response = _remove(browser)
 
     assert f"Remove {UNREACHABLE} from {POOL}" in confirmation
@@ -125,7 +125,7 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
     answers = [
         browser.client.get(f"/operators/pools/{POOL}/add"),
         _add(browser),
-        browser.client.get(_removal(UNREACHABLE)),
+        browser.client.get(_removal_path(UNREACHABLE)),
         _remove(browser),
     ]
 

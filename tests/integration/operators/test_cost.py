@@ -37,7 +37,7 @@ from tests.stack.services import Services
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_counted() -> Iterator[None]:
+def _delete_counts() -> Iterator[None]:
     connect_to_redis().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
     yield
     connect_to_redis().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
@@ -85,7 +85,11 @@ def _complete(
 
 
 def _read_counts(pool: str, *, num_days: int = 3, now: datetime | None = None) -> list[PoolCounts]:
-    """Return the counts of this pool, newest day first."""
+    """Return the counts of this pool, newest day first.
+
+    PoolCounts has the number of requests, and their prompt, generated and accepted tokens. Each
+    completion has 1,900 prompt tokens.
+    """
     days = read_pool_usage(connect_to_redis(), num_days=num_days, now=now or timezone.now())
     return [days[day][pool] for day in sorted(days, reverse=True) if pool in days[day]]
 
@@ -138,7 +142,7 @@ def test_a_day_keeps_its_counts_after_its_records_are_deleted(
 def test_older_days_are_counted_once_a_day_and_recent_ones_each_time(
     acme: Company, pool: str
 ) -> None:
-    # In this or the previous month: the tests have partitions of these.
+    # Old, but in this or the previous month: the test database has partitions for these only.
     old = timedelta(days=5)
     _complete(acme, pool, ago=old)
     count_recent_pool_usage(connect_to_redis(), now=timezone.now())
@@ -154,7 +158,7 @@ def test_counts_older_than_a_quarter_are_deleted() -> None:
     now = timezone.now()
     for days in (89, 95):
         day = (now - timedelta(days=days)).date().isoformat()
-        connect_to_redis().hset(DAYS, day, b"\x80")
+        connect_to_redis().hset(DAYS, day, b"\x80")  # an empty map, in MessagePack
         connect_to_redis().hset(REPLICA_SECONDS, f"{day}|fast", 60)
 
     count_pool_usage(connect_to_redis(), num_days=3, now=now)
@@ -176,12 +180,12 @@ def test_replica_seconds_are_recorded(gateway: Gateway) -> None:
             connect_to_redis(), installation, now=now + timedelta(minutes=minute)
         )
 
-    # Two replicas, each in two pools.
+    # For each of the three minutes: two replicas, each in two pools, count half a minute per pool.
     seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
     assert seconds == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
 
 
-def _plant(pool: str, counts: PoolCounts, *, hours: float) -> None:
+def _store_counts(pool: str, counts: PoolCounts, *, hours: float) -> None:
     """Store counts for today."""
     day = timezone.now().astimezone(UTC).date().isoformat()
     from msgspec import msgpack
@@ -196,18 +200,18 @@ def _page(**query: Any) -> Any:
 
 def test_the_page_shows_the_cost_of_a_thousand_accepted_tokens(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
-    _plant("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
+    _store_counts("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
 
     html = _page(days="7", price="2.00").content.decode()
 
-    assert "2.5000" in html  # 20 for 8,000
+    assert "2.5000" in html  # 10 hours at 2.00 cost 20.00, for 8,000 accepted tokens
     assert "samples exist for 1 of 7 days" in html
     assert 'name="price" value="2.00"' in html
 
 
 def test_the_csv_file_has_the_figures_of_the_page(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
-    _plant("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
+    _store_counts("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
 
     response = _page(days="90", price="2.00", **{"as": "csv"})
 

@@ -25,14 +25,14 @@ REASON = "Ticket 4711: its GPU is to be replaced"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_drained(gateway: Gateway) -> Iterator[None]:
+def _undrain_all_replicas(gateway: Gateway) -> Iterator[None]:
     yield
     forget_drains(connect_to_redis())
     for replica in gateway.replicas:
-        gateway.wait_for_metric(_line(replica, is_drained=False))
+        gateway.wait_for_metric(_metric_line(replica, is_drained=False))
 
 
-def _line(replica: str, *, is_drained: bool) -> str:
+def _metric_line(replica: str, *, is_drained: bool) -> str:
     return f'caret_replica_drained{{replica="{replica}"}} {float(is_drained)}'
 
 
@@ -49,7 +49,7 @@ def test_a_drained_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
     browser = with_recent_step_up()
 
     response = _post_drain(browser, first)
-    gateway.wait_for_metric(_line(first, is_drained=True))
+    gateway.wait_for_metric(_metric_line(first, is_drained=True))
     text = browser.client.get(response["Location"]).content.decode()
 
     assert response["Location"] == "/operators/pools?done=drained"
@@ -80,7 +80,7 @@ def test_a_drained_replica_can_be_undrained(gateway: Gateway) -> None:
     assert "If its cache is cold" in confirmation.content.decode()
     assert response["Location"] == "/operators/pools?done=undrained"
     assert read_drains(connect_to_redis()).drained == {}
-    gateway.wait_for_metric(_line(replica, is_drained=False))
+    gateway.wait_for_metric(_metric_line(replica, is_drained=False))
 
 
 def test_draining_the_last_replica_requires_its_name(gateway: Gateway) -> None:
@@ -161,7 +161,7 @@ def test_draining_requires_a_code(gateway: Gateway) -> None:
 
 
 def _sign_in_with_code() -> tuple[Account, Browser, str]:
-    """Sign in, and return the used code too: a moment later the app may show the next one."""
+    """Sign in, and return the used code, too: a moment later, the app may show another one."""
     account, browser = make_account(), new_browser()
     form = account.form()
     assert browser.sign_in(form).status_code == 302

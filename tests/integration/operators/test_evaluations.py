@@ -47,7 +47,8 @@ def _rows(path: str) -> list[list[str]]:
     ]
 
 
-def test_an_empty_list_says_how_evaluations_get_there() -> None:
+def test_an_empty_list_names_the_command_that_stores_evaluations() -> None:
+    # Other tests have stored evaluations. After this position, the list is empty.
     end = encode_cursor(PagePosition(datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0)))
 
     page = _open(f"/operators/evaluations?cursor={end}")
@@ -116,7 +117,9 @@ def test_the_csv_file_has_a_line_for_each_pool(tmp_path: Path) -> None:
         (b" " * 1_000_001, "at most 1,000,000 bytes"),
     ],
 )
-def test_another_file_is_refused(tmp_path: Path, report: bytes, problem: str) -> None:
+def test_a_file_that_is_not_a_report_is_refused(
+    tmp_path: Path, report: bytes, problem: str
+) -> None:
     before = Evaluation.objects.count()
 
     with pytest.raises(CommandError, match=problem):

@@ -50,13 +50,13 @@ def test_the_form_asks_for_a_code_and_keeps_what_was_entered(form: dict[str, str
     account, browser = make_account(), new_browser()
     browser.sign_in(account.form())
 
-    without = submit(browser, form)
-    found_without = find_tenant(slug=form["slug"])
+    without_code = submit(browser, form)
+    tenant_without_code = find_tenant(slug=form["slug"])
     with_code = submit(browser, form | {"code": account.code(later_by=1)})
 
-    assert without.status_code == 400
-    assert form["owner_email"] in without.content.decode()
-    assert found_without is None
+    assert without_code.status_code == 400
+    assert form["owner_email"] in without_code.content.decode()
+    assert tenant_without_code is None
     assert with_code.status_code == 201
     assert find_tenant(slug=form["slug"]) is not None
 

@@ -24,7 +24,7 @@ TODAY = timezone.now().date().isoformat()
 
 
 @pytest.fixture(autouse=True)
-def _restored_redis_keys() -> Iterator[None]:
+def _delete_planted_keys() -> Iterator[None]:
     yield
     connect_to_redis().delete(DRAINS_VERSION)
     forget_drains(connect_to_redis())
@@ -84,10 +84,10 @@ def test_unreadable_counts_are_ignored(raw_counts: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "reading", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
+    "stored_scrape", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
 )
-def test_unreadable_readings_are_ignored(reading: bytes) -> None:
-    connect_to_redis().lpush(SCRAPES, reading)
+def test_unreadable_stored_scrapes_are_ignored(stored_scrape: bytes) -> None:
+    connect_to_redis().lpush(SCRAPES, stored_scrape)
 
     assert signed_in().client.get("/operators/").status_code == 200
 

@@ -34,10 +34,10 @@ def _page(
 
 
 def _text(address: str = "", query: Query = None) -> str:
-    return _bare(_page(address, query=query).content.decode())
+    return _strip_tags(_page(address, query=query).content.decode())
 
 
-def _bare(html: str) -> str:
+def _strip_tags(html: str) -> str:
     """Return the text without tags, with single spaces."""
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
@@ -79,6 +79,7 @@ def test_no_page_has_inline_scripts_or_styles(gateway: Gateway, address: str) ->
 def test_the_menu_marks_the_current_page(gateway: Gateway, address: str) -> None:
     html = _page(address).content.decode()
 
+    # The page of costs also marks the selected period.
     assert html.count('aria-current="page"') == (2 if address == "cost" else 1)
     assert f'href="/operators/{address}" aria-current="page"' in html
 
@@ -215,11 +216,14 @@ def test_the_planner_uses_the_values_of_its_query(gateway: Gateway) -> None:
     }
 
     html = _page("capacity", query=values).content.decode()
-    text = _bare(html)
+    text = _strip_tags(html)
 
-    # As `manage.py capacity --requests-per-s 300` prints it.
+    # The same values as `manage.py capacity --requests-per-s 300` prints.
     assert re.search(r"Below a hit rate of 97\.8%, the p99 exceeds 100 ms", text)
-    assert "Prefilling a prompt takes 214 ms cold and 3.6 ms warm." in text
+    assert (
+        "Prefilling a prompt takes 214 ms with a cold prefix cache and 3.6 ms with a warm one."
+        in text
+    )
     assert "19 replicas cost 57.00 per hour" in text
     assert 'name="num_gpus" value="19"' in html
     assert 'data-curve="[[0.0,' in html
@@ -282,7 +286,7 @@ def test_search_finds_pages_and_tenants_for_operators_only(cast: Cast) -> None:
     pages = _page("find", query={"q": "slow"}).content.decode()
 
     assert f'href="/operators/tenants/{cast.acme.tenant_id}"' in page
-    assert '<a class="found-link" href="/operators/slow-requests">' in pages
+    assert '<a class="search-result" href="/operators/slow-requests">' in pages
     assert Client().get("/operators/find", {"q": cast.acme.slug}).status_code == 302
 
 

@@ -1,4 +1,4 @@
-"""Pool assignments and the model catalogue, and the pools that a running gateway then selects."""
+"""Operators assign pools to tenants and publish models. A running gateway selects pools by them."""
 
 import json
 import time
@@ -43,9 +43,9 @@ from tests.stack.ports import free_ports
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
-WITHIN_S: Final = 1.0
+MAX_DELAY_S: Final = 1.0
 REASON: Final = "contract"
-SECOND_POOL: Final = """
+POOL_TOML: Final = """
 [[pools]]
 name = "{name}"
 tier = "fast"
@@ -65,7 +65,7 @@ class Fleet:
     metrics: str
     engines: dict[str, ScriptedEngine]  # by model
 
-    def ask(self, key: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+    def request(self, key: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
         headers = {"Authorization": f"Bearer {key}"}
         if body is None:
             return httpx.get(self.url + path, headers=headers, timeout=20)
@@ -73,10 +73,10 @@ class Fleet:
 
     def complete(self, key: str, **fields: Any) -> httpx.Response:
         body = {"prompt": f"a{time.monotonic_ns()} = ", "suffix": "\n", "max_tokens": 1} | fields
-        return self.ask(key, "/v1/completions", body)
+        return self.request(key, "/v1/completions", body)
 
     def find_model(self, key: str, **fields: Any) -> str:
-        """Complete, and return the model whose engine did it."""
+        """Request a completion, and return the model whose engine generated it."""
         before = {name: engine.num_completions for name, engine in self.engines.items()}
         answer = self.complete(key, **fields)
         assert answer.status_code == 200, answer.text
@@ -111,7 +111,7 @@ def _add_pools(file: Any, engines: dict[str, ScriptedEngine]) -> None:
     text = file.read_text()
     tokenizer = next(line for line in text.splitlines() if line.startswith("tokenizer"))
     added = [
-        SECOND_POOL.format(
+        POOL_TOML.format(
             name=f"{model}-pool",
             model=model,
             tokenizer=json.loads(tokenizer.partition("=")[2]),
@@ -147,9 +147,9 @@ def globex() -> Iterator[Company]:
     mark_snapshot_stale(tenant_id=tenant.tenant_id)
 
 
-def _key(fleet: Fleet, company: Company) -> str:
+def _make_known_key(fleet: Fleet, company: Company) -> str:
     key = make_key(company, company.developer).text
-    wait_until(lambda: fleet.ask(key, "/v1/models").status_code == 200, timeout_s=60)
+    wait_until(lambda: fleet.request(key, "/v1/models").status_code == 200, timeout_s=60)
     return key
 
 
@@ -178,7 +178,7 @@ def _await_models(fleet: Fleet, key: str, *models: str) -> None:
 
 
 def _list_models(fleet: Fleet, key: str) -> list[str]:
-    return [model["id"] for model in fleet.ask(key, "/v1/models").json()["data"]]
+    return [model["id"] for model in fleet.request(key, "/v1/models").json()["data"]]
 
 
 def test_gateways_report_their_pools_and_how_they_are_shared(fleet: Fleet) -> None:
@@ -190,29 +190,29 @@ def test_gateways_report_their_pools_and_how_they_are_shared(fleet: Fleet) -> No
 
 
 def test_a_changed_assignment_is_in_force_within_a_second(fleet: Fleet, acme: Company) -> None:
-    key = _key(fleet, acme)
+    key = _make_known_key(fleet, acme)
     assert fleet.find_model(key) == "demo"
 
     _assign(acme, "large-pool")
     assigned_s = time.monotonic()
-    wait_until(lambda: fleet.find_model(key) == "large", timeout_s=WITHIN_S)
+    wait_until(lambda: fleet.find_model(key) == "large", timeout_s=MAX_DELAY_S)
     took_s = time.monotonic() - assigned_s
 
-    assert took_s < WITHIN_S
+    assert took_s < MAX_DELAY_S
     unassign_pool(
         actor=acme.platform, tier=Tier.FAST, language="*", reason=REASON, now=timezone.now()
     )
-    wait_until(lambda: fleet.find_model(key) == "demo", timeout_s=WITHIN_S)
+    wait_until(lambda: fleet.find_model(key) == "demo", timeout_s=MAX_DELAY_S)
 
 
 def test_a_language_has_a_pool_of_its_own(fleet: Fleet, acme: Company) -> None:
-    key = _key(fleet, acme)
+    key = _make_known_key(fleet, acme)
     _assign(acme, "large-pool", language="rust")
 
     def serves_rust() -> bool:
         body = {"segments": {"prefix": f"a{time.monotonic_ns()}"}, "language": "rust"}
         before = fleet.engines["large"].num_completions
-        assert fleet.ask(key, "/v1/completions", body).status_code == 200
+        assert fleet.request(key, "/v1/completions", body).status_code == 200
         return fleet.engines["large"].num_completions > before
 
     wait_until(serves_rust, timeout_s=60)
@@ -222,7 +222,7 @@ def test_a_language_has_a_pool_of_its_own(fleet: Fleet, acme: Company) -> None:
 def test_a_dedicated_pool_serves_no_other_tenant_and_is_not_shown_to_it(
     fleet: Fleet, acme: Company, globex: Company
 ) -> None:
-    our_key, their_key = _key(fleet, acme), _key(fleet, globex)
+    our_key, their_key = _make_known_key(fleet, acme), _make_known_key(fleet, globex)
     _publish("demo-fast")
     _publish("tuned-pool")
     _await_models(fleet, their_key, "demo", "tuned")
@@ -302,7 +302,7 @@ def test_an_assignment_is_in_the_tenants_audit_log(fleet: Fleet, acme: Company) 
 
 
 def test_a_request_gets_the_model_that_it_names(fleet: Fleet, acme: Company) -> None:
-    key = _key(fleet, acme)
+    key = _make_known_key(fleet, acme)
     assert fleet.find_model(key, model="any name") == "demo"
     _publish("demo-fast")
     _publish("large-pool")
@@ -323,13 +323,13 @@ def _set_models(company: Company, models: list[str] | None, **fields: Any) -> No
 
 
 def test_a_policy_chooses_among_the_offered_models(fleet: Fleet, acme: Company) -> None:
-    key = _key(fleet, acme)
+    key = _make_known_key(fleet, acme)
     for pool in ("demo-fast", "large-pool"):
         _publish(pool)
 
     _set_models(acme, ["large"])
 
-    wait_until(lambda: _list_models(fleet, key) == ["large"], timeout_s=WITHIN_S + 4)
+    wait_until(lambda: _list_models(fleet, key) == ["large"], timeout_s=MAX_DELAY_S + 4)
     assert fleet.find_model(key) == "large"
     refusal = fleet.complete(key, model="demo")
     assert refusal.status_code == 403
@@ -357,7 +357,7 @@ def test_a_policy_keeps_a_model_that_is_withdrawn(fleet: Fleet, acme: Company) -
 def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> None:
     slug = f"big-{time.monotonic_ns()}"
     create_plan(slug=slug, name="Big", currency=Currency.EUR, now=timezone.now())
-    key = _key(fleet, acme)
+    key = _make_known_key(fleet, acme)
     _publish("demo-fast")
     _publish("large-pool", plans=(slug,))
     _await_models(fleet, key, "demo")
@@ -374,7 +374,7 @@ def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> 
 _MESSAGE: Final = "The model gpt-9 does not exist."
 _OLLAMA_MESSAGE: Final = "model 'gpt-9' not found"  # Ollama's clients look for this text
 # The body, the place of the message in the response, and the message.
-UNKNOWN: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
+UNKNOWN_MODEL_ERRORS: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
     "/v1/completions": ({"prompt": "a", "suffix": "b"}, "error.message", _MESSAGE),
     "/v1/fim/completions": ({"prompt": "a", "suffix": "b"}, "message", _MESSAGE),
     "/infill": ({"input_prefix": "a", "input_suffix": "b"}, "error.message", _MESSAGE),
@@ -383,15 +383,15 @@ UNKNOWN: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("path", UNKNOWN)
+@pytest.mark.parametrize("path", UNKNOWN_MODEL_ERRORS)
 def test_each_protocol_names_an_unknown_model_in_its_error(
     fleet: Fleet, acme: Company, path: str
 ) -> None:
-    key = _key(fleet, acme)
+    key = _make_known_key(fleet, acme)
     _publish("demo-fast")
     wait_until(lambda: fleet.complete(key, model="gpt-9").status_code == 404, timeout_s=60)
-    body, place, expected = UNKNOWN[path]
-    answer = fleet.ask(key, path, body | {"model": "gpt-9"})
+    body, place, expected = UNKNOWN_MODEL_ERRORS[path]
+    answer = fleet.request(key, path, body | {"model": "gpt-9"})
 
     message = answer.json()
     for name in place.split("."):

@@ -1,4 +1,4 @@
-"""Pools that a tenant gets at its creation, by what a real gateway reports."""
+"""An operator who creates a tenant assigns pools to it, among those that a real gateway reports."""
 
 import secrets
 from io import StringIO

@@ -1,4 +1,4 @@
-"""The page of public-code indexes, with a real gateway that loads them."""
+"""Operators build, start and stop indexes of public code. A real gateway loads them."""
 
 import shutil
 from collections.abc import Iterator
@@ -28,6 +28,7 @@ INDEX = {"name": "linux", "folder": "kernels", "reason": "Ticket 4711"}
 
 @pytest.fixture(autouse=True)
 def sources() -> Iterator[Path]:
+    """Yield a folder with code to index."""
     folder = repositories_folder(settings.PUBLIC_CODE_FOLDER) / "kernels"
     folder.mkdir(parents=True)
     (folder / "main.c").write_text("".join(f"int value_{n} = {n} * {n};\n" for n in range(100)))

@@ -1,4 +1,7 @@
-"""Scraping gateways' metrics, within limits for any response, and counts of the last 15 minutes."""
+"""The console scrapes the metrics of gateways, and limits the time and size of each response.
+
+From stored scrapes, it computes the counts of the last 15 minutes.
+"""
 
 import itertools
 import time
@@ -87,40 +90,43 @@ def _delete_stored_scrapes() -> None:
     connect_to_redis().delete(KEY)
 
 
-def _recent_count(*scrapes: Scrape) -> tuple[float, float | None]:
+def _count_completions(*scrapes: Scrape) -> tuple[float, float | None]:
     recent = count_recent(connect_to_redis(), scrapes, now_s=NOW_S)
     return recent.counters.sum("caret_completions_total"), recent.window_s
 
 
-def test_counts_start_at_the_oldest_make_scrape() -> None:
+def test_counts_start_at_the_oldest_stored_scrape() -> None:
     for minute, count in ((15, 100), (5, 150)):
         store_scrapes(connect_to_redis(), [_make_scrape(count)], now_s=NOW_S - minute * 60)
 
-    assert _recent_count(_make_scrape(180)) == (80, 900)
+    assert _count_completions(_make_scrape(180)) == (80, 900)
 
 
 def test_without_a_stored_scrape_counts_start_with_the_gateway() -> None:
-    assert _recent_count(_make_scrape(180)) == (180, None)
+    assert _count_completions(_make_scrape(180)) == (180, None)
 
 
 def test_a_scrape_outside_the_window_is_ignored() -> None:
     store_scrapes(connect_to_redis(), [_make_scrape(100)], now_s=NOW_S - 3 * WINDOW_S)
 
-    assert _recent_count(_make_scrape(180)) == (180, None)
+    assert _count_completions(_make_scrape(180)) == (180, None)
 
 
 def test_a_gateway_started_within_the_window_counts_from_its_start() -> None:
     store_scrapes(connect_to_redis(), [_make_scrape(100)], now_s=NOW_S - 900)
 
     new = _make_scrape(7, gateway="http://two", started_s=NOW_S - 60)
-    assert _recent_count(_make_scrape(7), new) == (14, 900)
+    assert _count_completions(_make_scrape(7), new) == (14, 900)
 
 
 def test_a_gateway_without_an_earlier_scrape_is_excluded() -> None:
     unreachable = Scrape("http://two", None, "The request timed out.")
     store_scrapes(connect_to_redis(), [_make_scrape(100), unreachable], now_s=NOW_S - 900)
 
-    assert _recent_count(_make_scrape(110), _make_scrape(5_000, gateway="http://two")) == (10, 900)
+    assert _count_completions(_make_scrape(110), _make_scrape(5_000, gateway="http://two")) == (
+        10,
+        900,
+    )
 
 
 def test_the_number_of_stored_scrapes_is_limited() -> None:
@@ -133,4 +139,4 @@ def test_the_number_of_stored_scrapes_is_limited() -> None:
 def test_a_scrape_stored_by_another_version_is_ignored() -> None:
     connect_to_redis().lpush(KEY, b"\x93\x01\x02\x03")
 
-    assert _recent_count(_make_scrape(180)) == (180, None)
+    assert _count_completions(_make_scrape(180)) == (180, None)

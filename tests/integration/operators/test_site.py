@@ -1,4 +1,4 @@
-"""The operators' site as a whole: strict, complete, and with a searchable directory."""
+"""The operators' site: its security headers, static files, and directory of tenants."""
 
 import re
 

@@ -47,7 +47,7 @@ def read_published(company: Company) -> TenantSnapshot:
     return decode_snapshot(data)
 
 
-def manager() -> Actor:
+def make_operator_actor() -> Actor:
     operator = OperatorIdentity("ola", can_change=True)
     return Actor(TenantId("t"), None, Role.OWNER, None, "", operator=operator)
 
@@ -71,9 +71,9 @@ def test_each_view_of_a_tenant_is_in_its_audit_log(acme: Company, globex: Compan
     browser.open_tenant(acme, "Ticket 4711")
     browser.page(acme)
 
-    looks = entries(acme, "operator.looked")
-    assert [look.reason for look in looks] == ["Ticket 4711", "Ticket 4711"]
-    first = looks[0]
+    view_entries = entries(acme, "operator.looked")
+    assert [look.reason for look in view_entries] == ["Ticket 4711", "Ticket 4711"]
+    first = view_entries[0]
     assert (first.actor_kind, first.actor_id) == ("operator", None)
     assert first.actor_key.startswith("operator:ola")
     assert first.address is not None
@@ -109,9 +109,9 @@ def test_a_reason_expires_after_an_hour(acme: Company) -> None:
     browser.open_tenant(acme)
     browser.confirm()
     stored_session = browser.session()
-    reason, until = stored_session["looks"][acme.tenant_id]
+    reason, until = stored_session["access_reasons"][acme.tenant_id]
 
-    stored_session["looks"] = {acme.tenant_id: [reason, until - ACCESS_REASON_S]}
+    stored_session["access_reasons"] = {acme.tenant_id: [reason, until - ACCESS_REASON_S]}
     stored_session.save()
     page = browser.page(acme)
     change = browser.change(acme, "status", status="suspended")
@@ -134,7 +134,7 @@ def test_keys_are_shown_only_by_their_lookup_ids(acme: Company, globex: Company)
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_an_operator_has_no_permission_of_a_tenants_role(permission: Permission) -> None:
-    actor = manager()
+    actor = make_operator_actor()
 
     assert not actor.has_permission(permission)
     with pytest.raises(Forbidden):
@@ -142,7 +142,7 @@ def test_an_operator_has_no_permission_of_a_tenants_role(permission: Permission)
 
 
 def test_an_operator_may_not_act_as_the_platform() -> None:
-    actor = manager()
+    actor = make_operator_actor()
 
     actor.require_operator()
     with pytest.raises(Forbidden):
@@ -225,12 +225,12 @@ def test_an_empty_value_removes_a_limit(acme: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
     browser.confirm()
-    unbounded = read_published(acme).policy
+    policy_without_limits = read_published(acme).policy
     browser.change(acme, "limits", **CHANGES[2][1])
 
     browser.change(acme, "limits", max_concurrent_completions="", max_requests_per_minute="")
 
-    assert read_published(acme).policy == unbounded
+    assert read_published(acme).policy == policy_without_limits
     assert read_published(acme).policy.limits.tenant == PolicyLimits().tenant
 
 

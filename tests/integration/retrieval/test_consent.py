@@ -1,4 +1,4 @@
-"""The index contains only what the policy allows now; everything else is not indexed, or erased."""
+"""The index contains only files that the policy allows now. Other files are erased from it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

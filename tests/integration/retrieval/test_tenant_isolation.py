@@ -1,4 +1,4 @@
-"""No tenant finds another's snippets, and no stored data is readable as it is."""
+"""No tenant finds snippets of another, and stored data is unreadable without its keys."""
 
 import secrets
 import time
@@ -72,9 +72,9 @@ def test_a_message_forged_for_another_tenant_is_dropped(
     forged = msgspec.structs.replace(envelope, tenant_id=acme.company.tenant_id)
     add_to_stream(stream, msgspec.msgpack.encode(forged))
 
-    served = acme.run_worker()
+    stats = acme.run_worker()
 
-    assert served.dropped == {"unreadable: seal": 1}
+    assert stats.dropped == {"unreadable: seal": 1}
     assert acme.indexed_paths() == {"invoices.py"}
     assert connect_to_redis().llen(build_results_key(gateway)) == 0
 
@@ -140,19 +140,19 @@ def test_a_query_without_a_filter_sees_one_tenants_rows(
 
 
 def test_the_table_contains_no_clear_text(acme: TenantIndex, services: Services) -> None:
-    plants = [f"planted{secrets.token_hex(8)}" for _ in range(3)]
-    repository, path, word = plants
+    planted_words = [f"planted{secrets.token_hex(8)}" for _ in range(3)]
+    repository, path, word = planted_words
     acme.change_policy(retrieval=["*"])
     scope = RetrievalScope(holder="", repository=repository)
 
     acme.index_file(f"{path}.py", make_code(word, "total"), scope=scope)
 
-    columns = _all_columns(services, acme)
+    columns = _dump_table(services, acme)
     assert acme.indexed_paths() == {f"{path}.py"}
     assert acme.company.tenant_id.encode() in columns
-    for plant in plants:
-        assert plant.encode() not in columns
-        assert plant.encode().hex().encode() not in columns
+    for planted_word in planted_words:
+        assert planted_word.encode() not in columns
+        assert planted_word.encode().hex().encode() not in columns
 
 
 def test_equal_files_of_two_users_are_stored_differently(acme: TenantIndex) -> None:
@@ -167,22 +167,26 @@ def test_equal_files_of_two_users_are_stored_differently(acme: TenantIndex) -> N
 
 
 def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> None:
-    plant = f"planted{secrets.token_hex(8)}"
+    planted_word = f"planted{secrets.token_hex(8)}"
     gateway = secrets.token_hex(16)
     question = SnippetQuery(
-        query_id="1", gateway=gateway, scope=SHOP, path=f"{plant}.py", text=make_code(plant)
+        query_id="1",
+        gateway=gateway,
+        scope=SHOP,
+        path=f"{planted_word}.py",
+        text=make_code(planted_word),
     )
 
-    acme.send_file(f"{plant}.py", make_code(plant, "total"))
+    acme.send_file(f"{planted_word}.py", make_code(planted_word, "total"))
     add_to_stream(QUESTIONS, acme.seal(question))
-    redis_before = _all_of_redis()
-    waits = [connect_to_redis().pttl(name) for name in (FILES, QUESTIONS)]
+    redis_before = _dump_redis()
+    expiries_ms = [connect_to_redis().pttl(name) for name in (FILES, QUESTIONS)]
     acme.run_worker()
-    answered = _all_of_redis()
+    redis_afterwards = _dump_redis()
 
     assert acme.company.tenant_id.encode() in redis_before  # in the envelope, in clear text
-    assert plant.encode() not in redis_before + answered
-    assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in waits)
+    assert planted_word.encode() not in redis_before + redis_afterwards
+    assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in expiries_ms)
     assert 0 < connect_to_redis().pttl(build_results_key(gateway)) <= MAX_AGE_S * 1_000
     assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUESTIONS) == 0
 
@@ -199,28 +203,28 @@ def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:
 
 
 def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Services) -> None:
-    plant = f"planted{secrets.token_hex(8)}"
+    planted_word = f"planted{secrets.token_hex(8)}"
     acme.change_policy(retrieval=["*"])
-    scope = RetrievalScope(holder="", repository=plant)
+    scope = RetrievalScope(holder="", repository=planted_word)
 
     with capture_logs() as logs:
-        acme.index_file(f"{plant}.py", make_code(plant, "total"), scope=scope)
-        acme.search(f"{plant} total", scope=scope)
+        acme.index_file(f"{planted_word}.py", make_code(planted_word, "total"), scope=scope)
+        acme.search(f"{planted_word} total", scope=scope)
         acme.change_policy(retrieval=[])
 
     files = b"".join(file.read_bytes() for file in services.paths.logs.glob("*.log"))
     assert {entry["event"] for entry in logs} >= {"retrieval.served", "retrieval.erased"}
-    assert plant not in str(logs)
-    assert plant.encode() not in files
+    assert planted_word not in str(logs)
+    assert planted_word.encode() not in files
 
 
-def _all_of_redis() -> bytes:
+def _dump_redis() -> bytes:
     names: Any = list(connect_to_redis().scan_iter())
     dumps: list[Any] = [connect_to_redis().dump(name) for name in names]
     return b"".join([*names, *(dump or b"" for dump in dumps)])
 
 
-def _all_columns(services: Services, index: TenantIndex) -> bytes:
+def _dump_table(services: Services, index: TenantIndex) -> bytes:
     """Return each column of each row, in Postgres' binary format."""
     with psycopg.connect(services.database_url) as session:
         session.execute("SELECT set_config('caret.tenant', %s, true)", [index.company.tenant_id])

@@ -30,7 +30,7 @@ def test_a_manually_removed_member_is_reported_as_inactive(
     assert provider.request("GET", f"Users/{scim_id}").json()["active"] is False
 
 
-def test_only_an_activation_restores_a_removed_member(
+def test_other_changes_than_an_activation_do_not_restore_a_removed_member(
     company: Company, domain: str, provider: Provider
 ) -> None:
     scim_id, ada = make_removed_member(company, domain, provider)

@@ -36,7 +36,7 @@ def people(company: Company, provider: Provider) -> dict[str, str]:
     }
 
 
-def team_of(company: Company, team_id: str) -> set[str]:
+def list_team_emails(company: Company, team_id: str) -> set[str]:
     page = read_page_of_members(
         actor=company.platform, limit=100, cursor=None, team_id=UUID(team_id)
     )
@@ -56,7 +56,7 @@ def test_a_group_is_a_team(company: Company, provider: Provider, people: dict[st
 
     teams = read_page_of_teams(actor=company.platform, limit=10, cursor=None).rows
     assert [(str(team.id), team.name) for team in teams] == [(group["id"], "Platform")]
-    assert team_of(company, group["id"]) == set(people)
+    assert list_team_emails(company, group["id"]) == set(people)
 
 
 def test_membership_patches_of_common_identity_providers_are_accepted(
@@ -68,13 +68,17 @@ def test_membership_patches_of_common_identity_providers_are_accepted(
 
     provider.patch(path, {"op": "Add", "path": "members", "value": [{"value": ada_id}]})
     provider.patch(path, {"op": "add", "path": "members", "value": [{"value": bob_id}]})
-    both_members = team_of(company, group_id)
-    entra = {"op": "Remove", "path": "members", "value": [{"value": ada_id}]}
-    provider.patch(path, entra)
-    without_ada = team_of(company, group_id)
+    both_members = list_team_emails(company, group_id)
+    removal_by_entra_id = {"op": "Remove", "path": "members", "value": [{"value": ada_id}]}
+    provider.patch(path, removal_by_entra_id)
+    without_ada = list_team_emails(company, group_id)
     provider.patch(path, {"op": "remove", "path": f'members[value eq "{bob_id}"]'})
 
-    assert (both_members, without_ada, team_of(company, group_id)) == ({ada, bob}, {bob}, set())
+    assert (both_members, without_ada, list_team_emails(company, group_id)) == (
+        {ada, bob},
+        {bob},
+        set(),
+    )
 
 
 def test_an_unknown_member_is_refused(provider: Provider) -> None:
@@ -188,7 +192,7 @@ def test_scim_groups_do_not_affect_manually_created_teams(
 
     provider.create_group("Platform", ada_id)
 
-    assert team_of(company, team_id) == {ada}
+    assert list_team_emails(company, team_id) == {ada}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +211,7 @@ def test_scim_groups_do_not_affect_manually_created_teams(
             actor=actor, team_id=team_id, user_id=user_id, now=timezone.now()
         ),
     ],
-    ids=["delete", "rename", "put in", "take out"],
+    ids=["delete", "rename", "add member", "remove member"],
 )
 def test_a_scim_group_can_be_changed_only_through_scim(
     company: Company,
@@ -222,7 +226,7 @@ def test_a_scim_group_can_be_changed_only_through_scim(
     with pytest.raises(Conflict, match="managed through SCIM"):
         change(company.people[Role.OWNER].actor, UUID(group["id"]), ids[ada])
 
-    assert team_of(company, group["id"]) == {ada}
+    assert list_team_emails(company, group["id"]) == {ada}
     assert (
         provider.request("GET", f"Groups/{group['id']}").json()["displayName"] == "Administrators"
     )

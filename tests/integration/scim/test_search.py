@@ -16,26 +16,28 @@ from tests.integration.scim.provider import Provider, provider_of
 from tests.integration.scim.test_bounds import make_scim_users
 from tests.stack.services import Services
 
-BY_COLUMN = [
-    'userName eq "ADA@acme.example"',
-    'externalId eq "ext-1"',
-    'externalId eq "EXT-1"',
-    'displayName eq "ada LOVELACE"',
-    'emails.value eq "ADA@second.example"',
-    'emails eq "ada@second.example"',
-    'emails[value eq "ada@second.example"]',
-    'emails[type eq "home" and value eq "ada@second.example"]',
-    'emails[type eq "work"].value eq "ada@second.example"',
-    'displayName eq "Ada Lovelace" and active eq false',
-    'userName eq "bob@acme.example" or emails.value eq "ada@second.example"',
-    'not (displayName eq "Ada Lovelace") and userName eq "bob@acme.example"',
-    'displayName eq "100%"',
-    'displayName eq "a_b"',
-    'emails.value eq "%"',
-    'emails.value eq "work"',
-    'id eq "nonsense"',
-    'urn:ietf:params:scim:schemas:core:2.0:User:userName eq "bob@acme.example"',
-]
+# Filters that SQL can express, and the number of users that each finds.
+BY_COLUMN = {
+    'userName eq "ADA@acme.example"': 1,
+    'externalId eq "ext-1"': 1,
+    'externalId eq "EXT-1"': 0,
+    'displayName eq "ada LOVELACE"': 1,
+    'emails.value eq "ADA@second.example"': 1,
+    'emails eq "ada@second.example"': 1,
+    'emails[value eq "ada@second.example"]': 1,
+    'emails[type eq "home" and value eq "ada@second.example"]': 1,
+    'emails[type eq "work"].value eq "ada@second.example"': 0,
+    'displayName eq "Ada Lovelace" and active eq false': 0,
+    'userName eq "bob@acme.example" or emails.value eq "ada@second.example"': 2,
+    'not (displayName eq "Ada Lovelace") and userName eq "bob@acme.example"': 1,
+    'displayName eq "100%"': 1,
+    'displayName eq "a_b"': 0,
+    'emails.value eq "%"': 0,
+    'emails.value eq "work"': 0,
+    'id eq "nonsense"': 0,
+    'urn:ietf:params:scim:schemas:core:2.0:User:userName eq "bob@acme.example"': 1,
+}
+# Filters that only Python can evaluate.
 NOT_BY_COLUMN = [
     'displayName co "ada"',
     'emails.value eq "\\"quoted\\"@acme.example"',
@@ -69,7 +71,7 @@ def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
 
 
 @contextmanager
-def without_columns() -> Iterator[None]:
+def evaluate_in_python() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_translate_filter", lambda *_: None)
         yield
@@ -83,16 +85,16 @@ def find_ids(provider: Provider, kind: str, text: str, suffix: str = "") -> list
 
 @pytest.mark.parametrize("text", [*BY_COLUMN, *NOT_BY_COLUMN])
 def test_user_filters_give_the_same_result_in_sql_and_python(people: Provider, text: str) -> None:
-    with without_columns():
+    with evaluate_in_python():
         expected = find_ids(people, "Users", text)
 
     assert find_ids(people, "Users", text) == expected
 
 
 def test_common_filters_find_the_expected_number_of_users(people: Provider) -> None:
-    num_found = [len(find_ids(people, "Users", text)) for text in BY_COLUMN]
+    num_found = {text: len(find_ids(people, "Users", text)) for text in BY_COLUMN}
 
-    assert num_found == [1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 2, 1, 1, 0, 0, 0, 0, 1]
+    assert num_found == BY_COLUMN
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_group_filters_give_the_same_result_in_sql_and_python(
     provider.create_group("Rust people", bob)
     provider.create_group("Nobody else")
     filter_text = text.format(ada=ada, go=go) if "{" in text else text
-    with without_columns():
+    with evaluate_in_python():
         expected = find_ids(provider, "Groups", filter_text)
 
     assert find_ids(provider, "Groups", filter_text) == expected
@@ -142,11 +144,11 @@ def test_indexed_filters_have_no_search_limit(
 def test_another_tenants_users_are_not_found(people: Provider, cast: Cast) -> None:
     other_provider = provider_of(cast.globex)
 
-    assert find_ids(people, "Users", BY_COLUMN[0])
+    assert find_ids(people, "Users", next(iter(BY_COLUMN)))
     assert [text for text in BY_COLUMN if find_ids(other_provider, "Users", text)] == []
 
 
-def test_a_group_without_members_has_the_same_etag_and_reads_no_members(
+def test_excluding_members_keeps_the_etag_and_reads_no_members(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = provider.create_group("Go people", provider.create_user("ada@acme.example")["id"])

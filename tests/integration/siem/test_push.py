@@ -1,4 +1,8 @@
-"""Entries reach a real webhook at least once, in order, and again after failures."""
+"""Audit entries reach a real webhook at least once, in order, and again after failures.
+
+When its first sink exists, the company's audit log has seven entries: six of the creation of the
+company, and the sink's own.
+"""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A retry can be requested, so a repaired sink need not wait for its next attempt."""
+"""An administrator can request a retry: a repaired sink then need not wait for its next attempt."""
 
 from datetime import timedelta
 

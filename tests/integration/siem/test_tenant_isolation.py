@@ -1,4 +1,4 @@
-"""Sinks cannot reach internal networks, and reveal nothing about them."""
+"""A sink gets only its tenant's entries, cannot reach internal networks, and keeps its secret."""
 
 from ipaddress import ip_network
 from typing import Any

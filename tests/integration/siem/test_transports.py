@@ -1,4 +1,8 @@
-"""Syslog and TLS, with real servers."""
+"""Audit entries are sent over syslog and TLS to real servers.
+
+When its first sink exists, the company's audit log has seven entries: six of the creation of the
+company, and the sink's own.
+"""
 
 import asyncio
 import json

@@ -39,8 +39,8 @@ def request_assertion(
 
 
 def post(client: Client, company: Company, answer: str) -> Any:
-    """Post the response from another site, without the session's cookie, and follow the
-    redirect."""
+    """Post the provider's response from another site, as a browser does: without the cookie of the
+    session. Follow the redirect with the client."""
     provider_client = fresh_client()
     response = provider_client.post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
     return client.get(response["Location"]) if response.status_code == 303 else response

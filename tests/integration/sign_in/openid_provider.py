@@ -1,6 +1,6 @@
-"""A small identity provider: a real HTTP server with real signed tokens.
+"""A small OpenID provider: a real HTTP server that issues signed tokens.
 
-It is strict about codes, PKCE and secrets. A test sets the claims.
+It checks authorization codes, PKCE and the client secret. Tests set the claims of its tokens.
 """
 
 import base64
@@ -33,13 +33,13 @@ class OpenIdProvider:
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
     signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
     claims: dict[str, Any] = field(default_factory=dict)
-    # further fields of the token response
+    # Additional fields of the token response.
     extra_fields: dict[str, Any] = field(default_factory=dict)
-    # replaces RS256 by the key; None: no replacement
+    # Signs the claims of a token; None: RS256 with `signing_key`.
     sign: Callable[[dict[str, Any]], str] | None = None
-    keys: list[dict[str, Any]] | None = None  # to publish; None: its own
+    keys: list[dict[str, Any]] | None = None  # the published keys; None: `key`
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
-    # Raw bytes to send in place of a path's response, by path.
+    # By path: returns the bytes that are sent instead of the normal response.
     raw: dict[str, Callable[[], Iterable[bytes]]] = field(default_factory=dict)
 
     def authorize(self, url: str) -> str:

@@ -16,7 +16,7 @@ from tests.fixtures.companies import PASSWORD, Company, Person
 from tests.integration.sign_in.browser import Browser, new_browser
 from tests.integration.sign_in.by_provider import fresh_client
 
-NEW: Final = "staple purple giraffe"
+NEW_PASSWORD: Final = "staple purple giraffe"
 QUEUE: Final = "caret:password-reset-requests"
 _UNUSABLE_LINK: Final = b"This link was already used, or it has expired."
 
@@ -27,7 +27,7 @@ def keep_mails_in_memory(settings: LazySettings) -> None:
     redis_connection.connect_to_redis().delete(QUEUE)
 
 
-def entries(company: Company) -> list[AuditEntry]:
+def list_password_entries(company: Company) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         rows = AuditEntry.objects.filter(action__startswith="password.")
         return list(rows.order_by("sequence"))
@@ -44,7 +44,7 @@ def can_sign_in(person: Person, password: str) -> bool:
     return fresh_client().post("/sign-in", form).status_code == 302
 
 
-def change(client: Client, new: str = NEW, current: str = PASSWORD) -> Any:
+def post_password_change(client: Client, new: str = NEW_PASSWORD, current: str = PASSWORD) -> Any:
     form = {"current_password": current, "password": new}
     return client.post("/account/password", form)
 
@@ -73,5 +73,5 @@ def is_unusable(path: str) -> bool:
     return answer.status_code == 404 and _UNUSABLE_LINK in answer.content
 
 
-def row_of(person: Person) -> User:
+def find_user_row(person: Person) -> User:
     return User.objects.get(id=person.user_id)  # type: ignore[no-any-return]  # the manager is untyped

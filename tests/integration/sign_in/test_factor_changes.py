@@ -67,9 +67,8 @@ def remove_passkey(olga: Person) -> None:
     browser.client.post(f"/account/passkeys/{passkey.instance.pk}/remove")
 
 
-ExpectedRecord = tuple[
-    str, dict[str, str] | None, dict[str, str] | None, str
-]  # action ... email's subject
+# Action, `before` and `after` of the audit entry, and a part of the email's subject.
+ExpectedRecord = tuple[str, dict[str, str] | None, dict[str, str] | None, str]
 CHANGES: dict[Callable[[Person], None], ExpectedRecord] = {
     add_app: ("second_factor.added", None, {"factor": "app"}, "app was added"),
     remove_app: ("second_factor.removed", {"factor": "app"}, None, "app was removed"),

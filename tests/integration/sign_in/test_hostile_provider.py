@@ -1,4 +1,4 @@
-"""A hostile identity provider: its possibilities, and the affected tenants."""
+"""A hostile identity provider neither delays other tenants nor signs users in by invalid tokens."""
 
 import base64
 import hmac
@@ -33,37 +33,37 @@ CONFIGURATION = "/.well-known/openid-configuration"
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
 
 
-def dripping() -> Iterator[bytes]:
+def send_dripping_body() -> Iterator[bytes]:
     yield OK
     while True:
         time.sleep(0.05)
         yield b" "
 
 
-def endless() -> Iterator[bytes]:
+def send_endless_body() -> Iterator[bytes]:
     yield OK
     while True:
         yield b" " * 65_536
 
 
-def ask_for_sign_in(owner: Person) -> Any:
+def request_sign_in(owner: Person) -> Any:
     return fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
 
 def test_a_slow_provider_times_out(owner: Person, provider: OpenIdProvider) -> None:
-    provider.raw = {CONFIGURATION: dripping}
-    begun = time.monotonic()
+    provider.raw = {CONFIGURATION: send_dripping_body}
+    began_s = time.monotonic()
 
-    response = ask_for_sign_in(owner)
+    response = request_sign_in(owner)
 
     assert response.status_code == 503
-    assert time.monotonic() - begun < 3 * BOUNDS.total_s
+    assert time.monotonic() - began_s < 3 * BOUNDS.total_s
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        endless,
+        send_endless_body,
         lambda: [b"HTTP/1.1 200 OK\r\n\r\n[]"],
         lambda: [OK, b'["access_token"]'],
         lambda: [b"HTTP/1.1 200 OK\r\n\r\n", b"[" * 100_000],
@@ -97,7 +97,7 @@ def test_a_redirect_by_the_provider_is_not_followed(
     moved = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"
     provider.raw = {CONFIGURATION: lambda: [moved], "/elsewhere": elsewhere}
 
-    response = ask_for_sign_in(owner)
+    response = request_sign_in(owner)
 
     assert (response.status_code, followed) == (503, [])
 
@@ -106,17 +106,17 @@ def test_each_tenant_has_a_limit_of_concurrent_provider_requests(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
     with ExitStack() as held_slots:
-        for _ in range(8):
+        for _ in range(8):  # the limit
             held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
-        refusal = ask_for_sign_in(owner)
+        refusal = request_sign_in(owner)
         other_company = make_company("hooli", {Role.OWNER: "hank"})
         make_domain(other_company, f"{other_company.slug}.example", verified=True)
         configure_provider(other_company, provider)
-        accepted = ask_for_sign_in(other_company.people[Role.OWNER])
+        accepted = request_sign_in(other_company.people[Role.OWNER])
 
     assert (refusal.status_code, refusal["Retry-After"]) == (503, "5")
     assert accepted.status_code == 200
-    assert ask_for_sign_in(owner).status_code == 200
+    assert request_sign_in(owner).status_code == 200
 
 
 @pytest.mark.parametrize("local_part", ["a\0b", "a b", "a" * 300, "", "a\nb"])
@@ -135,7 +135,7 @@ def redis_keys() -> set[bytes]:
 
 
 def test_a_large_token_does_not_fill_redis(owner: Person, provider: OpenIdProvider) -> None:
-    """Embedded Valkey holds 256 MB, of which nothing is evicted."""
+    """Valkey never evicts keys, so tokens in its keys could fill its memory."""
     client, before = fresh_client(), redis_keys()
 
     sign_in_through(client, provider, owner.email, jti="j" * 180_000, exp=int(time.time()) + 10**9)

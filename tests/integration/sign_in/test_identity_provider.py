@@ -1,4 +1,4 @@
-"""Signing in with a tenant's identity provider, and the provider's limits."""
+"""Users sign in with their tenant's OpenID provider, which signs in users of its domains only."""
 
 import secrets
 

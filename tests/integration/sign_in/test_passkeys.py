@@ -1,4 +1,4 @@
-"""Passkeys: add, name, remove; sign in with one alone and after a password; forged responses.
+"""Users add, rename and remove passkeys, and sign in with them; forged responses are refused.
 
 Tests with a real browser are in tests/browser.
 """
@@ -75,12 +75,12 @@ def test_signing_in_redirects_only_to_pages_of_the_console(
 def test_a_passkey_is_a_second_factor_after_a_password(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
 
-    leads_to, was_in = browser.sign_in(), browser.is_signed_in()
-    question = read_challenge(browser.client.get("/sign-in/code"))
-    form = {"credential": json.dumps(passkey.get(question))}
+    leads_to, was_signed_in = browser.sign_in(), browser.is_signed_in()
+    challenge = read_challenge(browser.client.get("/sign-in/code"))
+    form = {"credential": json.dumps(passkey.get(challenge))}
     response = browser.client.post("/sign-in/code", form)
 
-    assert (leads_to, was_in) == ("/sign-in/code", False)
+    assert (leads_to, was_signed_in) == ("/sign-in/code", False)
     assert response["Location"] == "/"
     assert browser.is_signed_in()
 
@@ -101,15 +101,15 @@ def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Pers
     passkey, browser = SoftPasskey(verifies_user=False), Browser(owner)
     browser.sign_in()
     browser.add(passkey, "Key ring")
-    after, passkey_browser = Browser(owner), Browser(owner)
-    after.sign_in()
-    question = read_challenge(after.client.get("/sign-in/code"))
-    after.client.post("/sign-in/code", {"credential": json.dumps(passkey.get(question))})
+    other_browser, passkey_browser = Browser(owner), Browser(owner)
+    other_browser.sign_in()
+    challenge = read_challenge(other_browser.client.get("/sign-in/code"))
+    other_browser.client.post("/sign-in/code", {"credential": json.dumps(passkey.get(challenge))})
 
     response = passkey_browser.post_response(passkey.get(passkey_browser.request_challenge()))
 
     assert b"After your password" in browser.client.get("/account/second-factor").content
-    assert after.is_signed_in()
+    assert other_browser.is_signed_in()
     assert response.status_code == 400
     assert not passkey_browser.is_signed_in()
 
@@ -127,9 +127,9 @@ def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
     finder.add(SoftPasskey())
     finder.client.post("/sign-out")
     finder.sign_in()
-    question = read_challenge(finder.client.get("/sign-in/code"))
+    challenge = read_challenge(finder.client.get("/sign-in/code"))
 
-    response = finder.post_response(passkey.get(question))
+    response = finder.post_response(passkey.get(challenge))
 
     assert response.status_code == 400
     assert not finder.is_signed_in()
@@ -266,8 +266,8 @@ def test_a_step_up_works_with_the_passkey(owner: Person, passkey: SoftPasskey) -
     page = browser.client.get(address)
 
     wrong_answer = browser.client.post(address, {"credential": json.dumps({"no": "answer"})})
-    question = read_challenge(wrong_answer)
-    form = {"credential": json.dumps(passkey.get(question)), "next": "/account/passkeys/new"}
+    challenge = read_challenge(wrong_answer)
+    form = {"credential": json.dumps(passkey.get(challenge)), "next": "/account/passkeys/new"}
     right_answer = browser.client.post("/account/confirm/passkey", form)
 
     assert b"Use your password instead" in page.content
@@ -312,8 +312,8 @@ def test_only_the_needed_fields_of_a_response_are_stored(owner: Person) -> None:
     browser, passkey = Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.confirm()
-    question = read_challenge(browser.client.get("/account/passkeys/new"))
-    answer = passkey.create(question) | {"planted": "\0 anything"}
+    challenge = read_challenge(browser.client.get("/account/passkeys/new"))
+    answer = passkey.create(challenge) | {"planted": "\0 anything"}
     browser.client.post("/account/passkeys/new", {"name": "x", "credential": json.dumps(answer)})
 
     data = row_of(owner).data

@@ -17,12 +17,12 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import PASSWORD, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.passwords import (
-    NEW,
+    NEW_PASSWORD,
     can_sign_in,
-    change,
-    entries,
+    find_user_row,
     keep_mails_in_memory,
-    row_of,
+    list_password_entries,
+    post_password_change,
     signed_in,
 )
 from tests.stack.django_setup import CheapPasswordHasher
@@ -36,12 +36,12 @@ def _mails_in_memory(settings: LazySettings) -> None:
 def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:
     browser = signed_in(olga)
 
-    answer = change(browser.client)
+    answer = post_password_change(browser.client)
 
     assert answer["Location"] == "/account/password"
     assert browser.is_signed_in()
     assert b"Your other sessions have ended." in browser.client.get("/account/password").content
-    assert can_sign_in(olga, NEW)
+    assert can_sign_in(olga, NEW_PASSWORD)
     assert not can_sign_in(olga, PASSWORD)
 
 
@@ -49,7 +49,7 @@ def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Per
     browser, other_browser = signed_in(olga), signed_in(olga)
     before = browser.client.cookies["caret-session"].value
 
-    change(browser.client)
+    post_password_change(browser.client)
 
     after = browser.client.cookies["caret-session"].value
     assert before != after
@@ -74,7 +74,7 @@ def test_a_sign_in_replaces_an_outdated_hash(olga: Person) -> None:
 
     browser = signed_in(olga)
 
-    assert row_of(olga).password != outdated_hash
+    assert find_user_row(olga).password != outdated_hash
     assert browser.is_signed_in()
     assert can_sign_in(olga, PASSWORD)
 
@@ -82,22 +82,22 @@ def test_a_sign_in_replaces_an_outdated_hash(olga: Person) -> None:
 def test_a_step_up_keeps_an_outdated_hash_and_the_session(olga: Person) -> None:
     outdated_hash = _outdate_hash(olga)
     client = fresh_client()
-    client.force_login(row_of(olga), backend="django.contrib.auth.backends.ModelBackend")
+    client.force_login(find_user_row(olga), backend="django.contrib.auth.backends.ModelBackend")
 
     answer = client.post("/account/confirm", {"password": PASSWORD})
 
     assert answer.status_code == 302
-    assert row_of(olga).password == outdated_hash
+    assert find_user_row(olga).password == outdated_hash
     assert client.get("/account/password").status_code == 200
 
 
 def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(
     companies: list[Company], olga: Person
 ) -> None:
-    change(signed_in(olga).client)
+    post_password_change(signed_in(olga).client)
 
     for company in companies:
-        (entry,) = entries(company)
+        (entry,) = list_password_entries(company)
         assert (entry.action, str(entry.actor_id)) == ("password.changed", olga.user_id)
         assert (entry.target, entry.before, entry.after) == (f"user:{olga.user_id}", None, None)
     (message,) = mail.outbox
@@ -108,40 +108,40 @@ def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(
 @pytest.mark.parametrize(
     ("current", "new", "message"),
     [
-        ("not the current one", NEW, "This is not your current password."),
+        ("not the current one", NEW_PASSWORD, "This is not your current password."),
         (PASSWORD, PASSWORD, "The new password is your current one."),
         (PASSWORD, "short", "at least 12 characters"),
         (PASSWORD, "Password2026!", "easy to guess"),
         (PASSWORD, "x\0" * 12, "Null characters are not allowed."),
         (PASSWORD, "x" * 10_240, "at most 256 characters"),
-        ("\0" * 12, NEW, "Null characters are not allowed."),
-        ("x" * 10_240, NEW, "at most 256 characters"),
+        ("\0" * 12, NEW_PASSWORD, "Null characters are not allowed."),
+        ("x" * 10_240, NEW_PASSWORD, "at most 256 characters"),
     ],
 )
 def test_a_refused_change_changes_nothing(
     companies: list[Company], olga: Person, current: str, new: str, message: str
 ) -> None:
     browser, other_browser = signed_in(olga), signed_in(olga)
-    before = row_of(olga).password
+    before = find_user_row(olga).password
 
-    answer = change(browser.client, new, current)
+    answer = post_password_change(browser.client, new, current)
 
     assert answer.status_code == 400
     assert message in answer.content.decode()
-    assert row_of(olga).password == before
+    assert find_user_row(olga).password == before
     assert other_browser.is_signed_in()
-    assert entries(companies[0]) == []
+    assert list_password_entries(companies[0]) == []
     assert mail.outbox == []
 
 
 def test_guesses_at_the_current_password_are_throttled(olga: Person) -> None:
     client = signed_in(olga).client
     guesses = [
-        change(client, current="a wrong password").status_code
+        post_password_change(client, current="a wrong password").status_code
         for _ in range(MAX_ATTEMPTS[Secret.STEP_UP_PASSWORD])
     ]
 
-    answer = change(client)
+    answer = post_password_change(client)
 
     assert set(guesses) == {400}
     assert answer.status_code == 429
@@ -150,9 +150,12 @@ def test_guesses_at_the_current_password_are_throttled(olga: Person) -> None:
 
 def test_changes_are_limited(olga: Person) -> None:
     client = signed_in(olga).client
-    passwords = [PASSWORD, *(f"{NEW} {number}" for number in range(MAX_PASSWORD_CHANGES + 1))]
+    passwords = [
+        PASSWORD,
+        *(f"{NEW_PASSWORD} {number}" for number in range(MAX_PASSWORD_CHANGES + 1)),
+    ]
 
-    *changes, answer = [change(client, new, old) for old, new in pairwise(passwords)]
+    *changes, answer = [post_password_change(client, new, old) for old, new in pairwise(passwords)]
 
     assert {response.status_code for response in changes} == {302}
     assert answer.status_code == 429
@@ -164,19 +167,19 @@ def test_a_change_does_not_overwrite_a_reset_that_came_first(
     olga: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = signed_in(olga).client
-    link = ResetLink.for_user(row_of(olga))
+    link = ResetLink.for_user(find_user_row(olga))
 
     def check_then_reset(request: HttpRequest, *, email: str, password: str) -> User | None:
         user = check_password(request, email=email, password=password)
-        reset_password(link=link, password=NEW, address="10.0.0.1", now=timezone.now())
+        reset_password(link=link, password=NEW_PASSWORD, address="10.0.0.1", now=timezone.now())
         return user
 
     monkeypatch.setattr("console.views.account.password.check_password", check_then_reset)
-    answer = change(client, "the thief's new password")
+    answer = post_password_change(client, "the thief's new password")
 
     assert answer.status_code == 409
     assert b"Your password was changed in the meantime." in answer.content
-    assert can_sign_in(olga, NEW)
+    assert can_sign_in(olga, NEW_PASSWORD)
 
 
 def test_a_change_waits_for_a_hashing_slot(olga: Person, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,14 +189,14 @@ def test_a_change_waits_for_a_hashing_slot(olga: Person, monkeypatch: pytest.Mon
     for slot in slots:
         slot.__enter__()
     try:
-        answer = change(client)
+        answer = post_password_change(client)
     finally:
         for slot in slots:
             slot.__exit__(None, None, None)
 
     assert answer.status_code == 503
     assert "Retry-After" in answer
-    assert change(client).status_code == 302
+    assert post_password_change(client).status_code == 302
 
 
 def test_a_form_from_another_site_changes_nothing(olga: Person) -> None:
@@ -201,5 +204,5 @@ def test_a_form_from_another_site_changes_nothing(olga: Person) -> None:
     client.cookies = signed_in(olga).client.cookies
 
     for path in ("/account/password", "/forgot-password", "/reset-password"):
-        answer = client.post(path, {"current_password": PASSWORD, "password": NEW})
+        answer = client.post(path, {"current_password": PASSWORD, "password": NEW_PASSWORD})
         assert answer.status_code == 403, path

@@ -21,15 +21,15 @@ from tests.fixtures.companies import PASSWORD, Company, Person, make_company
 from tests.integration.sign_in.browser import code_of, new_browser
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.passwords import (
-    NEW,
+    NEW_PASSWORD,
     can_sign_in,
-    change,
-    entries,
+    find_user_row,
     is_unusable,
     keep_mails_in_memory,
+    list_password_entries,
     mailed_link,
     open_link,
-    row_of,
+    post_password_change,
     signed_in,
 )
 from tests.integration.sign_in.test_throttle import spend_attempts
@@ -43,14 +43,14 @@ def _mails_in_memory(settings: LazySettings) -> None:
 def test_a_link_sets_a_new_password(companies: list[Company], olga: Person) -> None:
     client = open_link(mailed_link(olga))
 
-    answer = client.post("/reset-password", {"password": NEW})
+    answer = client.post("/reset-password", {"password": NEW_PASSWORD})
 
     assert answer["Location"] == "/sign-in"
     assert b"Sign in with the new one." in client.get("/sign-in").content
-    assert can_sign_in(olga, NEW)
+    assert can_sign_in(olga, NEW_PASSWORD)
     assert not can_sign_in(olga, PASSWORD)
     for company in companies:
-        (entry,) = entries(company)
+        (entry,) = list_password_entries(company)
         assert (entry.action, entry.target) == ("password.reset", f"user:{olga.user_id}")
     assert mail.outbox[-1].subject == "Your password was reset"
 
@@ -60,7 +60,7 @@ def test_a_reset_ends_all_sessions_and_starts_none(olga: Person) -> None:
     path = mailed_link(olga)
     other_browsers[0].client.get(path)
 
-    answer = other_browsers[0].client.post("/reset-password", {"password": NEW})
+    answer = other_browsers[0].client.post("/reset-password", {"password": NEW_PASSWORD})
 
     assert answer["Location"] == "/sign-in"
     assert not any(browser.is_signed_in() for browser in other_browsers)
@@ -70,9 +70,9 @@ def test_a_reset_ends_all_sessions_and_starts_none(olga: Person) -> None:
 def test_a_reset_keeps_the_second_factor(olga: Person) -> None:
     browser = signed_in(olga)
     browser.set_up_app()
-    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW_PASSWORD})
 
-    answer = fresh_client().post("/sign-in", {"email": olga.email, "password": NEW})
+    answer = fresh_client().post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
 
     assert answer["Location"] == "/sign-in/code"
 
@@ -81,7 +81,7 @@ def test_a_reset_ends_a_sign_in_that_waits_for_its_second_factor(olga: Person) -
     secret = signed_in(olga).set_up_app()
     thief = new_browser(olga)
     assert thief.sign_in() == "/sign-in/code"
-    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW_PASSWORD})
 
     answer = thief.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
@@ -102,23 +102,26 @@ def test_the_page_shows_the_token_in_no_url(olga: Person) -> None:
 def test_a_link_works_once(olga: Person) -> None:
     path = mailed_link(olga)
     first, second = open_link(path), open_link(path)
-    first.post("/reset-password", {"password": NEW})
+    first.post("/reset-password", {"password": NEW_PASSWORD})
 
     second_use = second.post("/reset-password", {"password": "another long one"})
 
     assert second_use.status_code == 404
     assert b"This link was already used" in second_use.content
     assert is_unusable(path)
-    assert can_sign_in(olga, NEW)
+    assert can_sign_in(olga, NEW_PASSWORD)
 
 
 def test_one_of_two_concurrent_uses_succeeds(olga: Person) -> None:
-    link = ResetLink.for_user(row_of(olga))
+    link = ResetLink.for_user(find_user_row(olga))
 
     def use(number: int) -> bool:
         try:
             reset_password(
-                link=link, password=f"{NEW} {number}", address="10.0.0.1", now=timezone.now()
+                link=link,
+                password=f"{NEW_PASSWORD} {number}",
+                address="10.0.0.1",
+                now=timezone.now(),
             )
         except NotFound:
             return False
@@ -140,8 +143,8 @@ def test_a_link_expires_after_an_hour(olga: Person, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tokens, "_now", lambda: now + timedelta(minutes=61))
 
     assert is_unusable(path)
-    assert client.post("/reset-password", {"password": NEW}).status_code == 404
-    assert not can_sign_in(olga, NEW)
+    assert client.post("/reset-password", {"password": NEW_PASSWORD}).status_code == 404
+    assert not can_sign_in(olga, NEW_PASSWORD)
 
 
 def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -> None:
@@ -161,7 +164,7 @@ def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -
 
     assert [link for link in tampered if not is_unusable(link)] == []
     assert not is_unusable(path)
-    assert fresh_client().post("/reset-password", {"password": NEW}).status_code == 404
+    assert fresh_client().post("/reset-password", {"password": NEW_PASSWORD}).status_code == 404
 
 
 def test_a_link_of_a_deleted_user_does_not_work(olga: Person) -> None:
@@ -202,7 +205,7 @@ def test_a_refused_password_leaves_the_link_usable(olga: Person, new: str, messa
 
     assert answer.status_code == 400
     assert message in answer.content.decode()
-    assert client.post("/reset-password", {"password": NEW}).status_code == 302
+    assert client.post("/reset-password", {"password": NEW_PASSWORD}).status_code == 302
 
 
 def test_a_new_password_makes_known_browsers_unknown(olga: Person) -> None:
@@ -212,22 +215,22 @@ def test_a_new_password_makes_known_browsers_unknown(olga: Person) -> None:
     thief.client.defaults["REMOTE_ADDR"] = "10.200.0.9"
     (name,) = [name for name in thief.client.cookies if "caret-device-" in name]
     cookie = thief.client.cookies[name].value
-    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW_PASSWORD})
     spend_attempts(olga.email)
 
     thief.client.cookies[name] = cookie
-    answer = thief.client.post("/sign-in", {"email": olga.email, "password": NEW})
+    answer = thief.client.post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
 
     assert answer.status_code == 429
 
 
 def test_the_browser_that_changed_the_password_stays_known(olga: Person) -> None:
     browser = signed_in(olga)
-    change(browser.client)
+    post_password_change(browser.client)
     browser.client.post("/sign-out")
     browser.client.defaults["REMOTE_ADDR"] = "10.200.0.10"
     spend_attempts(olga.email)
 
-    answer = browser.client.post("/sign-in", {"email": olga.email, "password": NEW})
+    answer = browser.client.post("/sign-in", {"email": olga.email, "password": NEW_PASSWORD})
 
     assert answer.status_code == 302

@@ -1,4 +1,4 @@
-"""Requests for a link by a user or an operator, and the e-mails that answer them."""
+"""A user or an operator requests a link to reset a password, and a worker mails it."""
 
 import re
 import secrets
@@ -23,16 +23,16 @@ from tenants.identity.tasks import mail_reset_links
 from tests.fixtures.companies import Company, Person
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.passwords import (
-    NEW,
+    NEW_PASSWORD,
     QUEUE,
     can_sign_in,
-    entries,
+    find_user_row,
     is_unusable,
     keep_mails_in_memory,
+    list_password_entries,
     mailed_link,
     open_link,
     request_link,
-    row_of,
     signed_in,
 )
 from tests.integration.sign_in.test_throttle import spend_attempts
@@ -142,20 +142,20 @@ def test_users_of_single_sign_on_are_told_to_use_it(owner: Person) -> None:
     assert "/reset-password/" not in message.body
 
 
-def test_a_link_does_not_get_round_single_sign_on(owner: Person) -> None:
-    link = ResetLink.for_user(row_of(owner))
+def test_a_link_does_not_bypass_single_sign_on(owner: Person) -> None:
+    link = ResetLink.for_user(find_user_row(owner))
 
     assert is_unusable(f"/reset-password/{link.user_id}/{link.token}")
 
 
 def test_an_account_without_a_password_can_set_one(olga: Person) -> None:
-    user = row_of(olga)
+    user = find_user_row(olga)
     user.set_unusable_password()
     user.save()
 
-    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW_PASSWORD})
 
-    assert can_sign_in(olga, NEW)
+    assert can_sign_in(olga, NEW_PASSWORD)
 
 
 def test_redis_holds_no_address(olga: Person) -> None:
@@ -183,7 +183,7 @@ def test_a_request_that_cannot_be_read_does_not_stop_the_others(olga: Person) ->
     assert [message.to for message in mail.outbox] == [[olga.email]]
 
 
-class Silent(EmailBackend):
+class UnavailableMailServer(EmailBackend):
     def send_messages(self, messages: object) -> int:
         raise smtplib.SMTPServerDisconnected("planted")
 
@@ -191,7 +191,7 @@ class Silent(EmailBackend):
 def test_a_silent_mail_server_delays_other_tasks_by_one_email_only(
     olga: Person, settings: LazySettings
 ) -> None:
-    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+    settings.EMAIL_BACKEND = f"{__name__}.UnavailableMailServer"
     request_link(olga.email)
     request_link(olga.email)
 
@@ -205,12 +205,14 @@ def test_an_operator_mails_a_link(companies: list[Company], olga: Person) -> Non
     assert message.to == [olga.email]
     assert "An operator" in message.body
     for company in companies:
-        (entry,) = entries(company)
+        (entry,) = list_password_entries(company)
         assert (entry.action, entry.reason) == ("password.reset_link_sent", "Ticket 4711")
         assert entry.target == f"user:{olga.user_id}"
     match = re.search(r"/reset-password/\S+", str(message.body))
     assert match is not None
-    assert open_link(match[0]).post("/reset-password", {"password": NEW}).status_code == 302
+    assert (
+        open_link(match[0]).post("/reset-password", {"password": NEW_PASSWORD}).status_code == 302
+    )
 
 
 def test_an_operator_is_told_why_no_link_was_sent(
@@ -220,6 +222,6 @@ def test_an_operator_is_told_why_no_link_was_sent(
         call_command("reset_password", "nobody@nobody.example")
     with pytest.raises(CommandError, match="single sign-on"):
         call_command("reset_password", owner.email)
-    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+    settings.EMAIL_BACKEND = f"{__name__}.UnavailableMailServer"
     with pytest.raises(CommandError, match="did not accept"):
         call_command("reset_password", olga.email)

@@ -202,7 +202,7 @@ def test_an_invalid_response_is_refused(
 def test_a_response_signed_with_another_key_is_refused(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    """A certificate in the response is ignored."""
+    """The response contains the certificate of the other key, which is ignored."""
     client, thief = fresh_client(), SamlProvider()
 
     response = post(
@@ -216,8 +216,11 @@ def test_a_response_signed_with_another_key_is_refused(
 def wrap_signatures(xml: str, email: str, evil: str) -> list[str]:
     """Return responses with a forged assertion in place of the signed one, which is moved
     elsewhere."""
-    signed = xml[xml.index("<saml:Assertion") : xml.index("</saml:Assertion>") + 17]
-    signature = signed[signed.index("<ds:Signature") : signed.index("</ds:Signature>") + 15]
+    assertion_end, signature_end = "</saml:Assertion>", "</ds:Signature>"
+    signed = xml[xml.index("<saml:Assertion") : xml.index(assertion_end) + len(assertion_end)]
+    signature = signed[
+        signed.index("<ds:Signature") : signed.index(signature_end) + len(signature_end)
+    ]
     name = re.search(r' ID="([^"]+)"', signed)
     assert name is not None
     forged = signed.replace(signature, "").replace(email, evil)
@@ -242,7 +245,7 @@ def wrap_signatures(xml: str, email: str, evil: str) -> list[str]:
 def test_signature_wrapping_is_refused(company: Company, owner: Person, idp: SamlProvider) -> None:
     """Signature wrapping: a user of the provider tries to sign in as another user."""
     mallory = f"mallory@{company.slug}.example"
-    for number in range(11):
+    for number in range(11):  # the number of responses that wrap_signatures returns
         client = fresh_client()
         xml = idp.build_response(request_assertion(client, idp, mallory))
 
@@ -309,7 +312,7 @@ def test_an_unsolicited_response_is_refused(
 def test_a_response_of_another_tenants_provider_is_refused(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    """Neither with its own key, nor with the shared key if two tenants share a provider."""
+    """It is refused if it has another tenant's key, and if both tenants use the same provider."""
     own, shared = make_saml_company(SamlProvider()), make_saml_company(idp)
     for other in (own, shared):
         client = fresh_client()

@@ -1,4 +1,4 @@
-"""A SAML provider that is down or slow, has another certificate, or another time."""
+"""Sign-ins while a SAML provider is down or slow, or has a new certificate or a wrong clock."""
 
 import time
 from dataclasses import replace
@@ -25,11 +25,11 @@ from tests.integration.sign_in.by_saml import (
     request_assertion,
 )
 from tests.integration.sign_in.openid_provider import OpenIdProvider, new_key
-from tests.integration.sign_in.test_hostile_provider import OK, dripping
+from tests.integration.sign_in.test_hostile_provider import OK, send_dripping_body
 from tests.integration.sign_in.test_signing_in_again import provider_link
 
 _PATH: Final = "/metadata"
-_NO_PORT: Final = "http://127.0.0.1:9"
+_UNREACHABLE_URL: Final = "http://127.0.0.1:9"
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_user_who_takes_too_long_is_told_to_try_again(
     client = fresh_client()
     answer = idp.encode_response(request_assertion(client, idp, owner.email))
     session = client.session
-    session["saml-question"] = {**session["saml-question"], "asked_at": int(time.time()) - 601}
+    session["saml-question"] = {**session["saml-question"], "sent_at": int(time.time()) - 601}
     session.save()
 
     page = post(client, company, answer)
@@ -151,7 +151,7 @@ def test_a_user_who_takes_too_long_is_told_to_try_again(
     assert refusals_of(company) == ["too_late"]
 
 
-def set_by_url(company: Company, url: str) -> None:
+def configure_by_url(company: Company, url: str) -> None:
     config = SamlProviderConfig(None, url, fetch_metadata)
     set_saml_provider(actor=company.platform, config=config, now=timezone.now())
 
@@ -162,7 +162,7 @@ def test_metadata_are_fetched_from_their_url(
     fetched = replace(idp, entity_id="https://login.example.com/another")
     provider.raw = {_PATH: lambda: [OK, fetched.metadata().encode()]}
 
-    set_by_url(company, provider.issuer + _PATH)
+    configure_by_url(company, provider.issuer + _PATH)
 
     rules = get_rules(actor=company.platform)
     assert rules.provider is not None
@@ -174,7 +174,7 @@ def test_metadata_that_cannot_be_fetched_change_nothing(
     company: Company, provider: OpenIdProvider, idp: SamlProvider, fault: str
 ) -> None:
     provider.raw = {
-        "/slow": dripping,
+        "/slow": send_dripping_body,
         "/missing": lambda: [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"],
         "/moved": lambda: [b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"],
         "/no%20metadata": lambda: [OK, b"<html><body>Sign in</body></html>"],
@@ -186,10 +186,10 @@ def test_metadata_that_cannot_be_fetched_change_nothing(
         "moved": ("metadata_url", "The provider responded with status 302."),
         "no metadata": ("metadata", "must describe exactly one identity provider"),
     }
-    base = _NO_PORT if fault == "down" else provider.issuer
+    base = _UNREACHABLE_URL if fault == "down" else provider.issuer
 
     with pytest.raises(InvalidValue) as raised:
-        set_by_url(company, f"{base}/{fault.replace(' ', '%20')}")
+        configure_by_url(company, f"{base}/{fault.replace(' ', '%20')}")
 
     field, text = expected[fault]
     assert (raised.value.field, text in raised.value.message) == (field, True)

@@ -65,7 +65,7 @@ def test_metadata_are_fetched_only_from_public_addresses(company: Company) -> No
 
 
 def test_an_administrator_cannot_configure_a_provider(company: Company, idp: SamlProvider) -> None:
-    """An administrator could otherwise sign in as the owner. Nothing is fetched either."""
+    """An administrator could otherwise sign in as the owner. The URL is not fetched."""
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     def fetch(url: str) -> str:

@@ -1,4 +1,7 @@
-"""Second factors: set up, asked for, required by a tenant; and the list of sessions."""
+"""Users set up second factors and sign in with them, and tenants can require them.
+
+Users can also list and end their sessions.
+"""
 
 from contextlib import ExitStack
 
@@ -306,11 +309,11 @@ def test_removing_a_member_ends_their_sessions(company: Company) -> None:
 
 def test_a_removed_member_stays_signed_in_at_other_tenants(company: Company) -> None:
     make_colleague(company, Role.OWNER)
-    elsewhere = make_company("hooli", {Role.OWNER: "hank"})
+    other_company = make_company("hooli", {Role.OWNER: "hank"})
     removed = new_browser(company.people[Role.OWNER])
-    with tenant_scope(elsewhere.tenant_id):
+    with tenant_scope(other_company.tenant_id):
         insert_membership(
-            tenant_id=elsewhere.tenant_id,
+            tenant_id=other_company.tenant_id,
             user_id=removed.person.user_id,
             role=Role.AUDITOR,
             now=timezone.now(),
@@ -321,4 +324,4 @@ def test_a_removed_member_stays_signed_in_at_other_tenants(company: Company) -> 
         actor=company.platform, user_id=removed.person.user_id, reason="", now=timezone.now()
     )
 
-    assert removed.client.get("/api/v1/tenant").json()["slug"] == elsewhere.slug
+    assert removed.client.get("/api/v1/tenant").json()["slug"] == other_company.slug

@@ -1,4 +1,4 @@
-"""The tenants that a session opens, by its sign-in method, and its end when the method changes."""
+"""A session opens tenants by its sign-in method, and ends if the sign-in method changes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -172,11 +172,11 @@ def test_a_provider_session_cannot_change_second_factors(
 def test_configuring_a_provider_ends_sessions_of_its_domains_users(
     company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    bound = signed_in(company_without_provider)
+    browser = signed_in(company_without_provider)
 
     configure_provider(company_without_provider, provider)
 
-    assert not bound.is_signed_in()
+    assert not browser.is_signed_in()
 
 
 def test_configuring_a_provider_keeps_sessions_of_a_domain_with_the_same_ending(
@@ -196,32 +196,32 @@ def test_configuring_a_provider_keeps_sessions_of_a_domain_with_the_same_ending(
 def test_changing_or_removing_a_provider_ends_its_sessions(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
-    before_the_change = sign_in_by_provider(owner, provider)
+    browser_before_change = sign_in_by_provider(owner, provider)
     configure_provider(company, provider)
-    after = sign_in_by_provider(owner, provider)
-    was_in = (before_the_change.is_signed_in(), after.is_signed_in())
+    browser_after_change = sign_in_by_provider(owner, provider)
+    were_signed_in = (browser_before_change.is_signed_in(), browser_after_change.is_signed_in())
 
     remove_provider(actor=company.platform, now=timezone.now())
 
-    assert was_in == (False, True)
-    assert not after.is_signed_in()
+    assert were_signed_in == (False, True)
+    assert not browser_after_change.is_signed_in()
 
 
 def test_verifying_a_domain_ends_its_users_sessions(provider: OpenIdProvider) -> None:
-    late = make_company("hooli", {Role.OWNER: "hank"})
-    configure_provider(late, provider)
-    browser = signed_in(late)
+    company = make_company("hooli", {Role.OWNER: "hank"})
+    configure_provider(company, provider)
+    browser = signed_in(company)
 
-    make_domain(late, f"{late.slug}.example", verified=True)
+    make_domain(company, f"{company.slug}.example", verified=True)
 
     assert not browser.is_signed_in()
 
 
 def test_verifying_a_domain_without_a_provider_ends_no_session() -> None:
-    late = make_company("hooli", {Role.OWNER: "hank"})
-    browser = signed_in(late)
+    company = make_company("hooli", {Role.OWNER: "hank"})
+    browser = signed_in(company)
 
-    make_domain(late, f"{late.slug}.example", verified=True)
+    make_domain(company, f"{company.slug}.example", verified=True)
 
     assert browser.is_signed_in()
 
@@ -258,8 +258,8 @@ def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
 
 
 def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProvider) -> None:
-    unbound = make_company("hooli", {Role.OWNER: "hank"})
-    browser = signed_in(unbound)
+    company_outside_domain = make_company("hooli", {Role.OWNER: "hank"})
+    browser = signed_in(company_outside_domain)
 
     browser.client.put(
         "/api/v1/sign-in-settings/provider",

@@ -115,10 +115,10 @@ def test_a_link_works_once(form: dict[str, str]) -> None:
 def test_a_link_expires_after_an_hour(form: dict[str, str]) -> None:
     submit(form)
     keys = list(redis_connection.connect_to_redis().scan_iter("caret:sign-up:*"))
-    lives = [redis_connection.connect_to_redis().ttl(key) for key in keys]
+    expiries_s = [redis_connection.connect_to_redis().ttl(key) for key in keys]
 
     assert keys
-    assert all(0 < int(str(live)) <= 3600 for live in lives)
+    assert all(0 < int(str(live)) <= 3600 for live in expiries_s)
     for key in keys:
         redis_connection.connect_to_redis().delete(key)
     assert fresh_client().get(link_in_mail()).status_code == 404
@@ -199,13 +199,15 @@ def test_a_reserved_or_long_name_still_gives_a_valid_proposal() -> None:
 
 
 def test_requests_for_one_address_and_from_one_network_are_throttled(form: dict[str, str]) -> None:
-    to_one = [submit(form).status_code for _ in range(MAX_SIGN_UP_MAILS + 1)]
+    statuses_for_one_address = [submit(form).status_code for _ in range(MAX_SIGN_UP_MAILS + 1)]
     client = fresh_client()
-    of_one = [submit(form | {"email": f"{n}@y.example"}, client) for n in range(MAX_TRIES + 1)]
+    answers_to_one_network = [
+        submit(form | {"email": f"{n}@y.example"}, client) for n in range(MAX_TRIES + 1)
+    ]
 
-    assert to_one == [302] * MAX_SIGN_UP_MAILS + [429]
-    assert [answer.status_code for answer in of_one] == [302] * MAX_TRIES + [429]
-    assert int(of_one[-1]["Retry-After"]) > 0
+    assert statuses_for_one_address == [302] * MAX_SIGN_UP_MAILS + [429]
+    assert [answer.status_code for answer in answers_to_one_network] == [302] * MAX_TRIES + [429]
+    assert int(answers_to_one_network[-1]["Retry-After"]) > 0
 
 
 def test_all_requests_together_are_throttled(form: dict[str, str], settings: LazySettings) -> None:

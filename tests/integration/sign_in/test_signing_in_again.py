@@ -77,7 +77,7 @@ def sign_in_provider(
 
 @pytest.fixture
 def client(sign_in_provider: Provider, owner: Person) -> Client:
-    """Return the owner's browser, signed in at the provider this morning."""
+    """Return the owner's browser. Its sign-in at the provider was four hours ago."""
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
     sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=4 * 3600)
@@ -223,7 +223,7 @@ def clear_request_details(client: Client) -> None:
     session = client.session
     for state, *_ in session.get("socialaccount_states", {}).values():
         state.pop("data")
-    session.get("saml-question", {}).pop("again", None)
+    session.get("saml-question", {}).pop("force_reauthentication", None)
     session.save()
 
 

@@ -1,4 +1,4 @@
-"""Limits on guesses of one account's passwords and codes, from many addresses and at once."""
+"""Guesses at an account's password and codes are limited, also from many addresses in parallel."""
 
 import json
 import secrets
@@ -131,9 +131,9 @@ def test_guesses_from_elsewhere_do_not_lock_out_a_known_network(owner: Person) -
     browser = new_browser(owner)
     browser.sign_in()
     spend_attempts(owner.email)
-    new = Client(REMOTE_ADDR=browser.client.defaults["REMOTE_ADDR"])
+    other_client = Client(REMOTE_ADDR=browser.client.defaults["REMOTE_ADDR"])
 
-    assert guess(new, owner.email, PASSWORD) == 302
+    assert guess(other_client, owner.email, PASSWORD) == 302
 
 
 def test_a_known_browser_is_throttled_too(owner: Person) -> None:

@@ -97,9 +97,9 @@ def test_a_passkey_still_works_as_a_second_factor(owner: Person, page: str) -> N
     if page == "/sign-in/code":
         browser = with_passkey.Browser(owner)
         browser.sign_in()
-    question = with_passkey.read_challenge(browser.client.get(page))
+    challenge = with_passkey.read_challenge(browser.client.get(page))
 
     with no_redis():
-        response = browser.client.post(page, {"credential": json.dumps(passkey.get(question))})
+        response = browser.client.post(page, {"credential": json.dumps(passkey.get(challenge))})
 
     assert response["Location"] == "/"

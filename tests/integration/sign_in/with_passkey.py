@@ -10,7 +10,7 @@ from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import PASSWORD, Person
 
-_QUESTION = re.compile(r'<script id="passkey-question" type="application/json">(.+?)</script>')
+_CHALLENGE = re.compile(r'<script id="passkey-options" type="application/json">(.+?)</script>')
 
 
 @dataclass
@@ -39,8 +39,8 @@ class Browser:
 
     def add(self, passkey: SoftPasskey, name: str = "Laptop") -> Any:
         self.confirm()
-        question = read_challenge(self.client.get("/account/passkeys/new"))
-        form = {"name": name, "credential": json.dumps(passkey.create(question))}
+        challenge = read_challenge(self.client.get("/account/passkeys/new"))
+        form = {"name": name, "credential": json.dumps(passkey.create(challenge))}
         return self.client.post("/account/passkeys/new", form)
 
     def request_challenge(self, **fields: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Browser:
 
 
 def read_challenge(response: Any) -> dict[str, Any]:
-    match = _QUESTION.search(response.content.decode())
+    match = _CHALLENGE.search(response.content.decode())
     assert match is not None, response.content
-    question: dict[str, Any] = json.loads(match[1])
-    return question
+    challenge: dict[str, Any] = json.loads(match[1])
+    return challenge

@@ -9,15 +9,17 @@ from tenants.security.encryption.queries import open_sealed
 from tenants.security.encryption.rotation import RotationResult, rotate_tenant_keys
 from tests.fixtures.companies import Company
 
-PLACE = SealContext(table="content_object", column="content", row="7")
+SEAL_CONTEXT = SealContext(table="content_object", column="content", row="7")
 
 
 def seal(company: Company, scope: str = "user:ada") -> bytes:
-    return seal_in_scope(company.tenant_id, scope, context=PLACE, data=b"text", now=timezone.now())
+    return seal_in_scope(
+        company.tenant_id, scope, context=SEAL_CONTEXT, data=b"text", now=timezone.now()
+    )
 
 
 def unseal(company: Company, sealed: bytes) -> bytes:
-    return open_sealed(company.tenant_id, context=PLACE, envelope=sealed)
+    return open_sealed(company.tenant_id, context=SEAL_CONTEXT, envelope=sealed)
 
 
 def rotate(company: Company, *, replacing: bool = False) -> RotationResult:

@@ -21,6 +21,8 @@ from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor, build_system_actor
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 
+NUM_FIRST_ENTRIES = 3  # of the company's creation: the tenant and its two members
+
 
 @pytest.fixture
 def company() -> Company:
@@ -44,6 +46,7 @@ def entries_of(tenant_id: TenantId) -> list[AuditEntry]:
 
 
 def require_chain(tenant_id: TenantId) -> list[AuditEntry]:
+    """Check that the tenant's entries form one chain up to its head, and return them."""
     entries, last = entries_of(tenant_id), GENESIS
     for number, entry in enumerate(entries, start=1):
         assert entry.sequence == number
@@ -88,7 +91,7 @@ def test_concurrent_writers_make_one_chain(company: Company) -> None:
     for thread in threads:
         thread.join()
 
-    assert len(require_chain(company.tenant_id)) == 3 + 40
+    assert len(require_chain(company.tenant_id)) == NUM_FIRST_ENTRIES + 4 * 10
 
 
 def test_two_concurrent_first_entries_make_one_chain() -> None:
@@ -99,11 +102,11 @@ def test_two_concurrent_first_entries_make_one_chain() -> None:
         created_at=timezone.now(),
     )
     empty_tenant_id = TenantId(str(row.id))
-    both_are_here = Barrier(2)
+    barrier = Barrier(2)
 
     def write() -> None:
         with tenant_scope(empty_tenant_id):
-            both_are_here.wait()
+            barrier.wait()
             add(build_system_actor(empty_tenant_id))
         connection.close()
 
@@ -126,7 +129,7 @@ def test_a_change_that_fails_leaves_no_gap(company: Company) -> None:
         fail()
     add(company.platform)
 
-    assert len(require_chain(company.tenant_id)) == 4
+    assert len(require_chain(company.tenant_id)) == NUM_FIRST_ENTRIES + 1
 
 
 @pytest.mark.parametrize("hours", [-10_000, 10_000])
@@ -134,7 +137,7 @@ def test_a_clock_that_jumps_does_not_break_the_chain(company: Company, hours: in
     add(company.platform, now=timezone.now() + timedelta(hours=hours))
     add(company.platform)
 
-    assert len(require_chain(company.tenant_id)) == 5
+    assert len(require_chain(company.tenant_id)) == NUM_FIRST_ENTRIES + 2
 
 
 def test_another_tenants_chain_is_unchanged(company: Company, cast: Cast) -> None:

@@ -1,4 +1,4 @@
-"""Checking the stored chain: changes by the database's owner are found and named."""
+"""A check of the stored audit chain finds and names changes that the database's owner made."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ def company() -> Company:
 
 @pytest.fixture
 def tamper(services: Services, company: Company) -> Iterator[Callable[[str, str], None]]:
-    """Return a function that runs a statement on a table as the owner; it adds the tenant."""
+    """Return a function that runs a statement as the owner of the tables, for this tenant only."""
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
 
         def run(table: str, statement: str) -> None:

@@ -34,6 +34,7 @@ ALL = AuditExportPeriod(None, None)
 
 @pytest.fixture
 def company() -> Company:
+    """Make a company with a key. Its audit log then has seven entries."""
     company = make_company("initech", ACME)
     make_key(company, company.developer)
     return company
@@ -162,7 +163,7 @@ def test_a_changed_entry_is_named_by_verification(company: Company, services: Se
 
 def test_memory_does_not_grow_with_the_export(company: Company) -> None:
     def peak(target: int) -> int:
-        _grow(company, target)
+        _add_entries_up_to(company, target)
         tracemalloc.start()
         with Path("/dev/null").open("wb") as out:
             write_export(
@@ -181,7 +182,7 @@ def test_memory_does_not_grow_with_the_export(company: Company) -> None:
     assert many < few * 1.5
 
 
-def _grow(company: Company, count: int) -> None:
+def _add_entries_up_to(company: Company, count: int) -> None:
     with tenant_scope(company.tenant_id):
         while AuditEntry.objects.count() < count:
             for _ in range(100):

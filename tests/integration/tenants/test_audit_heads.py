@@ -1,4 +1,4 @@
-"""Heads are signed once an hour, and never over a modified chain."""
+"""Heads of audit chains are signed once an hour, and never over a modified chain."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -31,6 +31,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def company() -> Company:
+    """Make a company. Its audit log then has three entries."""
     return make_company("initech", GLOBEX)
 
 

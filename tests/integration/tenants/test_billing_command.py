@@ -17,7 +17,8 @@ from tests.fakes.billing import backdate_company, ingest_completion
 from tests.fixtures.companies import make_company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
-MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90
+# Costs 0.90 EUR.
+LARGE_USAGE = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}
 
 
 def command(*arguments: str) -> str:
@@ -38,7 +39,7 @@ def test_an_operator_bills_a_tenant_on_the_command_line(tmp_path: Path) -> None:
     command("subscribe", company.slug, plan, "--from", "2026-10-01")
     command("profile", company.slug, "--file", str(profile))
     command("credit", company.slug, "0.10", "--reason", "Welcome.")
-    ingest_completion(company, None, OCTOBER, **MUCH)
+    ingest_completion(company, None, OCTOBER, **LARGE_USAGE)
 
     assert "Issued: OPERATED-" in command("invoice", company.slug)
     assert "Issued: OPERATED-" in command(

@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 CURRENT = InvoiceParty("Initech", ("1 Main Street",), "DE1", "bills@initech.example")
 CHANGED = InvoiceParty("Initrode", ("2 Side Street",), "DE2", "ap@initrode.example")
 VAT = InvoiceTax("VAT", 1_900)
-NONE = InvoiceTax("", 0)
+NO_TAX = InvoiceTax("", 0)
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
 LONG = "x" * (MAX_CHARS + 1)
 
@@ -72,7 +72,7 @@ def test_changing_the_customer_keeps_the_tax(company: Company, role: Role) -> No
 def test_only_the_platform_sets_the_tax(company: Company) -> None:
     with pytest.raises(Forbidden):
         set_billing_profile(
-            actor=company.people[Role.OWNER].actor, customer=CHANGED, tax=NONE, now=NOW
+            actor=company.people[Role.OWNER].actor, customer=CHANGED, tax=NO_TAX, now=NOW
         )
 
     assert read_current(company) == (CURRENT, VAT)
@@ -117,12 +117,12 @@ def test_the_audit_entry_names_only_changed_fields(company: Company) -> None:
 def test_a_value_that_does_not_fit_an_invoice_is_rejected_with_its_field(
     company: Company, field: str, customer: InvoiceParty
 ) -> None:
-    with pytest.raises(InvalidValue) as own:
+    with pytest.raises(InvalidValue) as error_of_member:
         change(company, customer)
-    with pytest.raises(InvalidValue) as platforms:
+    with pytest.raises(InvalidValue) as error_of_platform:
         set_billing_profile(actor=company.platform, customer=customer, tax=VAT, now=NOW)
 
-    assert (own.value.field, platforms.value.field) == (field, field)
+    assert (error_of_member.value.field, error_of_platform.value.field) == (field, field)
     assert read_current(company) == (CURRENT, VAT)
 
 
@@ -146,13 +146,13 @@ def test_a_tax_needs_both_a_name_and_a_valid_rate(company: Company, tax: Invoice
 
 
 def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
-    def second() -> None:
+    def change_in_second_thread() -> None:
         try:
             change(company)
         finally:
             connections.close_all()
 
-    thread = Thread(target=second)
+    thread = Thread(target=change_in_second_thread)
     customer_between = InvoiceParty("Between", CURRENT.address, CURRENT.tax_id, CURRENT.email)
     with tenant_scope(company.tenant_id):
         change(company, customer_between)

@@ -47,9 +47,10 @@ from tests.fixtures.users import make_team
 from tests.integration.tenants.webhook_receiver import Receiver
 
 # Costs 6,000 micros in the fast tier.
-DEAR = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
+COSTLY_USAGE = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
 COST = 6_000
-MOST = 608  # maximum cost of a completion there: 2,000 tokens read, 512 written
+# The maximum cost of a completion in the fast tier: 2,000 prompt tokens and 512 generated ones.
+MAX_COST = 608
 TODAY = NOW - timedelta(hours=1)
 
 
@@ -68,7 +69,8 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
     for number in range(times):
-        ingest_completion(company, company.developer, at + timedelta(seconds=number), **DEAR)
+        used_at = at + timedelta(seconds=number)
+        ingest_completion(company, company.developer, used_at, **COSTLY_USAGE)
     rate_tenant(company.tenant_id, now=NOW)
 
 
@@ -144,7 +146,7 @@ def test_a_larger_amount_in_redis_is_not_overwritten(company: Company) -> None:
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_a_change_of_an_outdated_version_is_a_conflict(company: Company, is_old: bool) -> None:
+def test_only_a_change_of_the_current_version_is_accepted(company: Company, is_old: bool) -> None:
     budget = make_budget(company)
     actor = company.administrator.actor
     changed_budget = change_budget(
@@ -254,7 +256,7 @@ def test_owners_and_billing_are_alerted_once_at_each_threshold(company: Company)
 def test_a_hard_budget_is_exhausted_if_a_completion_may_exceed_the_rest(
     company: Company, is_hard: bool, percents: list[int]
 ) -> None:
-    budget = make_budget(company, limit_micros=COST + MOST - 1, is_hard=is_hard)
+    budget = make_budget(company, limit_micros=COST + MAX_COST - 1, is_hard=is_hard)
     before = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
 
     spend(company)

@@ -32,7 +32,7 @@ from tenants.privacy.consent.queries import (
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
 
-YES, BOTH = (
+CAPTURE_CONSENT, CAPTURE_AND_TRAINING_CONSENT = (
     UserConsent(content_capture=True, training=False),
     UserConsent(content_capture=True, training=True),
 )
@@ -88,18 +88,24 @@ def consents(company: Company) -> dict[UserId, UserConsent]:
 def test_users_have_not_consented_by_default(consenting_company: Company) -> None:
     own = get_own_consent(actor=consenting_company.developer.actor)
 
-    assert (own.allowance, own.consent, own.retention_days) == (BOTH, NO_CONSENT, 30)
+    assert (own.allowance, own.consent, own.retention_days) == (
+        CAPTURE_AND_TRAINING_CONSENT,
+        NO_CONSENT,
+        30,
+    )
     assert consents(consenting_company) == {}
 
 
 def test_consent_counts_if_tenant_and_user_agree(consenting_company: Company) -> None:
-    own = save_consent(consenting_company.developer, BOTH)
+    own = save_consent(consenting_company.developer, CAPTURE_AND_TRAINING_CONSENT)
 
-    assert own.consent == BOTH
-    assert consents(consenting_company) == {consenting_company.developer.user_id: BOTH}
+    assert own.consent == CAPTURE_AND_TRAINING_CONSENT
+    assert consents(consenting_company) == {
+        consenting_company.developer.user_id: CAPTURE_AND_TRAINING_CONSENT
+    }
 
 
-@pytest.mark.parametrize("consent", [YES, BOTH])
+@pytest.mark.parametrize("consent", [CAPTURE_CONSENT, CAPTURE_AND_TRAINING_CONSENT])
 def test_users_cannot_consent_if_the_tenant_does_not_allow_it(
     acme: Company, consent: UserConsent
 ) -> None:
@@ -113,9 +119,9 @@ def test_training_needs_the_tenants_separate_permission(acme: Company) -> None:
     allow(acme)
 
     with pytest.raises(Conflict):
-        save_consent(acme.developer, BOTH)
+        save_consent(acme.developer, CAPTURE_AND_TRAINING_CONSENT)
 
-    assert save_consent(acme.developer, YES).consent == YES
+    assert save_consent(acme.developer, CAPTURE_CONSENT).consent == CAPTURE_CONSENT
 
 
 def test_training_without_content_capture_is_refused(consenting_company: Company) -> None:
@@ -132,7 +138,7 @@ def test_consent_requires_the_current_wording(
     consenting_company: Company, wordings: frozenset[str]
 ) -> None:
     with pytest.raises(InvalidValue, match="content-capture-1") as exc_info:
-        save_consent(consenting_company.developer, YES, wordings=frozenset(wordings))
+        save_consent(consenting_company.developer, CAPTURE_CONSENT, wordings=frozenset(wordings))
 
     assert exc_info.value.field == "consent_texts"
 
@@ -142,7 +148,7 @@ def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
 ) -> None:
     ada = consenting_company.developer
 
-    save_consent(ada, YES)
+    save_consent(ada, CAPTURE_CONSENT)
 
     (receipt,) = receipts(consenting_company, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
@@ -156,7 +162,7 @@ def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
 
 
 def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
-    save_consent(consenting_company.developer, BOTH)
+    save_consent(consenting_company.developer, CAPTURE_AND_TRAINING_CONSENT)
 
     own = withdraw_consent(actor=consenting_company.developer.actor, now=timezone.now())
 
@@ -173,7 +179,7 @@ def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
 
 
 def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Company) -> None:
-    save_consent(consenting_company.developer, YES)
+    save_consent(consenting_company.developer, CAPTURE_CONSENT)
 
     set_consent(
         actor=consenting_company.developer.actor,
@@ -186,7 +192,7 @@ def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Co
 
 def test_repeating_a_consent_changes_nothing(consenting_company: Company) -> None:
     for _ in range(2):
-        save_consent(consenting_company.developer, YES)
+        save_consent(consenting_company.developer, CAPTURE_CONSENT)
 
     assert len(receipts(consenting_company, consenting_company.developer)) == 1
 
@@ -222,7 +228,7 @@ def test_an_unrelated_policy_change_leaves_no_receipt(consenting_company: Compan
 def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
     consenting_company: Company,
 ) -> None:
-    save_consent(consenting_company.developer, BOTH)
+    save_consent(consenting_company.developer, CAPTURE_AND_TRAINING_CONSENT)
 
     change_policy(consenting_company, content_capture=None)
     consents_after = consents(consenting_company)
@@ -238,12 +244,12 @@ def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
 def test_the_tenants_ban_on_training_keeps_the_consent_to_capture(
     consenting_company: Company,
 ) -> None:
-    save_consent(consenting_company.developer, BOTH)
+    save_consent(consenting_company.developer, CAPTURE_AND_TRAINING_CONSENT)
 
     allow(consenting_company, training=False)
     allow(consenting_company, training=True)
 
-    assert consents(consenting_company) == {consenting_company.developer.user_id: YES}
+    assert consents(consenting_company) == {consenting_company.developer.user_id: CAPTURE_CONSENT}
 
 
 def test_a_policy_with_an_unknown_wording_is_refused(acme: Company) -> None:
@@ -266,7 +272,7 @@ def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> 
     with pytest.raises(Forbidden):
         set_consent(
             actor=consenting_company.platform,
-            choice=ConsentChoice(YES, CURRENT_WORDINGS),
+            choice=ConsentChoice(CAPTURE_CONSENT, CURRENT_WORDINGS),
             now=timezone.now(),
         )
 
@@ -274,33 +280,33 @@ def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
 def test_roles_without_completions_cannot_consent(consenting_company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
-        save_consent(consenting_company.people[role], YES)
+        save_consent(consenting_company.people[role], CAPTURE_CONSENT)
 
 
 def test_a_developer_sees_only_their_own_receipts(consenting_company: Company) -> None:
-    save_consent(consenting_company.developer, YES)
-    save_consent(consenting_company.administrator, YES)
+    save_consent(consenting_company.developer, CAPTURE_CONSENT)
+    save_consent(consenting_company.administrator, CAPTURE_CONSENT)
 
-    own, all_of_them = (
+    own, all_receipts = (
         receipts(consenting_company, consenting_company.developer),
         receipts(consenting_company),
     )
 
     assert {receipt.user_email for receipt in own} == {consenting_company.developer.email}
-    assert len(all_of_them) == 4
+    assert len(all_receipts) == 4
 
 
 def test_another_tenant_sees_neither_receipts_nor_consents(consenting_company: Company) -> None:
     globex = make_company("globex", GLOBEX)
     allow(globex)
-    save_consent(consenting_company.developer, YES)
+    save_consent(consenting_company.developer, CAPTURE_CONSENT)
 
     assert {receipt.user_email for receipt in receipts(globex)} == {None}
     assert consents(globex) == {}
 
 
 def test_a_change_is_audited(consenting_company: Company) -> None:
-    save_consent(consenting_company.developer, YES)
+    save_consent(consenting_company.developer, CAPTURE_CONSENT)
 
     with tenant_scope(consenting_company.tenant_id):
         entry = AuditEntry.objects.get(action="consent.changed")
@@ -309,7 +315,7 @@ def test_a_change_is_audited(consenting_company: Company) -> None:
 
 
 def test_receipts_can_be_neither_changed_nor_deleted(consenting_company: Company) -> None:
-    save_consent(consenting_company.developer, YES)
+    save_consent(consenting_company.developer, CAPTURE_CONSENT)
 
     for change in (_update, _delete):
         with (

@@ -18,7 +18,7 @@ LARGE_USAGE = {
     "prompt_tokens": 2_000_000,
     "cached_tokens": 0,
     "generated_tokens": 1_000_000,
-}  # 0.90
+}  # costs 0.90 EUR
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
     )
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoice_of(company)
-    owed = read_balances(company.tenant_id)["receivable"]
+    receivable_before = read_balances(company.tenant_id)["receivable"]
 
     note = issue_credit_note(
         actor=company.platform, number=1, net_cents=100, reason="An outage.", now=AFTER
@@ -53,7 +53,7 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
     document = note.document
     assert (note.number, document.head.kind) == (2, DocumentKind.CREDIT_NOTE)
     assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
-    assert read_balances(company.tenant_id)["receivable"] == owed - 119 * 10_000
+    assert read_balances(company.tenant_id)["receivable"] == receivable_before - 119 * 10_000
     assert find(company).corrected_cents == 100
 
 

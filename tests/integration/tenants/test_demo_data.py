@@ -97,7 +97,7 @@ def test_the_tenant_is_marked_as_having_sample_data(globex: TenantId) -> None:
 
     assert row.name == f"Globex Energy{SUFFIX}"
     assert row.created_at < timezone.now() - timedelta(days=DAYS)
-    assert "made up" in entry.reason
+    assert "for demonstration" in entry.reason
 
 
 def test_the_audit_log_verifies_with_its_signed_heads(globex: TenantId) -> None:
@@ -208,9 +208,9 @@ def test_a_second_run_is_refused_or_skipped(globex: TenantId) -> None:
     with tenant_scope(globex):
         before = AuditEntry.objects.filter(tenant_id=globex).count()
 
-    with pytest.raises(CommandError, match="filled already"):
+    with pytest.raises(CommandError, match="already has demo data"):
         fill("globex")
-    assert "filled already" in fill("globex", skip_filled=True)
+    assert "already has demo data" in fill("globex", skip_filled=True)
 
     with tenant_scope(globex):
         assert AuditEntry.objects.filter(tenant_id=globex).count() == before

@@ -135,9 +135,9 @@ def test_only_invalid_credentials_are_replaced(state_file: Path) -> None:
     assert renewed["developer_password"] == acme["developer_password"]
 
 
-@pytest.mark.parametrize("torn", ["", "{", "[1]", "null"])
-def test_a_damaged_state_file_is_written_again(state_file: Path, torn: str) -> None:
-    state_file.write_text(torn)
+@pytest.mark.parametrize("damaged_text", ["", "{", "[1]", "null"])
+def test_a_damaged_state_file_is_written_again(state_file: Path, damaged_text: str) -> None:
+    state_file.write_text(damaged_text)
 
     assert len(run(state_file)) == 2
     assert len(json.loads(state_file.read_text())["tenants"]) == 2

@@ -1,4 +1,4 @@
-"""Rejected and withheld completions: found among many records without reading all of them."""
+"""An index finds rejected and withheld completions, so that not all records are read."""
 
 import re
 from datetime import timedelta
@@ -15,7 +15,7 @@ from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, completion
 from tests.stack.services import Services
 
-NUM = 3000
+NUM_SERVED = 3000
 INDEX = "usage_record_denied"
 
 
@@ -30,10 +30,10 @@ def row(company: Company, number: int, **fields: object) -> UsageRecord:
 
 @pytest.fixture
 def _with_many_records(company: Company, services: Services) -> None:
-    denied_row = row(company, NUM, finish_reason="error", error_code="path_excluded")
-    failed_row = row(company, NUM + 1, finish_reason="error", error_code="engine_failed")
-    withheld = row(company, NUM + 2, finish_reason="filtered", filter_reason="secret")
-    served = [row(company, number) for number in range(NUM)]
+    denied_row = row(company, NUM_SERVED, finish_reason="error", error_code="path_excluded")
+    failed_row = row(company, NUM_SERVED + 1, finish_reason="error", error_code="engine_failed")
+    withheld = row(company, NUM_SERVED + 2, finish_reason="filtered", filter_reason="secret")
+    served = [row(company, number) for number in range(NUM_SERVED)]
     with tenant_scope(company.tenant_id):
         UsageRecord.objects.bulk_create(
             [*served, denied_row, failed_row, withheld], batch_size=1000
@@ -48,13 +48,13 @@ def query_values(query: str, *values: str) -> list[str]:
         return [str(value) for (value,) in cursor.fetchall()]
 
 
-def months_of(company: Company) -> list[str]:
+def list_partitions(company: Company) -> list[str]:
     """Return the partitions with its records; an empty one is read completely, at no cost."""
     with tenant_scope(company.tenant_id):
         return query_values("SELECT DISTINCT tableoid::regclass::text FROM tenants_usage_record")
 
 
-def index_of(month: str) -> str:
+def find_index_of_partition(month: str) -> str:
     """Return the name of the month's part of the index, which Postgres chose."""
     (name,) = query_values(
         "SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_index ON indexrelid = inhrelid"
@@ -73,7 +73,7 @@ def test_denied_requests_are_found_by_their_partial_index(company: Company) -> N
     (query,) = [query["sql"] for query in queries if "error_code" in query["sql"]]
     with tenant_scope(company.tenant_id):
         plan = "\n".join(query_values(f"EXPLAIN {query}"))
-    (month,) = months_of(company)
+    (month,) = list_partitions(company)
     assert sorted(denial.reason for denial in denials) == ["path_excluded", "secret"]
-    assert re.search(rf"Index Scan (using|on) {index_of(month)} ", plan), plan
+    assert re.search(rf"Index Scan (using|on) {find_index_of_partition(month)} ", plan), plan
     assert f"Seq Scan on {month} " not in plan

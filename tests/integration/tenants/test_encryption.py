@@ -1,4 +1,4 @@
-"""Sealed data opens for its tenant, in its place, until its key is shredded."""
+"""Only its tenant can open sealed data, only in its column and row, until its key is shredded."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ from tenants.security.encryption.queries import find_destruction_proofs, open_se
 from tests.fixtures.companies import Company, make_company
 
 ROOT = Path(__file__).resolve().parents[3]
-PLACE = SealContext(table="content_object", column="content", row="7")
+SEAL_CONTEXT = SealContext(table="content_object", column="content", row="7")
 ADA, BOB = "user:ada", "user:bob"
 
 
@@ -40,12 +40,12 @@ def globex() -> Company:
 
 def seal(company: Company, scope: str = ADA) -> bytes:
     return seal_in_scope(
-        company.tenant_id, scope, context=PLACE, data=b"planted text", now=timezone.now()
+        company.tenant_id, scope, context=SEAL_CONTEXT, data=b"planted text", now=timezone.now()
     )
 
 
-def unseal(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:
-    return open_sealed(company.tenant_id, context=place, envelope=sealed)
+def unseal(company: Company, sealed: bytes, seal_context: SealContext = SEAL_CONTEXT) -> bytes:
+    return open_sealed(company.tenant_id, context=seal_context, envelope=sealed)
 
 
 def test_sealed_data_can_be_opened(acme: Company) -> None:
@@ -66,18 +66,20 @@ def test_each_scope_has_one_key(acme: Company) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "seal_context",
     [
-        replace(PLACE, row="8"),
-        replace(PLACE, column="name"),
-        replace(PLACE, table="exports"),
+        replace(SEAL_CONTEXT, row="8"),
+        replace(SEAL_CONTEXT, column="name"),
+        replace(SEAL_CONTEXT, table="exports"),
     ],
 )
-def test_data_moved_within_the_tenant_cannot_be_opened(acme: Company, place: SealContext) -> None:
+def test_data_moved_within_the_tenant_cannot_be_opened(
+    acme: Company, seal_context: SealContext
+) -> None:
     sealed = seal(acme)
 
     with pytest.raises(DecryptionFailed):
-        unseal(acme, sealed, place)
+        unseal(acme, sealed, seal_context)
 
 
 def test_data_moved_to_another_tenant_cannot_be_opened(acme: Company, globex: Company) -> None:

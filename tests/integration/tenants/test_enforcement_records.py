@@ -1,4 +1,5 @@
-"""Records of what the gateways can do, and the export that says what was not enforced."""
+"""Changes of the gateways' capabilities are recorded, so that an export of policies can say when a
+rule was not enforced."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -24,7 +25,7 @@ def _scrape(*, has_index: bool, region: str = "eu") -> Scrape:
     return Scrape("http://gateway", samples, "")
 
 
-def test_only_changes_are_recorded_and_silence_changes_nothing() -> None:
+def test_only_changes_are_recorded_and_an_unreachable_gateway_changes_nothing() -> None:
     record_capabilities([_scrape(has_index=False)], now=timezone.now())
     num = CapabilityChange.objects.count()
 
@@ -43,9 +44,9 @@ def test_only_changes_are_recorded_and_silence_changes_nothing() -> None:
 def test_the_export_says_when_a_rule_was_not_enforced() -> None:
     acme = make_company("acme", ACME)
     actor = acme.administrator.actor
-    on = serialize_policy(DEFAULT_POLICY) | {"has_public_code_filter": True}
+    policy_with_rule = serialize_policy(DEFAULT_POLICY) | {"has_public_code_filter": True}
     # Long ago, so that no other test records anything in between.
-    for number, document in ((1, on), (5, serialize_policy(DEFAULT_POLICY))):
+    for number, document in ((1, policy_with_rule), (5, serialize_policy(DEFAULT_POLICY))):
         set_policy(actor=actor, document=document, reason="test", now=_day(number))
     for number, is_available in ((0, True), (3, False), (9, True)):
         CapabilityChange.objects.get_or_create(

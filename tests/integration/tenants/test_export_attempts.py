@@ -1,4 +1,4 @@
-"""An export that cannot be built: the number of attempts, and what stays in the store."""
+"""An export that cannot be built is given up after some attempts, and leaves nothing stored."""
 
 import uuid
 
@@ -17,7 +17,7 @@ from tenants.models import ExportObject
 from tests.fakes.exports import find_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
-from tests.integration.tenants.test_export_builds import records
+from tests.integration.tenants.test_export_builds import start_records_export
 
 ROWS = 7
 
@@ -33,6 +33,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
 
 
 def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker read all rows of the export without writing its file."""
     with monkeypatch.context() as context:
         context.setattr(jobs_run, "_finish_job", lambda *_: None)
         run_slice_of_oldest_job(company.tenant_id, timezone.now)
@@ -50,19 +51,19 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
-    build_id = records(company)
+    build_id = start_records_export(company)
     read_without_writing(company, monkeypatch)
     last_part = sealed_objects.list_object_ids(company.tenant_id, build_id, member=0)[-1]
     sealed_objects.delete_object(company.tenant_id, last_part)
-    clock, after_attempts = [timezone.now()], []
+    clock, num_stored_after_attempts = [timezone.now()], []
 
     for _ in range(MAX_ATTEMPTS + 1):
         clock[0] += CLAIM_FOR
         run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
-        after_attempts.append(num_stored(company, build_id))
+        num_stored_after_attempts.append(num_stored(company, build_id))
 
     assert find_export(company, build_id).state is JobState.FAILED
-    assert after_attempts[0] > ROWS, "it must write pieces"
-    assert set(after_attempts) == {after_attempts[0]}
+    assert num_stored_after_attempts[0] > ROWS, "it must write pieces"
+    assert set(num_stored_after_attempts) == {num_stored_after_attempts[0]}
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=clock[0])
     assert num_stored(company, build_id) == 0

@@ -1,4 +1,4 @@
-"""Exports built in the background: complete, once and sealed, despite worker failures."""
+"""Exports that workers build are complete and sealed, even if workers fail."""
 
 import io
 import json
@@ -68,7 +68,7 @@ def company(busy_company: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
     return busy_company
 
 
-def records(company: Company, media: str = "csv", **options: Any) -> uuid.UUID:
+def start_records_export(company: Company, media: str = "csv", **options: Any) -> uuid.UUID:
     return start_export(company, "usage_records", media, period=DAY, **options)
 
 
@@ -92,7 +92,7 @@ def after_claim_expiry() -> datetime:
 def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
     company: Company, media: str
 ) -> None:
-    build_id = records(company, media)
+    build_id = start_records_export(company, media)
 
     build_all(company)
 
@@ -109,7 +109,7 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
 
 
 def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     build_all(company)
     data, proof = file_of(company, build_id), find_export(company, build_id).proof.encode()
     chance = random.Random(8)
@@ -128,7 +128,7 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "_SLICE_S", 0.0)
-    build_id = records(company)
+    build_id = start_records_export(company)
     assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
     assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
     assert find_export(company, build_id).rows_done == 4
@@ -145,7 +145,7 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
 
 
 def test_a_lost_claim_can_store_nothing(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     slow = claim_next_job(company.tenant_id, timezone.now)
     quick = claim_next_job(company.tenant_id, after_claim_expiry)
     assert slow is not None
@@ -162,7 +162,7 @@ def test_a_lost_claim_can_store_nothing(company: Company) -> None:
 def test_stored_exports_cannot_be_read_without_the_tenants_keys(
     company: Company, cast: Cast
 ) -> None:
-    build_id = records(company, "ndjson")
+    build_id = start_records_export(company, "ndjson")
     build_all(company)
     (object_id,) = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
 
@@ -171,7 +171,7 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
 
     assert b"python" not in stored
     assert b"python" in file_of(company, build_id)
-    other_export = records(company)
+    other_export = start_records_export(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
     with pytest.raises(DecryptionFailed):
         sealed_objects.read_object(cast.globex.tenant_id, build_id, object_id)
@@ -180,7 +180,7 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
 
 
 def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     build_all(company)
 
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now())
@@ -191,7 +191,7 @@ def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Comp
     (object_id,) = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
     name = f"{company.tenant_id}/{object_id}"
     with storages["exports"].open(name) as file:
-        copy = file.read()  # part of a backup
+        copy = file.read()  # as a backup contains it
 
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
 
@@ -203,7 +203,7 @@ def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Comp
 
 
 def test_a_cancelled_export_stops_and_is_deleted(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
     sealed_objects.store_object(claim, b"part", member=0, number=0)
@@ -227,7 +227,7 @@ def test_a_cancelled_export_stops_and_is_deleted(company: Company) -> None:
 def test_the_audit_entry_of_a_cancellation_has_the_previous_state(
     company: Company, state: JobState
 ) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     if state is JobState.RUNNING:
         assert claim_next_job(company.tenant_id, timezone.now) is not None
 
@@ -242,7 +242,7 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xlsx, "MAX_ROWS", 3)
-    build_id = records(company, "xlsx")
+    build_id = start_records_export(company, "xlsx")
 
     build_all(company)
 
@@ -254,7 +254,7 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
 def test_an_export_is_given_up_after_repeated_storage_failures(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     clock = [timezone.now()]
 
     def broken(*_: Any, **__: Any) -> None:
@@ -273,7 +273,7 @@ def test_an_export_is_given_up_after_repeated_storage_failures(
 
 
 def test_an_export_of_another_definition_version_fails(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     members = [{"definition": "usage_records", "version": 99}]
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id, id=build_id).update(members=members)
@@ -286,17 +286,17 @@ def test_an_export_of_another_definition_version_fails(company: Company) -> None
 def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     other_company = make_company("umbrella", ACME)
     monkeypatch.setattr(operations, "MAX_UNDER_WAY", 2)
-    records(company)
-    records(company)
+    start_records_export(company)
+    start_records_export(company)
 
     with pytest.raises(Conflict, match="in progress"):
-        records(company)
+        start_records_export(company)
 
     start_export(other_company)
     monkeypatch.setattr(operations, "MAX_STORED_BYTES", 1)
     build_all(company)
     with pytest.raises(Conflict, match="stored exports"):
-        records(company)
+        start_records_export(company)
 
 
 @pytest.mark.parametrize(
@@ -316,12 +316,12 @@ def test_exports_of_data_without_read_permission_are_refused_and_hidden(
 ) -> None:
     bill, ada = company.people[Role.BILLING].actor, company.developer.actor
     of_keys = start_export(company, "keys")
-    of_usage = records(company, actor=bill)
+    of_usage = start_records_export(company, actor=bill)
 
     with pytest.raises(Forbidden):
         start_export(company, "keys", actor=bill)
     with pytest.raises(Forbidden):
-        records(company, actor=ada)
+        start_records_export(company, actor=ada)
     with pytest.raises(NotFound):
         find_build(actor=bill, build_id=of_keys)
     visible_ids = {row.id for row in list_builds(actor=bill, limit=200, cursor=None).rows}
@@ -331,30 +331,31 @@ def test_exports_of_data_without_read_permission_are_refused_and_hidden(
 
 
 def test_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     bob = cast.globex.administrator.actor
 
-    for ask in (
+    for access in (
         lambda: find_build(actor=bob, build_id=build_id),
         lambda: cancel_export(actor=bob, build_id=build_id, now=timezone.now()),
         lambda: create_signed_url(actor=bob, build_id=build_id, now=timezone.now()),
     ):
         with pytest.raises(NotFound):
-            ask()
+            access()
 
 
 def test_one_tenants_failure_does_not_delay_another(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_export, foreign_id = records(company), start_export(cast.globex)
+    own_export, foreign_id = start_records_export(company), start_export(cast.globex)
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id, id=own_export).update(members=[{}])
 
-    run_due_jobs(clock=timezone.now)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
 
     assert find_build(actor=cast.globex.platform, build_id=foreign_id).state is JobState.FINISHED
 
 
+# A worker that kills itself after it has stored as many parts as its second argument says.
 _WORKER = """
 import django, os, signal, sys
 django.setup()
@@ -363,22 +364,22 @@ from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.jobs import run
 from tenants.compliance.exports.jobs.files import sealed_objects
 sql_source.BATCH_ROWS = 2
-kept = run._store_part
-num_kept = 0
-def keep(*args):
-    global num_kept
-    kept(*args)
-    num_kept += 1
-    if num_kept == int(sys.argv[2]):
+store_part = run._store_part
+num_stored = 0
+def store_part_and_die(*args):
+    global num_stored
+    store_part(*args)
+    num_stored += 1
+    if num_stored == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
-run._store_part = keep
+run._store_part = store_part_and_die
 while run.run_slice_of_oldest_job(sys.argv[1], timezone.now):
     pass
 """
 
 
 def test_an_export_survives_a_killed_worker(company: Company, services: Services) -> None:
-    build_id = records(company, "ndjson")
+    build_id = start_records_export(company, "ndjson")
     environment = {
         **os.environ,
         **services.mark,

@@ -22,14 +22,14 @@ from tenants.models import AuditEntry, ExportJob
 from tests.fakes.exports import end_all_exports, find_export, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
-from tests.integration.tenants.test_export_builds import records
+from tests.integration.tenants.test_export_builds import start_records_export
 
 ROWS = 7
 
 
 @pytest.fixture
 def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
-    """Make a company whose ROWS count as many, read in batches of two."""
+    """Make a company whose export of ROWS rows counts as long. Rows are read two at a time."""
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     monkeypatch.setattr(claim, "SHORT_ROWS", ROWS - 1)
@@ -50,15 +50,15 @@ def read_all(company: Company) -> None:
 
 
 def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
 
-    run_due_jobs(clock=timezone.now)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
 
     assert (find_export(company, build_id).state, find_export(company, build_id).rows_done) == (
         "building",
         ROWS,
     )
-    run_due_jobs(clock=timezone.now, lane=JobLane.LONG)
+    run_due_jobs(clock=timezone.now, lane=JobLane.LONG, max_run_s=600)
     assert find_export(company, build_id).state is JobState.FINISHED
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
@@ -66,7 +66,7 @@ def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
 
 
 def test_the_long_lane_does_not_read_rows(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
 
     assert not run_slice_of_oldest_job(company.tenant_id, timezone.now, JobLane.LONG)
 
@@ -76,15 +76,17 @@ def test_the_long_lane_does_not_read_rows(company: Company) -> None:
 def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long, small = records(company), start_export(cast.globex)
+    long, small = start_records_export(company), start_export(cast.globex)
     read_all(company)
     states: list[JobState] = []
 
-    def write_slowly(of: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
+    def write_slowly(
+        job_claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]
+    ) -> ExportFile:
         if row.id == long:
             tasks.run_export_jobs()
             states.append(state_of(cast.globex, small))
-        return write_file(of, row, members)
+        return write_file(job_claim, row, members)
 
     monkeypatch.setattr(jobs_run, "write_file", write_slowly)
     tasks.run_long_export_jobs()
@@ -94,7 +96,7 @@ def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
 
 
 def test_one_long_export_is_written_at_a_time(company: Company) -> None:
-    build_id = records(company)
+    build_id = start_records_export(company)
     read_all(company)
 
     with redis_lock(connect_to_redis(), "long-exports"):
@@ -104,7 +106,7 @@ def test_one_long_export_is_written_at_a_time(company: Company) -> None:
 
 
 def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> None:
-    long = records(company)
+    long = start_records_export(company)
     read_all(company)
     small = start_export(company)
 
@@ -117,7 +119,7 @@ def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> 
 
 
 def test_a_tenant_has_one_worker_across_both_lanes(company: Company) -> None:
-    records(company)
+    start_records_export(company)
     read_all(company)
     start_export(company)
 

@@ -52,7 +52,7 @@ def rows_of(company: Company, export: Export) -> Iterator[Sequence[Row]]:
     return read_rows(export, RowQuery(company.administrator.actor, DAY, NOON))
 
 
-def exported(
+def export_rows(
     company: Company, export: Export = USAGE_RECORDS, *, period: Period = DAY, **options: Any
 ) -> list[dict[str, Any]]:
     out = io.BytesIO()
@@ -64,7 +64,7 @@ def exported(
 def test_a_request_is_exported_with_its_values(company: Company) -> None:
     request_id = add_completion(company, first_token_ms=43.5)
 
-    (row,) = exported(company)
+    (row,) = export_rows(company)
 
     assert (row["request_id"], row["user_id"]) == (str(request_id), company.developer.user_id)
     assert (row["occurred_at"], row["first_token_ms"]) == ("2026-11-20T12:30:00.000000Z", 43.5)
@@ -81,7 +81,7 @@ def test_csv_and_ndjson_have_the_same_values(company: Company) -> None:
     rows = list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
     as_text = [
         {name: "" if value is None else str(value) for name, value in row.items()}
-        for row in exported(company)
+        for row in export_rows(company)
     ]
     assert rows == as_text
     assert (digest.rows, digest.num_bytes) == (5, len(out.getvalue()))
@@ -100,7 +100,7 @@ def test_parquet_has_the_same_values_with_types(company: Company) -> None:
         row | {"occurred_at": row["occurred_at"].strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
         for row in table.to_pylist()
     ]
-    assert rows == exported(company)
+    assert rows == export_rows(company)
     assert table.schema.metadata == {b"export": b"usage_records", b"version": b"1"}
     assert (digest.rows, digest.num_bytes) == (3, len(out.getvalue()))
     assert digest.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
@@ -124,7 +124,7 @@ def test_rows_of_several_batches_come_in_order(
     for minutes in (4, 0, 3, 1, 2):
         add_completion(company, at=NOON + timedelta(minutes=minutes))
 
-    times = [row["occurred_at"] for row in exported(company)]
+    times = [row["occurred_at"] for row in export_rows(company)]
 
     assert len(times) == 5
     assert times == sorted(times)
@@ -135,7 +135,7 @@ def test_daily_exports_agree_with_the_report(company: Company) -> None:
         add_completion(company, language="go" if number % 2 else "c", num_chars=number + 1)
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
-    rows = exported(company, USAGE_DAYS)
+    rows = export_rows(company, USAGE_DAYS)
 
     query = AskedReport(DAY.start.date(), DAY.end.date())
     counts = read_report(
@@ -151,7 +151,7 @@ def test_a_period_is_half_open(company: Company) -> None:
     add_completion(company, at=DAY.start)
     add_completion(company, at=DAY.end)
 
-    assert len(exported(company)) == 1
+    assert len(export_rows(company)) == 1
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
@@ -161,7 +161,7 @@ def test_an_export_does_not_contain_another_tenant(company: Company, export: Exp
     add_completion(company)
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
-    rows = exported(other_company, export, actor=other_company.administrator.actor)
+    rows = export_rows(other_company, export, actor=other_company.administrator.actor)
 
     foreign_names = (
         company.tenant_id,
@@ -177,23 +177,23 @@ def test_an_export_does_not_contain_another_tenants_usage(company: Company, expo
     add_completion(company)
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
-    assert exported(other_company, export, actor=other_company.administrator.actor) == []
-    assert len(exported(company, export)) == 1
+    assert export_rows(other_company, export, actor=other_company.administrator.actor) == []
+    assert len(export_rows(company, export)) == 1
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER])
 def test_exporting_usage_requires_permission_to_see_all_of_it(company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
-        exported(company, actor=company.people[role].actor)
+        export_rows(company, actor=company.people[role].actor)
 
 
 def test_an_empty_period_is_refused(company: Company) -> None:
     with pytest.raises(InvalidValue):
-        exported(company, period=Period(NOON, NOON))
+        export_rows(company, period=Period(NOON, NOON))
 
 
 def test_an_export_is_audited(company: Company) -> None:
-    exported(company)
+    export_rows(company)
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.read")
@@ -255,7 +255,7 @@ def test_a_failed_export_leaves_no_file(company: Company, tmp_path: Path) -> Non
 def test_times_are_exported_in_utc(company: Company) -> None:
     add_completion(company, at=datetime.fromisoformat("2026-11-20T13:30:00+01:00"))
 
-    assert exported(company)[0]["occurred_at"] == "2026-11-20T12:30:00.000000Z"
+    assert export_rows(company)[0]["occurred_at"] == "2026-11-20T12:30:00.000000Z"
 
 
 def workbook(company: Company, name: str, export: Export = USAGE_RECORDS) -> bytes:
@@ -268,7 +268,7 @@ def test_a_workbook_has_the_same_values(company: Company) -> None:
     for minutes in range(3):
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
 
-    assert read_workbook(workbook(company, "xlsx")) == exported(company)
+    assert read_workbook(workbook(company, "xlsx")) == export_rows(company)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "\n=2", "＝2", "http://a.example"])

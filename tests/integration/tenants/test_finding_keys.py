@@ -1,4 +1,4 @@
-"""Searching keys by their properties, page by page, and isolation from another tenant."""
+"""Keys are found by their properties, page by page, and never another tenant's."""
 
 from datetime import timedelta
 from typing import Any

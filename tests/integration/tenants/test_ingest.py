@@ -52,16 +52,16 @@ def stream() -> UsageStream:
     return usage_stream
 
 
-def some_id() -> str:
+def new_id() -> str:
     return str(uuid.uuid4())
 
 
 def completion(company: Company, **changes: Any) -> CompletionRecord:
     record = CompletionRecord(
-        request_id=RequestId(some_id()),
+        request_id=RequestId(new_id()),
         tenant_id=company.tenant_id,
         user_id=None,
-        key_id=KeyId(some_id()),
+        key_id=KeyId(new_id()),
         occurred_at_ms=to_unix_ms(timezone.now()),
         protocol="stream",
         mode=Mode.INLINE,
@@ -84,8 +84,8 @@ def completion(company: Company, **changes: Any) -> CompletionRecord:
 
 def outcome(company: Company) -> OutcomeRecord:
     return OutcomeRecord(
-        outcome_id=RequestId(some_id()),
-        request_id=RequestId(some_id()),
+        outcome_id=RequestId(new_id()),
+        request_id=RequestId(new_id()),
         tenant_id=company.tenant_id,
         user_id=None,
         occurred_at_ms=to_unix_ms(timezone.now()),
@@ -97,7 +97,7 @@ def outcome(company: Company) -> OutcomeRecord:
 
 def typing_report(company: Company, *, chars: int = 120) -> TypingRecord:
     return TypingRecord(
-        report_id=RequestId(some_id()),
+        report_id=RequestId(new_id()),
         tenant_id=company.tenant_id,
         user_id=None,
         occurred_at_ms=to_unix_ms(timezone.now()),
@@ -273,7 +273,7 @@ def test_an_invalid_record_does_not_affect_others_in_its_entry(
 
 def test_a_record_of_an_unknown_tenant_is_rejected(company: Company, stream: UsageStream) -> None:
     before, record = last_rejected(), completion(company)
-    send(completion(company, tenant_id=TenantId(some_id())), record)
+    send(completion(company, tenant_id=TenantId(new_id())), record)
 
     ingest_all_entries(stream)
 

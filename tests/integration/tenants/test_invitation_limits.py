@@ -1,4 +1,4 @@
-"""Limits on a tenant's invitations: in all, to one address, and with parallel requests."""
+"""A tenant's invitations are limited, in total and to one address, also in parallel requests."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,14 +28,14 @@ def _low_limits() -> Iterator[None]:
         yield
 
 
-def spend(company: Company, mailbox: Mailbox | None = None) -> None:
+def use_up_limit(company: Company, mailbox: Mailbox | None = None) -> None:
     for number in range(4):
         send_invitation(company, f"guest{number}@y.example", mailbox=mailbox)
 
 
 def test_the_number_of_invitations_per_tenant_is_limited(company: Company) -> None:
     mailbox = Mailbox()
-    spend(company, mailbox)
+    use_up_limit(company, mailbox)
 
     with pytest.raises(LimitReached) as exc_info:
         send_invitation(company, "one-more@y.example", mailbox=mailbox)
@@ -46,7 +46,7 @@ def test_the_number_of_invitations_per_tenant_is_limited(company: Company) -> No
 
 
 def test_another_tenant_has_its_own_limit(company: Company) -> None:
-    spend(company)
+    use_up_limit(company)
     other_company = make_company("hooli", {Role.OWNER: "hank"})
 
     send_invitation(other_company, "guest0@y.example")
@@ -73,7 +73,7 @@ def test_revoking_an_invitation_does_not_raise_the_allowance(company: Company) -
 
 
 def test_a_day_later_invitations_can_be_sent_again(company: Company) -> None:
-    spend(company)
+    use_up_limit(company)
     now = timezone.now()
     spent = get_allowance(actor=company.platform, now=now)
     assert spent.next_at is not None

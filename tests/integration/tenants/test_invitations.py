@@ -1,4 +1,4 @@
-"""Invitations: valid and invalid ways to use one."""
+"""Users accept invitations. Expired, revoked, replaced and forged invitations do not work."""
 
 import secrets
 from datetime import timedelta
@@ -34,6 +34,9 @@ from tenants.models import AuditEntry, Invitation, TeamMembership
 from tenants.security.authorization.directory import find_memberships
 from tests.fixtures.companies import Cast, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_stranger, send_invitation
+
+# A token begins with "civ_" and 21 characters of the tenant's ID. The secret follows.
+NUM_PREFIX_CHARS = 25
 
 
 @pytest.fixture
@@ -128,7 +131,7 @@ def test_a_token_with_another_tenants_id_is_refused(
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
     of_globex = create_token(BearerTokenKind.INVITATION, cast.globex.tenant_id).text
-    forged = of_globex[:25] + mailbox.last[25:]  # civ_, then 21 characters of the tenant
+    forged = of_globex[:NUM_PREFIX_CHARS] + mailbox.last[NUM_PREFIX_CHARS:]
 
     with pytest.raises(NotFound):
         accept(guest, forged)
@@ -152,6 +155,7 @@ def test_an_invitation_does_not_change_a_members_role(company: Company, mailbox:
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.OWNER, mailbox=mailbox)
     second = Mailbox()
+    # For a while, the first invitation has another address, so that the second does not replace it.
     with tenant_scope(company.tenant_id):
         Invitation.objects.update(email="parked@x.example")
     send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=second)
@@ -223,8 +227,9 @@ def test_the_token_is_not_stored(company: Company, mailbox: Mailbox) -> None:
     with tenant_scope(company.tenant_id):
         row = Invitation.objects.get(id=invitation.id)
         entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
-    assert mailbox.last[25:] not in str(vars(row))
-    assert not any(mailbox.last[25:] in entry for entry in entries)
+    secret = mailbox.last[NUM_PREFIX_CHARS:]
+    assert secret not in str(vars(row))
+    assert not any(secret in entry for entry in entries)
 
 
 def test_a_failed_mail_leaves_the_invitation_unmailed(company: Company, mailbox: Mailbox) -> None:

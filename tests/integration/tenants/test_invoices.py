@@ -1,5 +1,5 @@
-"""Invoices on the real database: complete, without gaps, reproducible, corrected by credit
-notes."""
+"""Invoices on the real database: they bill all usage once, have consecutive numbers, and can be
+reproduced from the ledger."""
 
 import secrets
 from datetime import UTC, date, datetime, timedelta
@@ -54,7 +54,7 @@ LARGE_USAGE = {
     "prompt_tokens": 2_000_000,
     "cached_tokens": 0,
     "generated_tokens": 1_000_000,
-}  # 0.90
+}  # costs 0.90 EUR
 
 
 @pytest.fixture
@@ -245,14 +245,14 @@ def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
     issue_credit_note(
         actor=company.platform, number=1, net_cents=10, reason="An outage.", now=AFTER
     )
-    elsewhere = make_company("restored", {})
+    restored_company = make_company("restored", {})
 
     for model in (LedgerAccount, LedgerTransaction, LedgerEntry, Invoice):
-        restore(model, company, elsewhere)
+        restore(model, company, restored_company)
 
     for number in (1, 2):
         invoice = find(company, number)
-        restored = find_invoice(actor=elsewhere.platform, number=number)
+        restored = find_invoice(actor=restored_company.platform, number=number)
         assert restored.json == invoice.json
         assert render_pdf(restored.document) == render_pdf(invoice.document)
 
@@ -272,10 +272,10 @@ def restore(model: Any, source: Company, target: Company) -> None:
 def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoices_of(company)
-    elsewhere = make_company("restored", {})
+    restored_company = make_company("restored", {})
     for model in (LedgerAccount, LedgerTransaction, LedgerEntry, Invoice):
-        restore(model, company, elsewhere)
-    with tenant_scope(elsewhere.tenant_id):
+        restore(model, company, restored_company)
+    with tenant_scope(restored_company.tenant_id):
         entry = LedgerEntry.objects.filter(line="fast.generated").get()
         entry.position, entry.quantity = 99, 1
         offset = LedgerEntry.objects.filter(transaction_id=entry.transaction_id, line="").get()
@@ -283,7 +283,7 @@ def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
         LedgerEntry.objects.bulk_create([entry, offset])
 
     with pytest.raises(InvoiceNotReproducible):
-        find_invoice(actor=elsewhere.platform, number=1)
+        find_invoice(actor=restored_company.platform, number=1)
 
 
 def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
@@ -291,13 +291,13 @@ def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
     rate_tenant(company.tenant_id, now=AFTER)
     issued: list[str] = []
 
-    def works() -> None:
+    def issue() -> None:
         try:
             issued.extend(issue_due_invoices(company.tenant_id, now=AFTER))
         finally:
             connection.close()
 
-    workers = [Thread(target=works) for _ in range(4)]
+    workers = [Thread(target=issue) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -365,14 +365,14 @@ def test_another_tenants_invoices_and_ledger_are_not_found(company: Company, cas
 
 
 def test_a_developer_cannot_read_invoices_or_the_ledger(company: Company) -> None:
-    for look in (
+    for read in (
         lambda actor: read_page_of_invoices(actor=actor, limit=1, cursor=None),
         lambda actor: read_page_of_ledger(
             actor=actor, limit=1, cursor=None, ledger_filter=LedgerFilter()
         ),
     ):
         with pytest.raises(Forbidden):
-            look(company.developer.actor)
+            read(company.developer.actor)
 
 
 def test_the_ledger_is_paginated(company: Company) -> None:

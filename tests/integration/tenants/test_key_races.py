@@ -31,7 +31,7 @@ def test_sealing_and_opening_work_while_keys_are_replaced(acme: Company) -> None
             while not stop.is_set():
                 number += 1
                 assert unseal(acme, seal(acme, f"user:{number}")) == b"text"
-        except BaseException as failure:  # noqa: BLE001  # told by the test
+        except BaseException as failure:  # noqa: BLE001  # the main thread checks it
             failures.append(failure)
         finally:
             connection.close()
@@ -56,9 +56,9 @@ def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
-    make, outcome = key_creation._make_data_key, list[str]()
+    original, outcome = key_creation._make_data_key, list[str]()
 
-    def rotate_elsewhere() -> None:
+    def rotate_meanwhile() -> None:
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SET lock_timeout = '100ms'")
@@ -70,10 +70,10 @@ def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
             connection.close()
 
     def make_while_another_rotates(*args: Any) -> DataKey:
-        thread = Thread(target=rotate_elsewhere)
+        thread = Thread(target=rotate_meanwhile)
         thread.start()
         thread.join()
-        return make(*args)
+        return original(*args)
 
     with monkeypatch.context() as patch:
         patch.setattr(key_creation, "_make_data_key", make_while_another_rotates)
@@ -103,16 +103,20 @@ def test_data_rewrapped_between_two_reads_can_be_opened(
 ) -> None:
     """The data key is read before the rotation, and its tenant key after the old one is
     destroyed."""
-    sealed, look, rotations = seal(acme), key_unwrapping._get_or_unwrap_tenant_key, list[Thread]()
+    sealed, original, rotations = (
+        seal(acme),
+        key_unwrapping._get_or_unwrap_tenant_key,
+        list[Thread](),
+    )
     clear_key_cache()
 
-    def look_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
+    def look_up_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
         if not rotations:
             rotations.append(rotate_in_thread(acme))
             rotations[0].join()
-        return look(tenant_id, key_id)
+        return original(tenant_id, key_id)
 
-    monkeypatch.setattr(key_unwrapping, "_get_or_unwrap_tenant_key", look_after_a_rotation)
+    monkeypatch.setattr(key_unwrapping, "_get_or_unwrap_tenant_key", look_up_after_a_rotation)
 
     assert unseal(acme, sealed) == b"text"
 
@@ -121,12 +125,12 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
-    make, is_locked, rotations = key_creation.create_tenant_key, Event(), list[Thread]()
+    original, is_locked, rotations = key_creation.create_tenant_key, Event(), list[Thread]()
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
         time.sleep(0.3)  # until the other process waits for the key that is being retired
-        return make(**fields)
+        return original(**fields)
 
     def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
         if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
@@ -149,12 +153,12 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The creator has seen no key, but another thread has created one, which is now rotated."""
-    make = key_creation.create_tenant_key
+    original = key_creation.create_tenant_key
     is_making, may_make, is_replacing = Event(), Event(), Event()
-    maker = Thread(target=lambda: outcomes.append(seal_elsewhere()))
+    maker = Thread(target=lambda: outcomes.append(seal_in_thread()))
     outcomes: list[bytes] = []
 
-    def seal_elsewhere() -> bytes:
+    def seal_in_thread() -> bytes:
         try:
             return seal(acme, "user:bob")
         finally:
@@ -169,7 +173,7 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     def make_slowly(**fields: Any) -> TenantKey:
         is_replacing.set()
         time.sleep(0.3)  # until the creator waits for this thread
-        return make(**fields)
+        return original(**fields)
 
     monkeypatch.setattr(key_creation, "generate_key", new_key_later)
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)

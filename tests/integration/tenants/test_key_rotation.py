@@ -31,8 +31,7 @@ def acme() -> Company:
 
 @pytest.fixture
 def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
-    """Return the name of another root key; afterwards, its keys are wrapped by the first one
-    again."""
+    """Yield the name of another root key. Afterwards, wrap all keys with the first one again."""
     file = tmp_path / "root"
     file.write_text(secrets.token_hex(32))
     name = f"file:{file}"

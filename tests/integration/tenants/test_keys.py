@@ -1,4 +1,4 @@
-"""Creating, listing and revoking keys, and isolation from another tenant."""
+"""Administrators create, list and revoke API keys, and cannot see keys of another tenant."""
 
 from datetime import datetime, timedelta
 
@@ -28,7 +28,7 @@ from tests.fakes.keys import fill_with_keys
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 
 
-def new(
+def make_request(
     owner_id: UserId | None,
     *,
     kind: KeyKind = KeyKind.DEVELOPER,
@@ -38,7 +38,7 @@ def new(
     return KeyRequest(kind=kind, owner_id=owner_id, name=name, expires_at=expires_at)
 
 
-def stored(company: Company, lookup_id: LookupId) -> ApiKey:
+def read_key_row(company: Company, lookup_id: LookupId) -> ApiKey:
     with tenant_scope(company.tenant_id):
         return ApiKey.objects.get(lookup_id=lookup_id)
 
@@ -48,7 +48,7 @@ def test_only_a_keys_digest_is_stored(cast: Cast) -> None:
     key = parse_key(created.text)
     assert key is not None
 
-    row = stored(cast.acme, key.lookup_id)
+    row = read_key_row(cast.acme, key.lookup_id)
 
     assert bytes(row.digest) == compute_key_digest(key, pepper_version=1)
     assert created.text not in str(vars(row))
@@ -72,7 +72,7 @@ def test_creating_a_key_is_audited_without_secrets(cast: Cast) -> None:
     alice = cast.acme.administrator
 
     created = create_key(
-        actor=alice.actor, new=new(cast.acme.developer.user_id), now=timezone.now()
+        actor=alice.actor, new=make_request(cast.acme.developer.user_id), now=timezone.now()
     )
 
     with tenant_scope(cast.acme.tenant_id):
@@ -80,7 +80,7 @@ def test_creating_a_key_is_audited_without_secrets(cast: Cast) -> None:
     assert (entry.action, str(entry.actor_id)) == ("key.created", alice.user_id)
     assert entry.address == "192.0.2.7"
     assert entry.before is None
-    assert created.text[-49:] not in str(vars(entry))
+    assert created.text[-49:] not in str(vars(entry))  # the secret part of the key
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
@@ -88,14 +88,16 @@ def test_creating_keys_requires_permission(cast: Cast, role: Role) -> None:
     person = cast.acme.people[role]
 
     with pytest.raises(Forbidden):
-        create_key(actor=person.actor, new=new(person.user_id), now=timezone.now())
+        create_key(actor=person.actor, new=make_request(person.user_id), now=timezone.now())
 
 
 def test_a_key_for_another_tenants_member_is_refused(cast: Cast) -> None:
     bob = cast.globex.administrator
 
     with pytest.raises(InvalidValue) as exc_info:
-        create_key(actor=cast.acme.administrator.actor, new=new(bob.user_id), now=timezone.now())
+        create_key(
+            actor=cast.acme.administrator.actor, new=make_request(bob.user_id), now=timezone.now()
+        )
 
     assert exc_info.value.field == "owner_id"
 
@@ -103,7 +105,9 @@ def test_a_key_for_another_tenants_member_is_refused(cast: Cast) -> None:
 def test_a_service_key_has_no_owner(cast: Cast) -> None:
     actor = cast.acme.administrator.actor
 
-    created = create_key(actor=actor, new=new(None, kind=KeyKind.SERVICE), now=timezone.now())
+    created = create_key(
+        actor=actor, new=make_request(None, kind=KeyKind.SERVICE), now=timezone.now()
+    )
 
     assert created.text.startswith("cpk_svc_")
     assert created.key.owner_email is None
@@ -124,7 +128,7 @@ def test_a_service_key_has_no_owner(cast: Cast) -> None:
 def test_an_invalid_key_request_is_rejected_with_its_field(
     cast: Cast, change: dict[str, object], field: str
 ) -> None:
-    request = new(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
+    request = make_request(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
 
     with pytest.raises(InvalidValue) as exc_info:
         create_key(actor=cast.acme.administrator.actor, new=request, now=timezone.now())
@@ -174,8 +178,8 @@ def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
         )
 
     statements = [query["sql"] for query in captured]
-    tenants = [place for place, sql in enumerate(statements) if 'UPDATE "tenants_tenant"' in sql]
-    keys = [place for place, sql in enumerate(statements) if 'UPDATE "tenants_apikey"' in sql]
+    tenants = [index for index, sql in enumerate(statements) if 'UPDATE "tenants_tenant"' in sql]
+    keys = [index for index, sql in enumerate(statements) if 'UPDATE "tenants_apikey"' in sql]
     assert tenants[0] < keys[0]
 
 
@@ -190,7 +194,7 @@ def test_another_tenant_can_neither_revoke_nor_detect_a_key(cast: Cast) -> None:
                 reason="",
                 now=timezone.now(),
             )
-    assert stored(cast.acme, lookup_id).revoked_at is None
+    assert read_key_row(cast.acme, lookup_id).revoked_at is None
 
 
 def test_keys_are_listed_newest_first_in_pages() -> None:
@@ -230,7 +234,7 @@ def test_the_billing_role_cannot_list_keys(cast: Cast) -> None:
 
 def test_an_expired_key_has_the_state_expired(cast: Cast) -> None:
     now = timezone.now()
-    request = new(cast.acme.developer.user_id, expires_at=now + timedelta(hours=1))
+    request = make_request(cast.acme.developer.user_id, expires_at=now + timedelta(hours=1))
     actor = cast.acme.administrator.actor
     lookup_id = create_key(actor=actor, new=request, now=now).key.lookup_id
 

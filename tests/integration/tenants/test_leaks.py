@@ -1,4 +1,4 @@
-"""Leaked keys: revoked, and their owners notified."""
+"""Reported leaked keys are revoked, and their owners are notified."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,7 +29,8 @@ from tenants.identity.tasks import process_leak_reports as process_leak_reports_
 from tenants.models import ApiKey, AuditEntry
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
-PLACE = "https://git.example.com/shop/blob/main/.env#L3"
+LOCATION = "https://git.example.com/shop/blob/main/.env#L3"
+NUM_PUBLIC_CHARS = 17  # a key begins with "cpk_live_" and the 8 characters of its lookup ID
 
 
 class Unreachable(EmailBackend):
@@ -47,8 +48,8 @@ def _no_reports() -> None:
     connect_to_redis().delete(REPORT_QUEUE)
 
 
-def report(*texts: str, place: str = PLACE) -> None:
-    enqueue_reports(connect_to_redis(), find_keys_in(texts, location=place))
+def report(*texts: str, location: str = LOCATION) -> None:
+    enqueue_reports(connect_to_redis(), find_keys_in(texts, location=location))
 
 
 def view(company: Company, key: KeyView) -> KeyView:
@@ -71,8 +72,8 @@ def test_a_leaked_key_is_revoked_and_its_owner_notified(company: Company) -> Non
     (message,) = mail.outbox
     assert message.to == [company.developer.email]
     assert created.key.lookup_id in message.body
-    assert PLACE in message.body
-    assert created.text[17:] not in message.body
+    assert LOCATION in message.body
+    assert created.text[NUM_PUBLIC_CHARS:] not in message.body
     assert num_waiting() == 0
 
 
@@ -88,14 +89,14 @@ def test_a_leaked_service_keys_managers_are_notified(company: Company) -> None:
 def test_the_audit_entry_has_the_place_but_not_the_secret(company: Company) -> None:
     created = make_key(company, company.developer)
 
-    report(created.text, place=f"https://x.example/?key={created.text}\n")
+    report(created.text, location=f"https://x.example/?key={created.text}\n")
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked")
     assert entry.actor_kind == "platform"
     assert "https://x.example/?key=cpk_..." in entry.reason
-    assert created.text[17:] not in str(vars(entry)) + mail.outbox[0].body
+    assert created.text[NUM_PUBLIC_CHARS:] not in str(vars(entry)) + mail.outbox[0].body
 
 
 def test_queued_reports_contain_no_secret(company: Company) -> None:

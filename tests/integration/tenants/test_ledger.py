@@ -48,9 +48,9 @@ def company() -> Company:
     return company
 
 
-def post(tenant_id: TenantId, booking: TransactionDraft) -> bool:
+def post(tenant_id: TenantId, draft: TransactionDraft) -> bool:
     with tenant_scope(tenant_id):
-        return post_transaction(lock_billing(tenant_id), booking, now=NOW) is not None
+        return post_transaction(lock_billing(tenant_id), draft, now=NOW) is not None
 
 
 def test_a_transaction_moves_money_between_accounts(company: Company) -> None:
@@ -211,10 +211,12 @@ def test_a_first_plan_cannot_start_before_the_tenants_first_month() -> None:
 
 
 def test_a_plan_in_another_currency_is_refused(company: Company) -> None:
-    dollars = make_plan(currency=Currency.USD)
+    plan_in_dollars = make_plan(currency=Currency.USD)
 
     with pytest.raises(Conflict):
-        subscribe_tenant(actor=company.platform, plan=dollars, starts_on=date(2026, 12, 1), now=NOW)
+        subscribe_tenant(
+            actor=company.platform, plan=plan_in_dollars, starts_on=date(2026, 12, 1), now=NOW
+        )
 
 
 def test_a_plans_slug_is_unique() -> None:

@@ -1,4 +1,4 @@
-"""Tenants and their members."""
+"""Tenants, users and memberships: valid values, unique names, and who finds what."""
 
 import secrets
 
@@ -183,9 +183,9 @@ def test_unknown_tenants_and_users_are_not_found() -> None:
 def test_a_name_with_a_nul_character_is_rejected() -> None:
     slug = f"nul-{secrets.token_hex(4)}"
 
-    with pytest.raises(InvalidValue) as of_tenant:
+    with pytest.raises(InvalidValue) as error_of_tenant:
         create_tenant(slug=slug, name="a\0b", now=timezone.now())
-    with pytest.raises(InvalidValue) as of_user:
+    with pytest.raises(InvalidValue) as error_of_user:
         create_user(email=f"{slug}@x.example", name="a\0b", password=PASSWORD, now=timezone.now())
 
-    assert (of_tenant.value.field, of_user.value.field) == ("name", "name")
+    assert (error_of_tenant.value.field, error_of_user.value.field) == ("name", "name")

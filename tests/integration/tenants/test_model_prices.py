@@ -1,4 +1,4 @@
-"""Usage of a model with a price of its own: ledger, spending, invoice, meter events and budgets."""
+"""A model can have its own price, which applies to ledger, spending, invoices and budgets."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
@@ -143,8 +143,8 @@ def test_the_invoice_has_lines_by_model(company: Company) -> None:
     issue_due_invoices(company.tenant_id, now=AFTER)
 
     document = find_invoice(actor=company.administrator.actor, number=1).document
-    of_tokens = [line for line in document.lines if line.code != "seats"]
-    assert [(line.code, line.quantity, line.amount_cents) for line in of_tokens] == [
+    token_lines = [line for line in document.lines if line.code != "seats"]
+    assert [(line.code, line.quantity, line.amount_cents) for line in token_lines] == [
         ("fast.prompt", 200_000, 3),
         ("fast.cached_prompt", 200_000, 0),
         ("fast.generated", 100_000, 6),
@@ -152,7 +152,7 @@ def test_the_invoice_has_lines_by_model(company: Company) -> None:
         (f"fast.cached_prompt.{LARGE}", 200_000, 6),
         (f"fast.generated.{LARGE}", 100_000, 120),
     ]
-    assert of_tokens[3].description == f"Fast tier, {LARGE}, prompt tokens"
+    assert token_lines[3].description == f"Fast tier, {LARGE}, prompt tokens"
     assert find_invoice(actor=company.administrator.actor, number=1).json
 
 

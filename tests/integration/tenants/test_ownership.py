@@ -1,4 +1,4 @@
-"""Transfer of ownership by an owner or an operator, and owners who leave at once."""
+"""Owners transfer the ownership, operators appoint owners, and the last owner cannot leave."""
 
 from collections.abc import Callable
 from threading import Barrier, Thread
@@ -127,17 +127,17 @@ def step_down(person: Person) -> None:
     )
 
 
-@pytest.mark.parametrize("go", [leave, step_down])
-def test_of_two_owners_who_go_at_once_one_stays(
-    company: Company, olga: Person, go: Callable[[Person], None]
+@pytest.mark.parametrize("leave_or_step_down", [leave, step_down])
+def test_one_of_two_owners_who_leave_at_the_same_time_stays(
+    company: Company, olga: Person, leave_or_step_down: Callable[[Person], None]
 ) -> None:
-    second, both_are_here = make_colleague(company, Role.OWNER), Barrier(3)
+    second, barrier = make_colleague(company, Role.OWNER), Barrier(3)
     refused: list[str] = []
 
     def run(person: Person) -> None:
-        both_are_here.wait()
+        barrier.wait()
         try:
-            go(person)
+            leave_or_step_down(person)
         except Conflict as error:
             refused.append(error.message)
         finally:
@@ -149,7 +149,7 @@ def test_of_two_owners_who_go_at_once_one_stays(
     with tenant_scope(company.tenant_id):
         # Both transactions wait for this lock, so that neither has committed when the other begins.
         mark_snapshot_stale(tenant_id=company.tenant_id)
-        both_are_here.wait()
+        barrier.wait()
         for thread in threads:
             thread.join(0.2)
     for thread in threads:

@@ -1,4 +1,5 @@
-"""Monthly partitions of the usage tables: made by the owner, used only through their parent."""
+"""The owner role creates monthly partitions of usage tables. The application uses only the parent
+table."""
 
 import secrets
 import uuid
@@ -25,20 +26,23 @@ from tenants.models import Outcome, Tenant
 from tests.stack.services import Services
 
 TABLE = "tenants_outcome"
-THEN = datetime(1999, 3, 14, tzinfo=UTC)
+LONG_AGO = datetime(1999, 3, 14, tzinfo=UTC)
 MARCH = Month(1999, 3)
 
 
 @pytest.fixture
 def tenant_id() -> TenantId:
     row = Tenant.objects.create(
-        slug=f"old-{secrets.token_hex(4)}", name="Old", status=TenantStatus.ACTIVE, created_at=THEN
+        slug=f"old-{secrets.token_hex(4)}",
+        name="Old",
+        status=TenantStatus.ACTIVE,
+        created_at=LONG_AGO,
     )
     return TenantId(str(row.id))
 
 
 @pytest.fixture(autouse=True)
-def _no_march(services: Services) -> Iterator[None]:
+def _drop_march_partition(services: Services) -> Iterator[None]:
     yield
     with psycopg.connect(services.owner_database_url) as owner:
         owner.execute("DROP TABLE IF EXISTS tenants_outcome_1999_03")
@@ -48,7 +52,7 @@ def add_outcome(tenant_id: TenantId) -> None:
     with tenant_scope(tenant_id):
         Outcome.objects.create(
             tenant_id=tenant_id,
-            occurred_at=THEN,
+            occurred_at=LONG_AGO,
             outcome_id=uuid.uuid4(),
             request_id=uuid.uuid4(),
             event="shown",
@@ -120,7 +124,7 @@ def test_an_upsert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
     row = Outcome(
         tenant_id=uuid.UUID(tenant_id),
-        occurred_at=THEN,
+        occurred_at=LONG_AGO,
         outcome_id=uuid.uuid4(),
         request_id=uuid.uuid4(),
         event="shown",

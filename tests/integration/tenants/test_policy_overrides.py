@@ -34,7 +34,7 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company
 from tests.fixtures.users import make_team
 
 NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring"]}
-NO_KEYS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}
+EXCLUDED_KEYS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def user(person: Person) -> OverrideSubject:
+def make_user_subject(person: Person) -> OverrideSubject:
     return OverrideSubject(SubjectKind.USER, UUID(person.user_id))
 
 
-def team_of(company: Company, *people: Person) -> OverrideSubject:
+def make_team_subject(company: Company, *people: Person) -> OverrideSubject:
     team_id = UUID(make_team(company))
     for person in people:
         add_team_member(
@@ -71,14 +71,14 @@ def read_published(company: Company) -> TenantSnapshot:
     return decode_snapshot(data)
 
 
-def override_indexes(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
+def list_overrides_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
     return [
         snapshot.overrides[place] for place in snapshot.override_indexes.get(person.user_id, ())
     ]
 
 
 def test_a_users_override_applies_only_to_that_user(company: Company) -> None:
-    save_override(company, user(company.developer), NO_CHAT)
+    save_override(company, make_user_subject(company.developer), NO_CHAT)
 
     def modes(person: Person) -> frozenset[Mode]:
         policy = load_effective_policy(tenant_id=company.tenant_id, user_id=person.user_id)
@@ -89,10 +89,10 @@ def test_a_users_override_applies_only_to_that_user(company: Company) -> None:
 
 
 def test_a_change_creates_the_next_version_with_author_and_reason(company: Company) -> None:
-    bob, subject = company.administrator, user(company.developer)
+    bob, subject = company.administrator, make_user_subject(company.developer)
     save_override(company, subject, NO_CHAT)
 
-    saved = save_override(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
+    saved = save_override(company, subject, EXCLUDED_KEYS, actor=bob.actor, reason="keys leaked")
 
     assert (saved.version, saved.author_email, saved.reason) == (2, bob.email, "keys leaked")
     assert saved.override == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
@@ -100,29 +100,29 @@ def test_a_change_creates_the_next_version_with_author_and_reason(company: Compa
         entry = AuditEntry.objects.filter(action="policy_override.changed").latest("sequence")
     assert entry.target == f"user:{company.developer.user_id}"
     assert entry.before == {"override": {"features": sorted(NO_CHAT["features"])}}
-    assert entry.after == {"override": NO_KEYS}
+    assert entry.after == {"override": EXCLUDED_KEYS}
 
 
 def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
-    team = team_of(company, company.developer, company.administrator)
+    team = make_team_subject(company, company.developer, company.administrator)
 
     save_override(company, team, NO_CHAT)
-    save_override(company, user(company.developer), NO_KEYS)
+    save_override(company, make_user_subject(company.developer), EXCLUDED_KEYS)
 
     snapshot = read_published(company)
     assert len(snapshot.overrides) == 2
     assert [
         bool(override.content_exclusion)
-        for override in override_indexes(snapshot, company.developer)
+        for override in list_overrides_of(snapshot, company.developer)
     ] == [
         False,
         True,
     ]
-    assert len(override_indexes(snapshot, company.administrator)) == 1
+    assert len(list_overrides_of(snapshot, company.administrator)) == 1
 
 
 def test_leaving_a_team_ends_its_override_for_the_user(company: Company) -> None:
-    team = team_of(company, company.developer)
+    team = make_team_subject(company, company.developer)
     save_override(company, team, NO_CHAT)
 
     remove_team_member(
@@ -136,7 +136,7 @@ def test_leaving_a_team_ends_its_override_for_the_user(company: Company) -> None
 
 
 def test_deleting_a_team_ends_its_override(company: Company) -> None:
-    team = team_of(company, company.developer)
+    team = make_team_subject(company, company.developer)
     save_override(company, team, NO_CHAT)
 
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
@@ -146,7 +146,7 @@ def test_deleting_a_team_ends_its_override(company: Company) -> None:
 
 
 def test_an_empty_document_lifts_an_override(company: Company) -> None:
-    subject = user(company.developer)
+    subject = make_user_subject(company.developer)
     save_override(company, subject, NO_CHAT)
 
     saved = save_override(company, subject, {})
@@ -158,7 +158,7 @@ def test_an_empty_document_lifts_an_override(company: Company) -> None:
 
 
 def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company: Company) -> None:
-    subject = user(company.developer)
+    subject = make_user_subject(company.developer)
     save_override(company, subject, NO_CHAT, expected_version=0)
 
     with pytest.raises(VersionConflict) as exc_info:
@@ -169,7 +169,7 @@ def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company:
 
 
 def test_concurrent_changes_are_applied_one_after_the_other(company: Company) -> None:
-    subject = user(company.developer)
+    subject = make_user_subject(company.developer)
 
     def change() -> None:
         save_override(company, subject, NO_CHAT)
@@ -189,23 +189,35 @@ def test_concurrent_changes_are_applied_one_after_the_other(company: Company) ->
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
 def test_changing_an_override_requires_permission(cast: Cast, role: Role) -> None:
     with pytest.raises(Forbidden):
-        save_override(cast.acme, user(cast.acme.developer), {}, actor=cast.acme.people[role].actor)
+        save_override(
+            cast.acme,
+            make_user_subject(cast.acme.developer),
+            {},
+            actor=cast.acme.people[role].actor,
+        )
 
 
 def test_another_tenants_users_and_teams_cannot_get_an_override(
     company: Company, cast: Cast
 ) -> None:
     bob = company.administrator.actor
-    team = team_of(cast.acme)
+    team = make_team_subject(cast.acme)
 
-    for subject in (user(cast.acme.developer), team, OverrideSubject(SubjectKind.TEAM, uuid4())):
+    for subject in (
+        make_user_subject(cast.acme.developer),
+        team,
+        OverrideSubject(SubjectKind.TEAM, uuid4()),
+    ):
         with pytest.raises(NotFound):
             save_override(company, subject, NO_CHAT, actor=bob)
         with pytest.raises(NotFound):
             find_override(actor=bob, subject=subject)
 
-    save_override(company, user(company.developer), NO_CHAT)
-    assert user(company.developer) not in read_overrides(tenant_id=cast.acme.tenant_id).all
+    save_override(company, make_user_subject(company.developer), NO_CHAT)
+    assert (
+        make_user_subject(company.developer)
+        not in read_overrides(tenant_id=cast.acme.tenant_id).all
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +243,7 @@ def test_a_malformed_override_is_rejected_with_its_field(
     company: Company, document: object, field: str
 ) -> None:
     with pytest.raises(InvalidValue) as exc_info:
-        save_override(company, user(company.developer), document)
+        save_override(company, make_user_subject(company.developer), document)
 
     assert exc_info.value.field == field
     assert read_overrides(tenant_id=company.tenant_id).all == {}
@@ -239,7 +251,7 @@ def test_a_malformed_override_is_rejected_with_its_field(
 
 def test_a_change_without_a_reason_is_refused(company: Company) -> None:
     with pytest.raises(InvalidValue) as exc_info:
-        save_override(company, user(company.developer), NO_CHAT, reason=" ")
+        save_override(company, make_user_subject(company.developer), NO_CHAT, reason=" ")
 
     assert exc_info.value.field == "reason"
 
@@ -249,24 +261,26 @@ def test_the_number_of_overrides_and_globs_is_limited(
     company: Company, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(operations, name, 1)
-    save_override(company, user(company.developer), NO_KEYS)
+    save_override(company, make_user_subject(company.developer), EXCLUDED_KEYS)
 
     with pytest.raises(Conflict):
-        save_override(company, user(company.administrator), NO_KEYS)
-    assert save_override(company, user(company.developer), {"features": []}).version == 2
+        save_override(company, make_user_subject(company.administrator), EXCLUDED_KEYS)
+    assert (
+        save_override(company, make_user_subject(company.developer), {"features": []}).version == 2
+    )
 
 
 def test_an_override_set_by_a_key_names_the_key(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.POLICIES_WRITE)
     actor = authenticate_key(text=service_key.text, address=None, now=timezone.now())
 
-    saved = save_override(company, user(company.developer), NO_CHAT, actor=actor)
+    saved = save_override(company, make_user_subject(company.developer), NO_CHAT, actor=actor)
 
     assert (saved.author_email, saved.author_key) == (None, service_key.key.lookup_id)
 
 
 def test_overrides_are_paginated_newest_first(company: Company) -> None:
-    teams = [team_of(company) for _ in range(3)]
+    teams = [make_team_subject(company) for _ in range(3)]
     for team in teams:
         save_override(company, team, NO_CHAT)
     actor = company.administrator.actor
@@ -282,8 +296,8 @@ def test_overrides_are_paginated_newest_first(company: Company) -> None:
 def test_overrides_of_teams_and_user_are_combined(company: Company) -> None:
     ada = company.developer
     for document in (NO_CHAT, {"features": ["inline", "chat"]}):
-        save_override(company, team_of(company, ada), document)
-    save_override(company, user(ada), {"models": ["small"]})
+        save_override(company, make_team_subject(company, ada), document)
+    save_override(company, make_user_subject(ada), {"models": ["small"]})
 
     policy = load_effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
 

@@ -1,4 +1,4 @@
-"""Usage and seats are booked in the ledger once, on the right day and month, despite failures."""
+"""Usage and seats are posted to the ledger once, on the right day and month, despite failures."""
 
 import secrets
 from datetime import UTC, date, datetime, timedelta
@@ -48,8 +48,8 @@ def company() -> Company:
     return company
 
 
-def lines(company: Company) -> dict[str, int]:
-    """Return the tokens in the ledger."""
+def read_token_quantities(company: Company) -> dict[str, int]:
+    """Return the number of tokens in the ledger for each of its lines, such as fast.prompt."""
     quantities: dict[str, int] = {}
     with tenant_scope(company.tenant_id):
         for entry in LedgerEntry.objects.exclude(line=""):
@@ -57,7 +57,8 @@ def lines(company: Company) -> dict[str, int]:
     return quantities
 
 
-def months(company: Company) -> list[tuple[date, date]]:
+def list_days_and_months(company: Company) -> list[tuple[date, date]]:
+    """Return the day of the usage and the month of the invoice of each posted transaction."""
     with tenant_scope(company.tenant_id):
         transactions = LedgerTransaction.objects.filter(source_kind="usage").order_by(
             "day", "created_at"
@@ -70,7 +71,11 @@ def test_a_completion_is_rated_by_token_kind(company: Company) -> None:
 
     rate_tokens(company.tenant_id, now=NOW)
 
-    assert lines(company) == {"fast.prompt": 20, "fast.cached_prompt": 1_880, "fast.generated": 12}
+    assert read_token_quantities(company) == {
+        "fast.prompt": 20,
+        "fast.cached_prompt": 1_880,
+        "fast.generated": 12,
+    }
     expected = (
         price_tokens(20, FAST.prompt)
         + price_tokens(1_880, FAST.cached_prompt)
@@ -101,7 +106,7 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
     rate_tokens(other_company.tenant_id, now=NOW)
 
     assert read_balances(company.tenant_id) == read_balances(other_company.tenant_id)
-    assert lines(company) == lines(other_company)
+    assert read_token_quantities(company) == read_token_quantities(other_company)
 
 
 def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
@@ -118,7 +123,7 @@ def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
 
     rate_tokens(company.tenant_id, now=NOW)
 
-    assert lines(company)["fast.generated"] == 12
+    assert read_token_quantities(company)["fast.generated"] == 12
 
 
 def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
@@ -140,7 +145,7 @@ def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
     for worker in workers:
         worker.join()
 
-    assert lines(company)["fast.generated"] == 20 * 12
+    assert read_token_quantities(company)["fast.generated"] == 20 * 12
 
 
 @pytest.mark.parametrize(
@@ -171,7 +176,7 @@ def test_an_unknown_number_of_cached_tokens_counts_as_fully_cached(company: Comp
 
     rate_tokens(company.tenant_id, now=NOW)
 
-    assert lines(company) == {"fast.cached_prompt": 1_900, "fast.generated": 12}
+    assert read_token_quantities(company) == {"fast.cached_prompt": 1_900, "fast.generated": 12}
 
 
 def test_a_late_record_is_posted_in_the_open_month_with_its_own_day(company: Company) -> None:
@@ -181,7 +186,7 @@ def test_a_late_record_is_posted_in_the_open_month_with_its_own_day(company: Com
 
     rate_tokens(company.tenant_id, now=datetime(2026, 11, 2, tzinfo=UTC))
 
-    assert months(company) == [(date(2026, 10, 3), date(2026, 11, 1))]
+    assert list_days_and_months(company) == [(date(2026, 10, 3), date(2026, 11, 1))]
 
 
 def test_a_record_with_a_future_time_is_posted_in_the_current_month(
@@ -191,7 +196,7 @@ def test_a_record_with_a_future_time_is_posted_in_the_current_month(
 
     rate_tokens(company.tenant_id, now=NOW)
 
-    assert months(company) == [(date(2031, 1, 1), START)]
+    assert list_days_and_months(company) == [(date(2031, 1, 1), START)]
 
 
 def test_records_around_midnight_belong_to_different_months(company: Company) -> None:
@@ -203,7 +208,7 @@ def test_records_around_midnight_belong_to_different_months(company: Company) ->
 
     rate_tokens(company.tenant_id, now=november + timedelta(hours=1))
 
-    assert months(company) == [
+    assert list_days_and_months(company) == [
         (date(2026, 10, 31), date(2026, 10, 1)),
         (date(2026, 11, 1), date(2026, 11, 1)),
     ]
@@ -212,8 +217,8 @@ def test_records_around_midnight_belong_to_different_months(company: Company) ->
 def test_each_day_has_the_price_of_that_day() -> None:
     company = make_company("rated", ACME)
     plan = make_customer(company)
-    dearer = NewPrice(date(2026, 10, 25), SEAT_MICROS, dict.fromkeys(TIERS, QUALITY))
-    add_price(plan=plan, new=dearer, now=NOW)
+    higher_price = NewPrice(date(2026, 10, 25), SEAT_MICROS, dict.fromkeys(TIERS, QUALITY))
+    add_price(plan=plan, new=higher_price, now=NOW)
     for day in (24, 25):
         at = datetime(2026, 10, day, 23, 59, tzinfo=UTC)
         ingest_completion(
@@ -223,8 +228,8 @@ def test_each_day_has_the_price_of_that_day() -> None:
     rate_tokens(company.tenant_id, now=NOW + timedelta(days=9))
 
     with tenant_scope(company.tenant_id):
-        booked_entries = LedgerEntry.objects.exclude(line="").order_by("day")
-        assert [-entry.amount_micros for entry in booked_entries] == [30, 300]
+        entries = LedgerEntry.objects.exclude(line="").order_by("day")
+        assert [-entry.amount_micros for entry in entries] == [30, 300]
 
 
 def test_usage_before_the_plan_is_free(company: Company) -> None:
@@ -252,14 +257,14 @@ def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
 
 
 def test_seats_are_posted_for_each_finished_day(company: Company) -> None:
-    members_since(company, datetime(2026, 10, 2, 8, tzinfo=UTC))
+    backdate_members(company, datetime(2026, 10, 2, 8, tzinfo=UTC))
 
     num_days = post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, 0, 0, tzinfo=UTC))
 
     assert num_days == 4
     with tenant_scope(company.tenant_id):
-        booked_entries = LedgerEntry.objects.filter(line="seats").order_by("day")
-        assert [(entry.day.day, entry.quantity) for entry in booked_entries] == [
+        entries = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [(entry.day.day, entry.quantity) for entry in entries] == [
             (2, 5),
             (3, 5),
             (4, 5),
@@ -267,7 +272,7 @@ def test_seats_are_posted_for_each_finished_day(company: Company) -> None:
 
 
 def test_a_month_of_seats_costs_their_price(company: Company) -> None:
-    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+    backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
 
     post_seat_charges(company.tenant_id, now=datetime(2026, 11, 1, tzinfo=UTC))
 
@@ -275,9 +280,9 @@ def test_a_month_of_seats_costs_their_price(company: Company) -> None:
 
 
 def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> None:
-    """Although the days of the first membership are not booked yet."""
+    """The days of the first membership are billed even if they are not posted yet."""
     ada, now = company.developer, datetime(2026, 10, 9, 9, tzinfo=UTC)
-    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+    backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
     left_at = datetime(2026, 10, 4, 12, tzinfo=UTC)
     remove_member(actor=company.platform, user_id=ada.user_id, reason="", now=left_at)
 
@@ -285,12 +290,12 @@ def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> No
 
     post_seat_charges(company.tenant_id, now=datetime(2026, 10, 11, tzinfo=UTC))
     with tenant_scope(company.tenant_id):
-        booked_entries = LedgerEntry.objects.filter(line="seats").order_by("day")
-        assert [entry.quantity for entry in booked_entries] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
+        entries = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [entry.quantity for entry in entries] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
 
 
 def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
-    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+    backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
     name = f"{secrets.token_hex(4)}.example"
     make_domain(company, name, verified=True)
     provider_of(company).create_user(f"ada@{name}", active=False)
@@ -303,12 +308,12 @@ def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
     post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, tzinfo=UTC))
 
     with tenant_scope(company.tenant_id):
-        booked_entries = LedgerEntry.objects.filter(line="seats").order_by("day")
-        assert [entry.quantity for entry in booked_entries] == [5, 5, 5, 5]
+        entries = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [entry.quantity for entry in entries] == [5, 5, 5, 5]
 
 
 def test_a_days_seats_are_posted_once(company: Company) -> None:
-    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+    backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
     post_seat_charges(company.tenant_id, now=NOW)
     before = read_balances(company.tenant_id)
 
@@ -332,7 +337,7 @@ def test_the_task_rates_tenants_with_a_plan() -> None:
 
     rate_usage.apply().get()
 
-    assert lines(company)["fast.generated"] == 12
+    assert read_token_quantities(company)["fast.generated"] == 12
 
 
 def test_ingestion_numbers_batches_for_rating(company: Company) -> None:
@@ -345,6 +350,7 @@ def test_ingestion_numbers_batches_for_rating(company: Company) -> None:
     assert rate_tenant(company.tenant_id, now=NOW) == 2
 
 
-def members_since(company: Company, at: datetime) -> None:
+def backdate_members(company: Company, at: datetime) -> None:
+    """Let all memberships begin at this time."""
     with tenant_scope(company.tenant_id):
         Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=at)

@@ -1,4 +1,4 @@
-"""Reports of usage and quality: permissions, and suppression of small groups."""
+"""Reports of usage and quality are shown to permitted roles, without numbers of small groups."""
 
 import uuid
 from datetime import date, timedelta
@@ -37,7 +37,7 @@ def add_completions(company: Company, users: Any, **fields: Any) -> None:
         add_completion(company, user_id=user_id, **fields)
 
 
-def count(company: Company) -> None:
+def roll_up(company: Company) -> None:
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
 
@@ -69,7 +69,7 @@ def test_groups_are_counted_with_their_users(company: Company) -> None:
     people = make_user_ids(6)
     add_completions(company, people)
     add_completions(company, people, language="go", at=NOON + timedelta(days=1))
-    count(company)
+    roll_up(company)
 
     report = run_report(company, GroupBy.LANGUAGE)
 
@@ -82,7 +82,7 @@ def test_groups_are_counted_with_their_users(company: Company) -> None:
 
 def test_a_period_is_half_open(company: Company) -> None:
     add_completions(company, make_user_ids(5))
-    count(company)
+    roll_up(company)
 
     days = (date(2026, 11, 20), date(2026, 11, 21))
     assert run_report(company, days=days).total.users == 5
@@ -94,7 +94,7 @@ def test_small_groups_are_listed_without_numbers(company: Company) -> None:
     add_completions(company, people)
     add_completions(company, people[:2], language="go")
     add_completions(company, people[:7], language="rust")
-    count(company)
+    roll_up(company)
 
     report = run_report(company, GroupBy.LANGUAGE)
 
@@ -108,7 +108,7 @@ def test_small_groups_are_listed_without_numbers(company: Company) -> None:
 def test_service_usage_is_not_suppressed(company: Company) -> None:
     add_completions(company, [None], language="go")
     add_completions(company, make_user_ids(5))
-    count(company)
+    roll_up(company)
 
     report = run_report(company, GroupBy.LANGUAGE)
 
@@ -117,7 +117,7 @@ def test_service_usage_is_not_suppressed(company: Company) -> None:
 
 def test_quality_of_few_users_is_suppressed_but_usage_is_not(company: Company) -> None:
     add_completions(company, make_user_ids(4))
-    count(company)
+    roll_up(company)
 
     assert run_report(company, kind=ReportKind.USAGE).total.counts is not None
     assert (
@@ -127,7 +127,7 @@ def test_quality_of_few_users_is_suppressed_but_usage_is_not(company: Company) -
 
 def test_a_tenant_configures_the_minimum_group_size(company: Company) -> None:
     add_completions(company, make_user_ids(2))
-    count(company)
+    roll_up(company)
     administrator = company.administrator.actor
 
     set_min_group_users(actor=administrator, min_users=2, reason="A small company.", now=NOON)
@@ -150,7 +150,7 @@ def test_an_invalid_minimum_group_size_is_refused(company: Company, number: int)
 def test_a_developer_sees_their_own_usage_without_suppression(company: Company) -> None:
     add_completions(company, make_user_ids(9))
     add_completions(company, [company.developer.user_id], language="go")
-    count(company)
+    roll_up(company)
 
     for kind in ReportKind:
         report = run_report(company, GroupBy.LANGUAGE, kind=kind, actor=company.developer.actor)
@@ -162,7 +162,7 @@ def test_a_developer_sees_their_own_usage_without_suppression(company: Company) 
 def test_the_billing_role_sees_usage_but_not_quality(company: Company) -> None:
     bill = company.people[Role.BILLING].actor
     add_completions(company, make_user_ids(5))
-    count(company)
+    roll_up(company)
 
     assert run_report(company, actor=bill).total.users == 5
     with pytest.raises(Forbidden):
@@ -172,7 +172,7 @@ def test_the_billing_role_sees_usage_but_not_quality(company: Company) -> None:
 def test_another_tenant_sees_no_usage(company: Company) -> None:
     other_company = make_company("hooli", GLOBEX)
     add_completions(company, make_user_ids(5))
-    count(company)
+    roll_up(company)
 
     for group_by in GroupBy:
         report = run_report(other_company, group_by)
@@ -183,7 +183,7 @@ def test_another_tenant_sees_no_usage(company: Company) -> None:
 def test_the_report_counts_outcomes(company: Company) -> None:
     for user_id in make_user_ids(5):
         add_outcome(company, add_completion(company, user_id=user_id), "accepted")
-    count(company)
+    roll_up(company)
 
     report = run_report(company, kind=ReportKind.QUALITY)
 
@@ -210,7 +210,7 @@ def test_a_member_of_two_teams_counts_in_both(company: Company) -> None:
     people = [make_member(company) for _ in range(20)]
     red, blue = make_team(company, people[:10]), make_team(company, people[5:15])
     add_completions(company, people)
-    count(company)
+    roll_up(company)
 
     report = run_report(company, GroupBy.TEAM)
 
@@ -222,7 +222,7 @@ def test_a_user_in_two_teams_cannot_be_derived_from_the_total(company: Company) 
     people = [make_member(company) for _ in range(15)]
     make_team(company, people[:6]), make_team(company, people[5:10])
     add_completions(company, people)
-    count(company)
+    roll_up(company)
 
     requests = requests_by_group(run_report(company, GroupBy.TEAM))
 
@@ -234,7 +234,7 @@ def test_a_team_of_nearly_all_users_is_suppressed(company: Company) -> None:
     people = [make_member(company) for _ in range(8)]
     nearly_all, other_team = make_team(company, people[:7]), make_team(company, people[2:8])
     add_completions(company, people)
-    count(company)
+    roll_up(company)
 
     report = run_report(company, GroupBy.TEAM)
 

@@ -43,23 +43,24 @@ def test_another_tenant_does_not_find_a_request(cast: Cast) -> None:
 
 
 def test_a_developer_finds_only_their_own_requests(cast: Cast) -> None:
-    own = make_completion(cast.acme, cast.acme.developer)
-    alices = make_completion(cast.acme, cast.acme.administrator)
+    own_id = make_completion(cast.acme, cast.acme.developer)
+    alices_id = make_completion(cast.acme, cast.acme.administrator)
     actor = cast.acme.developer.actor
 
     assert (
-        find_request(actor=actor, request_id=uuid.UUID(own), now=timezone.now()).request_id == own
+        find_request(actor=actor, request_id=uuid.UUID(own_id), now=timezone.now()).request_id
+        == own_id
     )
     with pytest.raises(NotFound):
-        find_request(actor=actor, request_id=uuid.UUID(alices), now=timezone.now())
+        find_request(actor=actor, request_id=uuid.UUID(alices_id), now=timezone.now())
 
 
-# In the last minute that Python can represent.
-_LAST = uuid.UUID(int=to_unix_ms(datetime.max.replace(tzinfo=UTC)) << 80)
+# A request ID (a UUIDv7) whose time is the last one that Python can represent.
+LAST_TIME_ID = uuid.UUID(int=to_unix_ms(datetime.max.replace(tzinfo=UTC)) << 80)
 
 
 @pytest.mark.parametrize(
-    "request_id", [uuid.uuid4(), uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), _LAST]
+    "request_id", [uuid.uuid4(), uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), LAST_TIME_ID]
 )
 def test_an_unknown_id_is_not_found(cast: Cast, request_id: uuid.UUID) -> None:
     with pytest.raises(NotFound):
@@ -123,8 +124,8 @@ def test_reading_another_users_request_is_audited(cast: Cast) -> None:
 
     find_request(actor=alice.actor, request_id=uuid.UUID(request_id), now=timezone.now())
 
-    (look,) = entries_for(cast.acme, request_id)
-    assert (look.action, str(look.actor_id)) == ("request.explained", alice.user_id)
+    (entry,) = entries_for(cast.acme, request_id)
+    assert (entry.action, str(entry.actor_id)) == ("request.explained", alice.user_id)
 
 
 def test_reading_ones_own_request_is_not_audited(cast: Cast) -> None:
@@ -142,6 +143,6 @@ def test_an_operators_read_is_audited_with_its_reason(cast: Cast) -> None:
 
     call_command("explain_request", request_id, reason="ticket 7", stdout=StringIO())
 
-    (look,) = entries_for(cast.globex, request_id)
-    assert (look.actor_kind, look.reason) == ("platform", "ticket 7")
+    (entry,) = entries_for(cast.globex, request_id)
+    assert (entry.actor_kind, entry.reason) == ("platform", "ticket 7")
     assert entries_for(cast.acme, request_id) == []

@@ -47,8 +47,8 @@ def company() -> Company:
     return make_company("umbrella", ACME)
 
 
-def use(company: Company, *ages_days: int, role: Role = Role.DEVELOPER) -> None:
-    """Add usage records with these ages in days, like those that gateways write."""
+def add_records_of_age(company: Company, *ages_days: int, role: Role = Role.DEVELOPER) -> None:
+    """Add, for each age in days, a completion of now and a copy of it with that age."""
     for age in ages_days:
         request_id = make_completion(company, company.people[role])
         with tenant_scope(company.tenant_id):
@@ -62,34 +62,34 @@ def owner(company: Company) -> Actor:
     return company.people[Role.OWNER].actor
 
 
-def class_report(company: Company, now: datetime = NOW) -> DataClassReport:
+def find_usage_report(company: Company, now: datetime = NOW) -> DataClassReport:
     reports = list_data_class_reports(actor=owner(company), now=now)
     return next(report for report in reports if report.data_class is USAGE)
 
 
-def num_old(company: Company) -> int:
+def count_old_records(company: Company) -> int:
     with tenant_scope(company.tenant_id):
         return UsageRecord.objects.filter(
             tenant_id=company.tenant_id, occurred_at__lt=NOW - timedelta(days=1)
         ).count()
 
 
-def run_usage(company: Company, now: datetime = NOW, *, batch: int = 1_000) -> int:
+def purge_usage(company: Company, now: datetime = NOW, *, batch: int = 1_000) -> int:
     return purge_data_class(tenant_id=company.tenant_id, data_class=USAGE, now=now, batch=batch)
 
 
 def test_records_older_than_their_retention_are_purged(company: Company) -> None:
-    use(company, 399, 401, 900)
+    add_records_of_age(company, 399, 401, 900)
 
-    assert run_usage(company) == 2
-    assert num_old(company) == 1
+    assert purge_usage(company) == 2
+    assert count_old_records(company) == 1
 
 
 def test_opening_plus_created_minus_deleted_is_closing(company: Company) -> None:
-    use(company, 100, 500, 600)
-    run_usage(company)
-    use(company, 10)
-    run_usage(company, NOW + timedelta(days=1))
+    add_records_of_age(company, 100, 500, 600)
+    purge_usage(company)
+    add_records_of_age(company, 10)
+    purge_usage(company, NOW + timedelta(days=1))
 
     newest, first = list_runs(actor=owner(company), limit=10, cursor=None).rows
 
@@ -97,13 +97,13 @@ def test_opening_plus_created_minus_deleted_is_closing(company: Company) -> None
     for run in (newest, first):
         assert run.opening + (run.created or 0) - run.deleted == run.closing
     assert newest.opening == first.closing
-    assert (newest.created, newest.deleted) == (2, 0)  # the completion itself, and its older copy
+    assert (newest.created, newest.deleted) == (2, 0)  # a completion of now, and its older copy
 
 
 def test_an_interrupted_purge_is_continued(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(company, 500, 501, 502, 503)
+    add_records_of_age(company, 500, 501, 502, 503)
     with monkeypatch.context() as context:
         context.setattr(purging, "_finish_run", lambda *_: pytest.fail("killed"))
         batches = iter([True])
@@ -112,26 +112,26 @@ def test_an_interrupted_purge_is_continued(
             purging, "_delete_batch", lambda *arguments: next(batches, False) and delete(*arguments)
         )
         with pytest.raises(pytest.fail.Exception):
-            run_usage(company, batch=1)
-    num_left = num_old(company)
+            purge_usage(company, batch=1)
+    num_left = count_old_records(company)
 
-    deleted = run_usage(company, NOW + timedelta(days=300))
+    deleted = purge_usage(company, NOW + timedelta(days=300))
 
-    assert (num_left, deleted, num_old(company)) == (3, 4, 0)
+    assert (num_left, deleted, count_old_records(company)) == (3, 4, 0)
     (run,) = list_runs(actor=owner(company), limit=10, cursor=None).rows
     assert run.cutoff == NOW - timedelta(days=400)
 
 
 def test_two_concurrent_purges_share_one_run(company: Company) -> None:
-    use(company, 500)
-    begun = purging._begin_run(company.tenant_id, USAGE, NOW)
+    add_records_of_age(company, 500)
+    run = purging._begin_run(company.tenant_id, USAGE, NOW)
 
-    assert purging._begin_run(company.tenant_id, USAGE, NOW).id == begun.id
+    assert purging._begin_run(company.tenant_id, USAGE, NOW).id == run.id
 
 
 def test_a_purge_is_certified(company: Company) -> None:
-    use(company, 500, 10)
-    run_usage(company)
+    add_records_of_age(company, 500, 10)
+    purge_usage(company)
 
     (certificate,) = list_certificates(actor=owner(company), limit=10, cursor=None).rows
     document = verify_certificate(certificate.document.encode(), load_signing_keys().public_keys())
@@ -143,27 +143,27 @@ def test_a_purge_is_certified(company: Company) -> None:
 
 
 def test_a_purge_without_deletions_is_not_certified(company: Company) -> None:
-    run_usage(company)
+    purge_usage(company)
 
     assert list_certificates(actor=owner(company), limit=10, cursor=None).rows == []
 
 
 def test_every_changed_byte_of_a_certificate_is_detected(company: Company) -> None:
-    use(company, 500)
-    run_usage(company)
+    add_records_of_age(company, 500)
+    purge_usage(company)
     text = list_certificates(actor=owner(company), limit=1, cursor=None).rows[0].document.encode()
     keys = load_signing_keys().public_keys()
 
-    for place in range(len(text)):
+    for index in range(len(text)):
         changed_text = bytearray(text)
-        changed_text[place] ^= 1
+        changed_text[index] ^= 1
         with pytest.raises(BadSignature):
             verify_certificate(bytes(changed_text), keys)
 
 
 def test_a_reformatted_certificate_is_refused(company: Company) -> None:
-    use(company, 500)
-    run_usage(company)
+    add_records_of_age(company, 500)
+    purge_usage(company)
     document = json.loads(
         list_certificates(actor=owner(company), limit=1, cursor=None).rows[0].document
     )
@@ -173,8 +173,8 @@ def test_a_reformatted_certificate_is_refused(company: Company) -> None:
 
 
 def test_a_purge_is_audited(company: Company) -> None:
-    use(company, 500)
-    run_usage(company)
+    add_records_of_age(company, 500)
+    purge_usage(company)
 
     query = AuditFilter(action="retention.purged")
     page = list_entries(
@@ -185,41 +185,41 @@ def test_a_purge_is_audited(company: Company) -> None:
 
 
 def test_records_on_hold_stay_until_the_release(company: Company) -> None:
-    use(company, 500)
+    add_records_of_age(company, 500)
     hold = place_hold(actor=owner(company), new=NewHold("matter", "letter"), now=NOW)
 
-    num_purged, due = run_usage(company), class_report(company).count
+    num_purged, usage_count = purge_usage(company), find_usage_report(company).count
     release_hold(actor=owner(company), hold_id=hold, reason="settled", now=NOW)
 
     assert num_purged == 0
-    assert due is not None
-    assert (due.due, due.held) == (0, 1)
-    assert run_usage(company) == 1
+    assert usage_count is not None
+    assert (usage_count.due, usage_count.held) == (0, 1)
+    assert purge_usage(company) == 1
 
 
 def test_a_users_hold_does_not_keep_records_of_others(company: Company) -> None:
-    use(company, 500)
-    use(company, 500, role=Role.ADMINISTRATOR)
+    add_records_of_age(company, 500)
+    add_records_of_age(company, 500, role=Role.ADMINISTRATOR)
     user_id = uuid.UUID(company.developer.user_id)
     place_hold(actor=owner(company), new=NewHold("m", "r", user_id=user_id), now=NOW)
 
-    assert run_usage(company) == 1
+    assert purge_usage(company) == 1
 
 
 def test_a_periods_hold_does_not_keep_other_records(company: Company) -> None:
-    use(company, 500, 600, 700)
+    add_records_of_age(company, 500, 600, 700)
     since, until = NOW - timedelta(days=650), NOW - timedelta(days=550)
     place_hold(actor=owner(company), new=NewHold("m", "r", since=since, until=until), now=NOW)
 
-    assert run_usage(company) == 2
+    assert purge_usage(company) == 2
 
 
 def test_a_tenants_own_retention_applies_to_the_next_purge(company: Company) -> None:
-    use(company, 100)
+    add_records_of_age(company, 100)
     rule = set_rule(actor=owner(company), data_class=USAGE, days=90, reason="annex", now=NOW)
 
     assert (rule.days, rule.version) == (90, 1)
-    assert run_usage(company) == 1
+    assert purge_usage(company) == 1
     (run,) = list_runs(actor=owner(company), limit=10, cursor=None).rows
     assert (run.days, run.rule_version) == (90, 1)
 
@@ -227,14 +227,14 @@ def test_a_tenants_own_retention_applies_to_the_next_purge(company: Company) -> 
 def test_the_policy_can_shorten_retention(company: Company) -> None:
     policy = serialize_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
     set_policy(actor=owner(company), document=policy, reason="x", now=NOW)
-    use(company, 80)
+    add_records_of_age(company, 80)
 
-    assert class_report(company).rule.days == 70
-    assert run_usage(company) == 1
+    assert find_usage_report(company).rule.days == 70
+    assert purge_usage(company) == 1
 
 
 def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
-    use(company, 100, 200, 300)
+    add_records_of_age(company, 100, 200, 300)
     since = NOW - timedelta(days=310)
     place_hold(
         actor=owner(company),
@@ -246,13 +246,13 @@ def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
 
     assert (preview.would_delete, preview.would_hold) == (2, 1)
     assert preview.oldest_at == NOW - timedelta(days=300)
-    assert num_old(company) == 3
+    assert count_old_records(company) == 3
 
 
 def test_records_not_purged_in_time_are_reported_as_overdue(company: Company) -> None:
-    use(company, 401, 403)
+    add_records_of_age(company, 401, 403)
 
-    assert class_report(company).overdue == 1
+    assert find_usage_report(company).overdue == 1
 
 
 def test_every_class_is_in_the_report(company: Company) -> None:
@@ -333,28 +333,29 @@ def test_setting_retention_and_holds_requires_permission(cast: Cast, role: Role)
 
 def test_retention_and_holds_do_not_affect_another_tenant(company: Company) -> None:
     globex = make_company("globex", ACME)
-    use(company, 500)
-    use(globex, 500)
+    add_records_of_age(company, 500)
+    add_records_of_age(globex, 500)
     hold = place_hold(actor=owner(company), new=NewHold("m", "r"), now=NOW)
 
     with pytest.raises(NotFound):
         release_hold(actor=owner(globex), hold_id=hold, reason="x", now=NOW)
     assert list_holds(actor=owner(globex), limit=9, cursor=None).rows == []
-    assert (run_usage(globex), run_usage(company)) == (1, 0)
+    assert (purge_usage(globex), purge_usage(company)) == (1, 0)
 
 
 def test_all_classes_of_named_tenants_are_purged(company: Company) -> None:
-    use(company, 500)
+    add_records_of_age(company, 500)
 
     assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
     with tenant_scope(company.tenant_id):
+        # Usage records, audit entries, retrieval indexes and replays; others are purged elsewhere.
         assert PurgeRun.objects.filter(tenant_id=company.tenant_id).count() == 4
 
 
 def test_a_failing_data_class_does_not_stop_others(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(company, 500)
+    add_records_of_age(company, 500)
     delete = delete_due_batch
 
     def failing(data_class: DataClass, **arguments: Any) -> int:
@@ -371,7 +372,8 @@ def test_a_failing_data_class_does_not_stop_others(
 
 
 def test_the_database_refuses_to_delete_recent_records(company: Company) -> None:
-    use(company, 61, 63)
+    """The trigger of the table keeps usage records for 62 days, whatever the statement."""
+    add_records_of_age(company, 61, 63)
 
     with tenant_scope(company.tenant_id):
         UsageRecord.objects.filter(tenant_id=company.tenant_id)._raw_delete("default")
@@ -386,11 +388,11 @@ def test_the_database_refuses_to_delete_recent_records(company: Company) -> None
 
 def test_a_longer_retention_applies_to_a_running_purge(company: Company) -> None:
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
-    use(company, 100, 500)
+    add_records_of_age(company, 100, 500)
     purging._begin_run(company.tenant_id, USAGE, NOW)
     set_rule(actor=owner(company), data_class=USAGE, days=400, reason="x", now=NOW)
 
-    assert run_usage(company) == 1
+    assert purge_usage(company) == 1
 
 
 def test_append_only_tables_cannot_be_updated(company: Company) -> None:

@@ -1,4 +1,4 @@
-"""Only the beginning of the audit log is purged, whatever the clocks and holds."""
+"""A purge of the audit log removes only its oldest entries, despite wrong clocks and holds."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ def owner(company: Company) -> Actor:
     return company.people[Role.OWNER].actor
 
 
-def audit_due(company: Company, *holds: HoldPeriod) -> list[int]:
+def list_due_sequences(company: Company, *holds: HoldPeriod) -> list[int]:
     """Return the sequence numbers of the entries that would be purged in ten years."""
     (table,) = RETENTION_TABLES[DataClass.AUDIT]
     with tenant_scope(company.tenant_id):
@@ -37,10 +37,12 @@ def audit_due(company: Company, *holds: HoldPeriod) -> list[int]:
 
 def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
-    before = audit_due(company)
+    before = list_due_sequences(company)
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
 
-    due_entries = audit_due(company, HoldPeriod(uuid.UUID(owner(company).user_id), None, None))
+    due_entries = list_due_sequences(
+        company, HoldPeriod(uuid.UUID(owner(company).user_id), None, None)
+    )
 
     assert before == list(range(1, len(before) + 1))
     assert due_entries == before[:-1]
@@ -48,8 +50,8 @@ def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
 
 def test_a_clock_that_jumped_leaves_no_gap_in_a_chain(company: Company) -> None:
     future = timezone.now() + timedelta(days=10_000)
-    before = audit_due(company)
+    before = list_due_sequences(company)
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=future)
     set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW)
 
-    assert audit_due(company) == before
+    assert list_due_sequences(company) == before

@@ -74,10 +74,10 @@ def test_undoing_can_be_undone(company: Company) -> None:
     undo(company, 1)
 
     redone_rule = undo(company, 2)
-    not_set = undo(company, 3)
+    default_rule = undo(company, 3)
 
     assert (redone_rule.days, redone_rule.is_default) == (90, False)
-    assert (not_set.days, not_set.is_default) == (DEFAULT_DAYS, True)
+    assert (default_rule.days, default_rule.is_default) == (DEFAULT_DAYS, True)
 
 
 def test_undo_does_not_restore_days_that_are_no_longer_allowed(company: Company) -> None:

@@ -1,4 +1,4 @@
-"""Records deleted by anything other than a purge are reported, despite new records."""
+"""Usage records that disappear other than by a purge are reported, despite new records."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
 from tests.fixtures.companies import ACME, Company, make_company
-from tests.integration.tenants.test_retention import NOW, run_usage, use
+from tests.integration.tenants.test_retention import NOW, add_records_of_age, purge_usage
 
 
 @pytest.fixture
@@ -19,26 +19,26 @@ def company() -> Company:
 def reported_missing(company: Company, now: datetime) -> list[int]:
     """Return the numbers of missing records that the next purge reports."""
     with capture_logs() as logs:
-        run_usage(company, now)
+        purge_usage(company, now)
     return [
         entry["records"] for entry in logs if entry["event"] == "retention.unexplained_deletion"
     ]
 
 
 def test_missing_records_are_reported_despite_new_ones(company: Company) -> None:
-    use(company, 100, 200, 300)
-    run_usage(company)
-    with tenant_scope(company.tenant_id):  # not by a purge
+    add_records_of_age(company, 100, 200, 300)
+    purge_usage(company)
+    with tenant_scope(company.tenant_id):  # deletes one record without a purge
         UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()
-    use(company, -1, -1, -1)
+    add_records_of_age(company, -1, -1, -1)
 
     assert reported_missing(company, NOW + timedelta(days=2)) == [1]
 
 
 def test_purged_and_new_records_are_not_reported_as_missing(company: Company) -> None:
-    use(company, 100, 200, 500)
+    add_records_of_age(company, 100, 200, 500)
     first = reported_missing(company, NOW)
-    use(company, -1, 150)  # one of them late
+    add_records_of_age(company, -1, 150)  # the one 150 days old is reported late
 
     assert (first, reported_missing(company, NOW + timedelta(days=220))) == ([], [])
     assert reported_missing(company, NOW + timedelta(days=221)) == []

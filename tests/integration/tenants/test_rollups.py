@@ -53,7 +53,7 @@ def read_single_rollup(company: Company, table: Any = UsageDay) -> UsageCounters
     return UsageCounters(**{name: row[name] for name in COUNTER_NAMES})
 
 
-def run(company: Company) -> int:
+def roll_up(company: Company) -> int:
     return rolling.roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW)
 
 
@@ -61,7 +61,7 @@ def test_completions_are_counted_by_finish_reason(company: Company) -> None:
     for finish_reason in ("stop", "length", "cancelled", "superseded", "shed", "filtered", "error"):
         add_completion(company, finish_reason=finish_reason)
 
-    run(company)
+    roll_up(company)
 
     rollup = read_single_rollup(company)
     assert (rollup.requests, rollup.completed, rollup.cancelled) == (7, 2, 2)
@@ -75,7 +75,7 @@ def test_usage_is_grouped_by_user_language_and_variant(company: Company) -> None
     add_completion(company, language="go")
     add_completion(company, user_id=None, variant="b")
 
-    run(company)
+    roll_up(company)
 
     keys = {(str(row["user_id"]), row["language"], row["variant"]) for row in read_rollups(company)}
     developer = company.developer.user_id
@@ -84,15 +84,15 @@ def test_usage_is_grouped_by_user_language_and_variant(company: Company) -> None
 
 
 def test_outcomes_are_counted_with_their_completions(company: Company) -> None:
-    accepted, part, glimpsed, ignored = (add_completion(company) for _ in range(4))
+    accepted, partial, hidden_early, ignored = (add_completion(company) for _ in range(4))
     add_outcome(company, accepted, "shown")
     add_outcome(company, accepted, "accepted", after_ms=300)
-    add_outcome(company, part, "partially_accepted", chars=10, lines=1)
-    add_outcome(company, part, "partially_accepted", chars=10, lines=1)
-    add_outcome(company, glimpsed, "rejected", after_ms=200)
+    add_outcome(company, partial, "partially_accepted", chars=10, lines=1)
+    add_outcome(company, partial, "partially_accepted", chars=10, lines=1)
+    add_outcome(company, hidden_early, "rejected", after_ms=200)  # less than 750 ms: not seen
     add_outcome(company, ignored, "rejected", after_ms=750)
 
-    run(company)
+    roll_up(company)
 
     rollup = read_single_rollup(company)
     assert (rollup.shown, rollup.seen, rollup.rejected) == (4, 3, 2)
@@ -106,7 +106,7 @@ def test_an_outcome_reported_by_two_gateways_counts_once(company: Company) -> No
     for _ in range(2):
         add_outcome(company, request_id, "accepted")
 
-    run(company)
+    roll_up(company)
 
     rollup = read_single_rollup(company)
     assert (rollup.shown, rollup.accepted, rollup.accepted_chars) == (1, 1, 40)
@@ -121,7 +121,7 @@ def test_persistence_is_counted_in_the_completions_hour(company: Company) -> Non
         company, request_id, "persisted", span_s=1_800, edited_ratio=0.34, occurred_at=later_at
     )
 
-    run(company)
+    roll_up(company)
 
     rollup = read_single_rollup(company, UsageHour)
     assert (rollup.checked_30, rollup.retained_30) == (1, 1)
@@ -144,7 +144,7 @@ def test_typing_reports_join_or_create_their_group(company: Company) -> None:
             ),
         )
 
-    run(company)
+    roll_up(company)
 
     groups = [
         (row["language"], row["requests"], row["typed_chars"]) for row in read_rollups(company)
@@ -158,7 +158,7 @@ def test_parser_results_are_counted_if_available(company: Company) -> None:
         add_completion(company, **fields, is_syntax_checked=True)
     add_completion(company, is_syntax_checked=False)
 
-    run(company)
+    roll_up(company)
 
     rollup = read_single_rollup(company)
     assert (rollup.parsed, rollup.parsed_valid) == (2, 1)
@@ -166,23 +166,23 @@ def test_parser_results_are_counted_if_available(company: Company) -> None:
 
 def test_counting_again_changes_nothing(company: Company) -> None:
     add_completion(company)
-    run(company)
+    roll_up(company)
     before = read_rollups(company), read_rollups(company, UsageHour)
 
     end = NOON + timedelta(hours=1)
     rolling.mark_period_dirty(tenant_id=company.tenant_id, start=NOON, end=end)
 
-    assert run(company) == 1
+    assert roll_up(company) == 1
     assert (read_rollups(company), read_rollups(company, UsageHour)) == before
-    assert run(company) == 0
+    assert roll_up(company) == 0
 
 
 def test_a_late_record_is_added_to_the_rollups(company: Company) -> None:
     add_completion(company)
-    run(company)
+    roll_up(company)
 
     add_completion(company, at=NOON - timedelta(hours=3))
-    run(company)
+    roll_up(company)
 
     assert read_single_rollup(company).requests == 2
     assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1, 1]
@@ -191,25 +191,25 @@ def test_a_late_record_is_added_to_the_rollups(company: Company) -> None:
 def test_an_outcome_ingested_before_its_completion_is_counted_with_it(company: Company) -> None:
     request_id = uuid7(now_ms=to_unix_ms(NOON))
     add_outcome(company, request_id, "accepted")
-    run(company)
+    roll_up(company)
     assert read_rollups(company) == []
 
     add_completion(company, request_id=request_id)
-    run(company)
+    roll_up(company)
 
     assert read_single_rollup(company).accepted == 1
 
 
 def test_an_hour_keeps_its_counts_after_its_records_are_deleted(company: Company) -> None:
     add_completion(company)
-    run(company)
+    roll_up(company)
     with tenant_scope(company.tenant_id):
         UsageHour.objects.update(starts_at=NOON.replace(minute=0) - timedelta(days=30))
         UsageDay.objects.all().delete()
 
     start, end = NOON - timedelta(days=30), NOON - timedelta(days=30, hours=-1)
     rolling.mark_period_dirty(tenant_id=company.tenant_id, start=start, end=end)
-    run(company)
+    roll_up(company)
 
     assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1]
 
@@ -218,12 +218,12 @@ def test_a_partly_purged_hour_keeps_its_counts(company: Company) -> None:
     hour = NOON.replace(minute=0) - timedelta(days=450)
     add_completion(company, at=hour + timedelta(minutes=10))
     late = add_completion(company, at=hour + timedelta(minutes=50))
-    run(company)
+    roll_up(company)
     now = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
     purged = purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=now)
 
     add_outcome(company, late, "accepted")  # this marks the hour as dirty
-    run(company)
+    roll_up(company)
 
     assert purged == 1
     assert [row["requests"] for row in read_rollups(company, UsageHour)] == [2]
@@ -236,8 +236,8 @@ def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None
     now = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
     purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=now)
 
-    add_completion(company, at=hour + timedelta(minutes=50))  # a journal, a year late
-    run(company)
+    add_completion(company, at=hour + timedelta(minutes=50))  # from a gateway's old journal
+    roll_up(company)
 
     assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1]
 
@@ -246,8 +246,8 @@ def test_another_tenants_records_are_not_counted(company: Company) -> None:
     other_company = make_company("hooli", GLOBEX)
     add_completion(company)
 
-    run(other_company)
-    run(company)
+    roll_up(other_company)
+    roll_up(company)
 
     assert read_rollups(other_company) == []
     assert read_single_rollup(company).requests == 1
@@ -256,14 +256,14 @@ def test_another_tenants_records_are_not_counted(company: Company) -> None:
 def test_rollups_are_complete_up_to_the_arrival_time(company: Company) -> None:
     add_completion(company)
 
-    run(company)
+    roll_up(company)
 
     with tenant_scope(company.tenant_id):
         assert rolling.find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
 def test_the_completeness_time_never_moves_back(company: Company) -> None:
-    run(company)
+    roll_up(company)
 
     rolling.roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
 
@@ -278,17 +278,18 @@ def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
     assert stream.find_arrived_until(now=now) == now
     entry_id = connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
 
-    waiting = stream.find_arrived_until(now=now)
+    arrived_until = stream.find_arrived_until(now=now)
 
-    assert waiting == from_unix_ms(int(bytes(entry_id).partition(b"-")[0]))  # type: ignore[arg-type]
+    assert arrived_until == from_unix_ms(int(bytes(entry_id).partition(b"-")[0]))  # type: ignore[arg-type]
     ingest_all_entries(stream)
 
 
 def test_the_task_rolls_up_ingested_records(company: Company) -> None:
     stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
     record = completion(company, request_id=str(uuid7()))
-    second = outcome(company)
-    send(record, type(second)(**{**_fields(second), "request_id": record.request_id}), record)
+    accepted = outcome(company)
+    accepted = type(accepted)(**{**_fields(accepted), "request_id": record.request_id})
+    send(record, accepted, record)
     ingest_all_entries(stream)
 
     roll_up_usage()
@@ -305,7 +306,7 @@ def test_a_killed_rollup_leaves_consistent_counts(company: Company) -> None:
     for number in range(12):
         add_completion(company, at=NOON - timedelta(hours=number * 6))
     forking = multiprocessing.get_context("fork")
-    process = forking.Process(target=_count_and_be_killed, args=[company])
+    process = forking.Process(target=_roll_up_until_killed, args=[company])
     connections.close_all()
 
     process.start()
@@ -315,15 +316,14 @@ def test_a_killed_rollup_leaves_consistent_counts(company: Company) -> None:
     hours, days = read_rollups(company, UsageHour), read_rollups(company)
     assert 0 < len(days) < 4
     assert sum(row["requests"] for row in hours) == sum(row["requests"] for row in days)
-    run(company)
+    roll_up(company)
     assert sum(row["requests"] for row in read_rollups(company)) == 12
     with tenant_scope(company.tenant_id):
         assert not DirtyHour.objects.exists()
 
 
-def _count_and_be_killed(company: Company) -> None:
-    """Roll up in a separate process that is killed during the second day: its marks are already
-    deleted, and its hours are half counted."""
+def _roll_up_until_killed(company: Company) -> None:
+    """Roll up, and kill the process after the second day's marks are deleted, in mid-count."""
     execute: Callable[..., None] = rolling._count_hour
     days: set[Any] = set()
 
@@ -335,25 +335,25 @@ def _count_and_be_killed(company: Company) -> None:
             time.sleep(60)
 
     rolling._count_hour = count
-    run(company)
+    roll_up(company)
 
 
 def test_a_record_inserted_during_a_rollup_is_counted_by_the_next(company: Company) -> None:
     add_completion(company)
-    counting = Thread(target=_count_elsewhere, args=[company])
+    counting = Thread(target=_roll_up_in_thread, args=[company])
     with tenant_scope(company.tenant_id):
         add_completion(company)
         counting.start()
         counting.join()
 
     before = read_single_rollup(company).requests
-    run(company)
+    roll_up(company)
 
     assert (before, read_single_rollup(company).requests) == (1, 2)
 
 
-def _count_elsewhere(company: Company) -> None:
-    run(company)
+def _roll_up_in_thread(company: Company) -> None:
+    roll_up(company)
     connections.close_all()
 
 
@@ -366,14 +366,14 @@ def test_the_rollup_covers_every_tenant(company: Company) -> None:
 
 
 def test_an_outcome_with_a_foreign_request_id_marks_no_hour() -> None:
-    stranger = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
+    unknown = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
 
-    assert list_dirty_hours([stranger]) == set()
+    assert list_dirty_hours([unknown]) == set()
 
 
 def test_the_command_counts_a_period_again(company: Company) -> None:
     add_completion(company)
-    run(company)
+    roll_up(company)
     with tenant_scope(company.tenant_id):
         UsageHour.objects.update(requests=77)
     output = StringIO()
@@ -383,7 +383,7 @@ def test_the_command_counts_a_period_again(company: Company) -> None:
     )
 
     assert read_single_rollup(company).requests == 1
-    assert "1 days counted anew" in output.getvalue()
+    assert "1 days recounted" in output.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The table of seats, and reports by user: single persons only if the tenant shows them."""
+"""The table of seats and reports by user show a person's figures only if the tenant allows it."""
 
 from datetime import timedelta
 
@@ -43,7 +43,7 @@ def show_single_users(company: Company) -> None:
     set_min_group_users(actor=actor, min_users=1, reason="test", now=timezone.now())
 
 
-def seats(company: Company, person: Person | None = None, **fields: object) -> SeatPage:
+def find_seats_page(company: Company, person: Person | None = None, **fields: object) -> SeatPage:
     return find_seats(
         actor=(person or company.administrator).actor,
         member_filter=MemberFilter(**fields),  # type: ignore[arg-type]  # fields of the filter
@@ -53,12 +53,12 @@ def seats(company: Company, person: Person | None = None, **fields: object) -> S
     )
 
 
-def seat_of(seat_page: SeatPage, person: Person) -> Seat:
+def find_seat(seat_page: SeatPage, person: Person) -> Seat:
     return next(row for row in seat_page.page.rows if row.member.user_id == person.user_id)
 
 
 def test_single_persons_figures_are_hidden_by_default(company: Company) -> None:
-    seat_page = seats(company)
+    seat_page = find_seats_page(company)
 
     assert seat_page.min_users == 5
     assert len(seat_page.page.rows) == 5
@@ -68,9 +68,9 @@ def test_single_persons_figures_are_hidden_by_default(company: Company) -> None:
 def test_figures_are_of_this_month_if_the_tenant_shows_single_users(company: Company) -> None:
     show_single_users(company)
 
-    seat_page = seats(company)
-    figures = seat_of(seat_page, company.developer).figures
-    idle = seat_of(seat_page, company.administrator).figures
+    seat_page = find_seats_page(company)
+    figures = find_seat(seat_page, company.developer).figures
+    idle = find_seat(seat_page, company.administrator).figures
 
     assert figures is not None
     assert (figures.requests, figures.acceptance, figures.editor) == (2, 1.0, "vscode")
@@ -79,10 +79,10 @@ def test_figures_are_of_this_month_if_the_tenant_shows_single_users(company: Com
     assert (idle.requests, idle.acceptance, idle.editor, idle.cost_micros) == (0, None, "", 0)
 
 
-def test_only_members_who_may_read_both_see_seats(company: Company) -> None:
+def test_billing_and_developers_cannot_read_seats(company: Company) -> None:
     for role in (Role.BILLING, Role.DEVELOPER):
         with pytest.raises(Forbidden):
-            seats(company, company.people[role])
+            find_seats_page(company, company.people[role])
 
 
 def test_idle_seats_are_found_by_the_use_of_their_keys(company: Company) -> None:
@@ -90,18 +90,18 @@ def test_idle_seats_are_found_by_the_use_of_their_keys(company: Company) -> None
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=key.lookup_id).update(last_used_at=NOON)
 
-    idle = seats(company, idle_since=NOON - timedelta(days=1)).page.rows
-    all_seats = seats(company, idle_since=NOON + timedelta(days=1)).page.rows
+    idle = find_seats_page(company, idle_since=NOON - timedelta(days=1)).page.rows
+    all_seats = find_seats_page(company, idle_since=NOON + timedelta(days=1)).page.rows
 
     assert company.developer.user_id not in {row.member.user_id for row in idle}
     assert (len(idle), len(all_seats)) == (4, 5)
-    assert seat_of(seats(company), company.developer).last_active_at == NOON
+    assert find_seat(find_seats_page(company), company.developer).last_active_at == NOON
 
 
 def test_seats_of_another_tenant_are_not_shown(company: Company) -> None:
     globex = make_company("globex", GLOBEX)
 
-    seat_page = seats(globex)
+    seat_page = find_seats_page(globex)
 
     assert {row.member.user_id for row in seat_page.page.rows} == {
         person.user_id for person in globex.people.values()

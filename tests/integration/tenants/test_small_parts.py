@@ -1,4 +1,4 @@
-"""Attacks on small groups with filters: two figures whose difference belongs to one user."""
+"""Reports never show two figures whose difference would reveal one user's usage."""
 
 import uuid
 from datetime import date, timedelta
@@ -37,7 +37,7 @@ def add_accepted_completions(company: Company, users: list[uuid.UUID], **fields:
         add_outcome(company, add_completion(company, user_id=user_id, **fields), "accepted")
 
 
-def count(company: Company) -> None:
+def roll_up(company: Company) -> None:
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
 
@@ -62,21 +62,21 @@ def make_team(company: Company, members: list[uuid.UUID]) -> uuid.UUID:
     return team.id
 
 
-def run_report(company: Company, group_by: GroupBy | None = None, **only: Any) -> Report:
-    query = ReportQuery(*DAY, group_by, ReportFilter(**only))
+def run_report(company: Company, group_by: GroupBy | None = None, **filters: Any) -> Report:
+    query = ReportQuery(*DAY, group_by, ReportFilter(**filters))
     return read_report(actor=company.administrator.actor, kind=ReportKind.QUALITY, query=query)
 
 
-def is_disclosed(company: Company, **only: Any) -> bool:
-    return run_report(company, **only).total.counts is not None
+def is_disclosed(company: Company, **filters: Any) -> bool:
+    return run_report(company, **filters).total.counts is not None
 
 
 def disclosed_groups(report: Report) -> set[str]:
     return {row.key for row in report.rows if row.counts is not None}
 
 
-def run_overview(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
-    query = ReportQuery(*days, filter=ReportFilter(**only))
+def run_overview(company: Company, *, days: tuple[date, date] = DAY, **filters: Any) -> Overview:
+    query = ReportQuery(*days, filter=ReportFilter(**filters))
     return read_overview(actor=company.administrator.actor, query=query)
 
 
@@ -85,7 +85,7 @@ def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Compa
     red, blue = make_team(company, people[:6]), make_team(company, people[:7])
     add_accepted_completions(company, people)
     add_accepted_completions(company, people, editor="vim")
-    count(company)
+    roll_up(company)
 
     assert not is_disclosed(company, team_id=red)
     assert not (
@@ -99,7 +99,7 @@ def test_a_team_filtered_by_editor_does_not_reveal_one_user(company: Company) ->
     red = make_team(company, people[:10])
     add_accepted_completions(company, people)
     add_accepted_completions(company, [people[0], *people[10:]], editor="vim")
-    count(company)
+    roll_up(company)
 
     assert is_disclosed(company, team_id=red)
     assert is_disclosed(company, editor="zed")
@@ -112,7 +112,7 @@ def test_a_language_hidden_in_a_report_is_hidden_as_a_filter(company: Company) -
     add_accepted_completions(company, people)
     add_accepted_completions(company, people[:7], language="rust")
     add_accepted_completions(company, people[:2], language="go")
-    count(company)
+    roll_up(company)
 
     assert disclosed_groups(run_report(company, GroupBy.LANGUAGE)) == {"python"}
     assert not is_disclosed(company, language="rust")
@@ -126,7 +126,7 @@ def test_a_filtered_report_hides_groups_that_reveal_others(company: Company) -> 
     add_accepted_completions(company, people, editor="vim")
     add_accepted_completions(company, people, language="go")
     add_accepted_completions(company, people[:1], language="go", editor="vim")
-    count(company)
+    roll_up(company)
 
     assert is_disclosed(company, language="python")
     assert disclosed_groups(run_report(company, GroupBy.EDITOR, language="python")) == set()
@@ -140,7 +140,7 @@ def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> No
     one_day = NOON - timedelta(days=2)
     add_accepted_completions(company, people, at=one_day)
     add_accepted_completions(company, people[:1], language="go", at=one_day)
-    count(company)
+    roll_up(company)
 
     report_query = ReportQuery(
         date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python")
@@ -151,14 +151,15 @@ def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> No
 
     assert report.total.counts is not None
     assert "2026-11-18" not in disclosed_groups(report)
-    assert len(disclosed_groups(report)) < 2  # and also not the figures that would reveal it
+    # Total minus both other days would reveal the hidden day, so one of them is hidden as well.
+    assert len(disclosed_groups(report)) < 2
 
 
 def test_a_report_of_one_team_lists_no_other_team(company: Company) -> None:
     people = [make_member(company) for _ in range(20)]
     red, _blue = make_team(company, people[:10]), make_team(company, people[5:])
     add_accepted_completions(company, people)
-    count(company)
+    roll_up(company)
 
     assert disclosed_groups(run_report(company, GroupBy.TEAM, team_id=red)) == {str(red)}
 
@@ -169,7 +170,7 @@ def test_the_overview_hides_the_figures_that_reports_hide(company: Company) -> N
     add_accepted_completions(company, people, editor="vim")
     add_accepted_completions(company, people, language="go")
     add_accepted_completions(company, people[:1], language="go", editor="vim")
-    count(company)
+    roll_up(company)
 
     overview = run_overview(company, language="python")
 
@@ -183,7 +184,7 @@ def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company)
     people = make_user_ids(6)
     add_accepted_completions(company, people)
     add_accepted_completions(company, people[:1], at=YESTERDAY)
-    count(company)
+    roll_up(company)
 
     overview = run_overview(company)
 
@@ -195,12 +196,12 @@ def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company)
 
 
 def test_the_previous_period_is_suppressed_by_its_own_users(company: Company) -> None:
-    """Today the rest has no user; yesterday it had one."""
+    """Only yesterday did one user write another language than python."""
     people = make_user_ids(6)
     add_accepted_completions(company, people)
     add_accepted_completions(company, people, at=YESTERDAY)
     add_accepted_completions(company, people[:1], at=YESTERDAY, language="go")
-    count(company)
+    roll_up(company)
 
     overview = run_overview(company, language="python")
 
@@ -214,7 +215,7 @@ def test_latencies_of_a_mode_with_few_users_are_hidden(company: Company) -> None
     people = make_user_ids(6)
     add_accepted_completions(company, people, first_token_ms=40.0)
     add_accepted_completions(company, people[:1], first_token_ms=900.0, mode=Mode.CHAT)
-    count(company)
+    roll_up(company)
 
     overview = run_overview(company, language="python")
 
@@ -227,7 +228,7 @@ def test_latencies_of_few_users_in_the_last_week_are_hidden(company: Company) ->
     people = make_user_ids(6)
     add_accepted_completions(company, people, at=NOON - timedelta(days=12), first_token_ms=40.0)
     add_accepted_completions(company, people[:1], first_token_ms=40.0)
-    count(company)
+    roll_up(company)
 
     overview = run_overview(company, days=(date(2026, 11, 1), DAY[1]), language="python")
 
@@ -240,7 +241,7 @@ def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company
     add_accepted_completions(company, make_user_ids(6), variant="window/control")
     add_accepted_completions(company, make_user_ids(7), variant="window/wide")
     add_accepted_completions(company, make_user_ids(1))
-    count(company)
+    roll_up(company)
 
     (experiment,) = read_experiments(
         actor=company.administrator.actor, query=ReportQuery(*DAY)
@@ -258,7 +259,7 @@ def test_filtered_experiments_hide_small_groups(company: Company) -> None:
     add_accepted_completions(company, people[7:], variant="window/wide")
     add_accepted_completions(company, people[:1], variant="window/control", language="go")
     add_accepted_completions(company, people[7:], variant="window/wide", language="go")
-    count(company)
+    roll_up(company)
 
     (experiment,) = read_experiments(
         actor=company.administrator.actor,
@@ -277,7 +278,7 @@ def test_first_token_times_of_an_experiment_obey_the_filter(
         add_accepted_completions(
             company, group, variant=variant, first_token_ms=900.0, language="go"
         )
-    count(company)
+    roll_up(company)
 
     (experiment,) = read_experiments(
         actor=company.administrator.actor,
@@ -291,7 +292,7 @@ def test_first_token_times_of_an_experiment_obey_the_filter(
 def test_a_developers_own_filtered_report_is_not_suppressed(company: Company) -> None:
     add_accepted_completions(company, [uuid.UUID(company.developer.user_id)])
     add_accepted_completions(company, make_user_ids(3), language="go")
-    count(company)
+    roll_up(company)
 
     report_query = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
     report = read_report(actor=company.developer.actor, kind=ReportKind.QUALITY, query=report_query)

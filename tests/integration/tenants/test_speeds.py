@@ -1,4 +1,4 @@
-"""Latencies of completions from the rollups match the records within one percent."""
+"""Latencies of completions read from the rollups nearly equal those read from the records."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,7 +27,7 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def run(company: Company) -> None:
+def roll_up(company: Company) -> None:
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NEXT_DAY)
 
 
@@ -45,14 +45,14 @@ def read_from_records(company: Company) -> LatencyReport:
 
 
 def approximately(speed: LatencyRow) -> tuple[object, ...]:
-    def about(value: float | None) -> object:
+    def approximate(value: float | None) -> object:
         # Sketch buckets grow by two percent, and exact percentiles lie between two times.
         return None if value is None else pytest.approx(value, rel=3 * RELATIVE_ERROR)
 
     return (
         speed.completed,
-        about(speed.p50_ms),
-        about(speed.p99_ms),
+        approximate(speed.p50_ms),
+        approximate(speed.p99_ms),
         speed.in_flight_at_replica,
         speed.sent,
     )
@@ -73,7 +73,7 @@ def test_latencies_of_rollups_match_the_records(company: Company, by_hour: bool)
         company, at=NOON - timedelta(days=1), first_token_ms=7.0, num_in_flight_at_replica=3
     )
 
-    run(company)
+    roll_up(company)
 
     latencies, expected = read_from_rollups(company, by_hour=by_hour), read_from_records(company)
     assert as_tuple(latencies.now[Mode.INLINE]) == approximately(expected.now[Mode.INLINE])
@@ -87,7 +87,7 @@ def test_an_incomplete_request_counts_as_sent_without_a_first_token(company: Com
         company, finish_reason="superseded", first_token_ms=9_000.0, num_in_flight_at_replica=2
     )
 
-    run(company)
+    roll_up(company)
 
     latency = read_from_rollups(company).now[Mode.INLINE]
     assert as_tuple(latency) == (0, None, None, 2, 1)
@@ -95,9 +95,9 @@ def test_an_incomplete_request_counts_as_sent_without_a_first_token(company: Com
 
 def test_a_late_record_is_added_to_its_hour(company: Company) -> None:
     add_completion(company, first_token_ms=10.0)
-    run(company)
+    roll_up(company)
     add_completion(company, first_token_ms=1_000.0)
-    run(company)
+    roll_up(company)
 
     latency = read_from_rollups(company).now[Mode.INLINE]
     assert latency.completed == 2
@@ -108,7 +108,7 @@ def test_a_late_record_is_added_to_its_hour(company: Company) -> None:
 def test_a_latency_of_zero_is_counted(company: Company) -> None:
     add_completion(company, first_token_ms=0.0)
 
-    run(company)
+    roll_up(company)
 
     assert read_from_rollups(company).now[Mode.INLINE].p50_ms == pytest.approx(
         0.01, rel=RELATIVE_ERROR
@@ -122,7 +122,7 @@ def test_display_latencies_are_those_that_clients_report(company: Company, by_ho
         add_outcome(company, request_id, "shown", display_ms=100 + number)
     add_outcome(company, add_completion(company), "shown")  # prefetched: the user did not wait
 
-    run(company)
+    roll_up(company)
 
     latency = read_from_rollups(company, by_hour=by_hour).now[Mode.INLINE]
     assert latency.display_p50_ms == pytest.approx(150, rel=2 * RELATIVE_ERROR)
@@ -133,7 +133,7 @@ def test_display_latencies_are_those_that_clients_report(company: Company, by_ho
 def test_another_tenants_latencies_are_not_included(company: Company) -> None:
     other_company = make_company("umbrella", GLOBEX)
     add_completion(other_company, first_token_ms=10.0)
-    run(other_company)
+    roll_up(other_company)
 
     assert read_from_rollups(company).now == {}
     with tenant_scope(company.tenant_id):

@@ -53,25 +53,25 @@ def add_usage(company: Company, *, times: int = 3) -> None:
 def test_days_and_lines_agree_with_the_ledger(company: Company) -> None:
     add_usage(company)
 
-    account = read_spending_overview(actor=company.administrator.actor, first=START, now=NOW)
+    spending = read_spending_overview(actor=company.administrator.actor, first=START, now=NOW)
 
-    assert account is not None
+    assert spending is not None
     with tenant_scope(company.tenant_id):
         of_ledger = LedgerEntry.objects.exclude(line="").values_list("day", "line")
         sums = of_ledger.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
-        booked_sums = {(day, line): (amount, num) for day, line, amount, num in sums}
-    assert {(d.day, d.line): (d.amount_micros, d.quantity) for d in account.days} == booked_sums
-    assert len(booked_sums) > 20
+        ledger_sums = {(day, line): (amount, num) for day, line, amount, num in sums}
+    assert {(d.day, d.line): (d.amount_micros, d.quantity) for d in spending.days} == ledger_sums
+    assert len(ledger_sums) > 20
 
 
 def test_the_overview_has_the_current_plan(company: Company) -> None:
-    account = read_spending_overview(actor=company.people[Role.BILLING].actor, first=None, now=NOW)
+    spending = read_spending_overview(actor=company.people[Role.BILLING].actor, first=None, now=NOW)
 
-    assert account is not None
-    assert account.plan is not None
-    assert account.plan.price is not None
-    assert (account.plan.name, account.plan.price.seat_month_micros) == ("Team", SEAT_MICROS)
-    assert (account.num_seats, account.month, account.plan.changes_on) == (5, START, None)
+    assert spending is not None
+    assert spending.plan is not None
+    assert spending.plan.price is not None
+    assert (spending.plan.name, spending.plan.price.seat_month_micros) == ("Team", SEAT_MICROS)
+    assert (spending.num_seats, spending.month, spending.plan.changes_on) == (5, START, None)
 
 
 def test_a_tenant_without_a_plan_has_no_overview(cast: Cast) -> None:
@@ -88,10 +88,10 @@ def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company
     other_company = make_company("neighbour", ACME)
     make_customer(other_company)
 
-    account = read_spending_overview(actor=other_company.administrator.actor, first=START, now=NOW)
+    spending = read_spending_overview(actor=other_company.administrator.actor, first=START, now=NOW)
 
-    assert account is not None
-    assert [day for day in account.days if day.line != "seats"] == []
+    assert spending is not None
+    assert [day for day in spending.days if day.line != "seats"] == []
     developer = company.developer.actor
     for read_figures in (
         lambda: read_spending_overview(actor=developer, first=None, now=NOW),
@@ -127,9 +127,9 @@ def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerA
     )
 
     with tenant_scope(company.tenant_id):
-        booked_entries = LedgerEntry.objects.filter(account=account)
-        booked_ids = set(booked_entries.values_list("transaction_id", flat=True))
-    assert {row.id for row in page.rows} == booked_ids
+        ledger_entries = LedgerEntry.objects.filter(account=account)
+        ledger_ids = set(ledger_entries.values_list("transaction_id", flat=True))
+    assert {row.id for row in page.rows} == ledger_ids
 
 
 def test_the_ledger_is_filtered_by_days(company: Company) -> None:

@@ -22,10 +22,10 @@ CHECK = [sys.executable, "manage.py", "check", "--database", "default"]
 
 
 @pytest.fixture(autouse=True)
-def _something_is_sealed() -> None:
+def _sealed_data() -> None:
     company = make_company("acme", {})
-    place = SealContext(table="content_object", column="content", row="7")
-    seal_in_scope(company.tenant_id, "user:ada", context=place, data=b"text", now=timezone.now())
+    context = SealContext(table="content_object", column="content", row="7")
+    seal_in_scope(company.tenant_id, "user:ada", context=context, data=b"text", now=timezone.now())
 
 
 def test_the_checks_pass_with_the_root_key() -> None:
@@ -61,12 +61,18 @@ def test_a_process_does_not_start_without_the_root_key(
 def start(
     command: list[str], services: Services, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    surroundings = {
+    process_environment = {
         **os.environ,
         **services.mark,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
         **environment,
     }
     return subprocess.run(
-        command, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=ROOT,
+        env=process_environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )

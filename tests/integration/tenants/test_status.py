@@ -1,4 +1,4 @@
-"""Changes of a tenant's status by the operator, and the gateways' snapshots."""
+"""An operator changes a tenant's status; owners are mailed, and the gateways get a new snapshot."""
 
 from datetime import timedelta
 from io import StringIO
@@ -95,7 +95,9 @@ def test_the_owners_are_mailed_each_new_status(settings: LazySettings) -> None:
 
 
 def test_a_mail_server_that_refuses_the_email_stops_no_change(settings: LazySettings) -> None:
-    settings.EMAIL_BACKEND = "tests.integration.sign_in.test_password_reset_requests.Silent"
+    settings.EMAIL_BACKEND = (
+        "tests.integration.sign_in.test_password_reset_requests.UnavailableMailServer"
+    )
     initech = make_company("initech", {Role.OWNER: "olga"})
 
     run("suspend", initech.slug, *REASON)

@@ -1,4 +1,4 @@
-"""Stripe over HTTP, with failures: the ledger's usage is reported once, or listed as missing."""
+"""Usage is reported to Stripe once despite failures; usage that may be missing is listed."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -61,16 +61,16 @@ def company(stripe: HttpStripe) -> Company:
     company = make_company("stripe", ACME)
     make_customer(company)
     ensure_customer(stripe, company.tenant_id, now=NOW)
-    spend(company)
+    add_usage(company)
     return company
 
 
-def spend(company: Company, at: datetime = TODAY) -> None:
+def add_usage(company: Company, at: datetime = TODAY) -> None:
     ingest_completion(company, company.developer, at, **USED_TOKENS)
     rate_tenant(company.tenant_id, now=NOW)
 
 
-def sums(server: StripeServer) -> dict[str, int]:
+def sum_events_by_name(server: StripeServer) -> dict[str, int]:
     totals: dict[str, int] = {}
     for event in server.events:
         totals[event.event_name] = totals.get(event.event_name, 0) + event.value
@@ -95,7 +95,7 @@ def test_posted_usage_is_reported(
 ) -> None:
     assert send_due_events(stripe, company.tenant_id, now=NOW) == 3
 
-    assert sums(server) == ALL_SUMS
+    assert sum_events_by_name(server) == ALL_SUMS
     assert find_differences(stripe, company) == []
 
 
@@ -126,7 +126,7 @@ def test_usage_is_counted_once_despite_failures(
     send_due_events(stripe, company.tenant_id, now=NOW + HOUR)
     send_due_events(stripe, company.tenant_id, now=NOW + 2 * HOUR)
 
-    assert sums(server) == ALL_SUMS
+    assert sum_events_by_name(server) == ALL_SUMS
     assert find_differences(stripe, company) == []
 
 
@@ -139,7 +139,7 @@ def test_an_unreachable_server_is_retried_until_it_responds(
 
     server.now = NOW + 50 * HOUR
     assert send_due_events(stripe, company.tenant_id, now=server.now) == 3
-    assert sums(server) == ALL_SUMS
+    assert sum_events_by_name(server) == ALL_SUMS
 
 
 def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
@@ -151,7 +151,8 @@ def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
 
     send_due_events(stripe, company.tenant_id, now=server.now)
 
-    assert sums(server) == ALL_SUMS  # sent again it would count twice: the 24 hours are over
+    # Stripe recognizes a repeated event for 24 hours. After that, it would count it twice.
+    assert sum_events_by_name(server) == ALL_SUMS
     assert {comparison.stuck for comparison in find_differences(stripe, company)} == {1}
 
 
@@ -242,12 +243,12 @@ def test_usage_posted_before_the_customer_existed_is_reported(
 ) -> None:
     company = make_company("stripe", ACME)
     make_customer(company)
-    spend(company)
+    add_usage(company)
 
     ensure_customer(stripe, company.tenant_id, now=NOW)
     send_due_events(stripe, company.tenant_id, now=NOW)
 
-    assert sums(server) == ALL_SUMS
+    assert sum_events_by_name(server) == ALL_SUMS
 
 
 def test_a_late_record_is_reported_with_a_time_that_stripe_accepts(
@@ -257,7 +258,7 @@ def test_a_late_record_is_reported_with_a_time_that_stripe_accepts(
     assert choose_event_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
     assert choose_event_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
     assert choose_event_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
-    spend(company, datetime(2026, 10, 1, tzinfo=UTC))
+    add_usage(company, datetime(2026, 10, 1, tzinfo=UTC))
 
     assert send_due_events(stripe, company.tenant_id, now=NOW) == 3
     assert find_differences(stripe, company) == []
@@ -281,7 +282,7 @@ def test_concurrent_workers_send_each_event_once(
         worker.join()
 
     assert server.num_calls == calls + 3
-    assert sums(server) == ALL_SUMS
+    assert sum_events_by_name(server) == ALL_SUMS
 
 
 def test_each_tenants_usage_is_reported_separately(
@@ -290,7 +291,7 @@ def test_each_tenants_usage_is_reported_separately(
     other_company = make_company("stripe", ACME)
     make_customer(other_company)
     ensure_customer(stripe, other_company.tenant_id, now=NOW)
-    spend(other_company)
+    add_usage(other_company)
     for tenant in (company, other_company):
         send_due_events(stripe, tenant.tenant_id, now=NOW)
 
@@ -306,7 +307,7 @@ def test_one_tenants_failure_does_not_affect_another(
     companies = [make_company("stripe", ACME) for _ in range(2)]
     for tenant in companies:
         make_customer(tenant)
-        spend(tenant)
+        add_usage(tenant)
     with tenant_scope(companies[0].tenant_id):
         StripeCustomer.objects.create(
             tenant_id=companies[0].tenant_id, customer_id="cus_unknown", created_at=NOW
@@ -317,7 +318,7 @@ def test_one_tenants_failure_does_not_affect_another(
     assert find_differences(stripe, companies[1]) == []
 
 
-class _FaultyFor(HttpStripe):
+class _FailingForOneTenant(HttpStripe):
     """Raises an unexpected error for one tenant."""
 
     def __init__(self, server: StripeServer, tenant_id: str) -> None:
@@ -336,14 +337,14 @@ def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(
     first, second = [make_company("stripe", ACME) for _ in range(2)]
     for tenant in (first, second):
         make_customer(tenant)
-        spend(tenant)
+        add_usage(tenant)
 
     with structlog.testing.capture_logs() as logs:
-        report_all_tenants(_FaultyFor(server, first.tenant_id), now=NOW)
+        report_all_tenants(_FailingForOneTenant(server, first.tenant_id), now=NOW)
 
     assert find_differences(stripe, second) == []
-    about_it = [log for log in logs if log.get("tenant_id") == first.tenant_id]
-    assert [(log["event"], log["error"]) for log in about_it] == [
+    tenant_logs = [log for log in logs if log.get("tenant_id") == first.tenant_id]
+    assert [(log["event"], log["error"]) for log in tenant_logs] == [
         ("stripe.not_reported", "ZeroDivisionError")
     ]
 

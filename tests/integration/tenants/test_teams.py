@@ -1,4 +1,4 @@
-"""Teams and their members."""
+"""Teams can be created, renamed and deleted; their members belong to the same tenant."""
 
 import uuid
 
@@ -30,7 +30,7 @@ def make_team(company: Company, name: str = "Platform") -> TeamView:
     return create_team(actor=company.platform, name=name, now=timezone.now())
 
 
-def put_in_team(company: Company, team: TeamView, person: Person) -> TeamView:
+def add_to_team(company: Company, team: TeamView, person: Person) -> TeamView:
     return add_team_member(
         actor=company.platform, team_id=team.id, user_id=person.user_id, now=timezone.now()
     )
@@ -45,7 +45,7 @@ def test_a_member_may_be_in_several_teams(company: Company) -> None:
     ada = make_colleague(company)
     teams = [make_team(company, "One"), make_team(company, "Two")]
 
-    counts = [put_in_team(company, team, ada).num_members for team in teams]
+    counts = [add_to_team(company, team, ada).num_members for team in teams]
 
     assert counts == [1, 1]
     assert all(members_of(company, team) == {ada.user_id} for team in teams)
@@ -53,14 +53,14 @@ def test_a_member_may_be_in_several_teams(company: Company) -> None:
 
 def test_adding_a_member_twice_has_no_effect(company: Company) -> None:
     ada, team = make_colleague(company), make_team(company)
-    put_in_team(company, team, ada)
+    add_to_team(company, team, ada)
 
-    assert put_in_team(company, team, ada).num_members == 1
+    assert add_to_team(company, team, ada).num_members == 1
 
 
 def test_leaving_a_team_does_not_end_the_membership(company: Company) -> None:
     ada, team = make_colleague(company), make_team(company)
-    put_in_team(company, team, ada)
+    add_to_team(company, team, ada)
 
     team_after = remove_team_member(
         actor=company.platform, team_id=team.id, user_id=ada.user_id, now=timezone.now()
@@ -73,13 +73,13 @@ def test_leaving_a_team_does_not_end_the_membership(company: Company) -> None:
 
 def test_leaving_the_tenant_ends_team_memberships(company: Company) -> None:
     ada, team = make_colleague(company), make_team(company)
-    put_in_team(company, team, ada)
+    add_to_team(company, team, ada)
 
     remove_member(actor=company.platform, user_id=ada.user_id, reason="", now=timezone.now())
 
     assert find_team(actor=company.platform, team_id=team.id).num_members == 0
     with pytest.raises(NotFound):
-        put_in_team(company, team, ada)
+        add_to_team(company, team, ada)
 
 
 def test_a_team_name_is_unique_regardless_of_case(company: Company) -> None:
@@ -112,7 +112,7 @@ def test_a_team_can_be_renamed(company: Company) -> None:
 
 def test_deleting_a_team_deletes_its_memberships(company: Company) -> None:
     ada, team = make_colleague(company), make_team(company)
-    put_in_team(company, team, ada)
+    add_to_team(company, team, ada)
 
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
 
@@ -131,7 +131,7 @@ def test_a_malformed_name_is_refused(company: Company, name: str) -> None:
 
 def test_another_tenants_member_cannot_join_a_team(company: Company, cast: Cast) -> None:
     with pytest.raises(NotFound):
-        put_in_team(company, make_team(company), cast.globex.developer)
+        add_to_team(company, make_team(company), cast.globex.developer)
 
 
 def test_another_tenants_team_is_not_found(company: Company, cast: Cast) -> None:

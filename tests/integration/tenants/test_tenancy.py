@@ -72,11 +72,11 @@ def test_injected_sql_sees_no_rows_of_another_tenant(tenants_with_keys: Cast) ->
 
 def test_another_tenants_row_cannot_be_updated(tenants_with_keys: Cast) -> None:
     with tenant_scope(tenants_with_keys.globex.tenant_id):
-        touched = ApiKey.objects.filter(tenant_id=tenants_with_keys.acme.tenant_id).update(
+        num_updated = ApiKey.objects.filter(tenant_id=tenants_with_keys.acme.tenant_id).update(
             name="mine"
         )
 
-    assert touched == 0
+    assert num_updated == 0
 
 
 def test_a_row_cannot_be_moved_to_another_tenant(tenants_with_keys: Cast) -> None:
@@ -164,9 +164,9 @@ def test_a_nested_scope_of_the_same_tenant_keeps_the_outer_one(tenants_with_keys
     with tenant_scope(tenants_with_keys.acme.tenant_id):
         with tenant_scope(tenants_with_keys.acme.tenant_id):
             pass
-        still_seen = ApiKey.objects.exists()
+        is_visible = ApiKey.objects.exists()
 
-    assert still_seen
+    assert is_visible
 
 
 def test_inside_a_transaction_the_scope_ends_with_its_block(tenants_with_keys: Cast) -> None:
@@ -182,9 +182,9 @@ def test_a_failed_nested_scope_keeps_the_outer_one(tenants_with_keys: Cast) -> N
     with tenant_scope(tenants_with_keys.acme.tenant_id):
         with pytest.raises(ZeroDivisionError), tenant_scope(tenants_with_keys.acme.tenant_id):
             raise ZeroDivisionError
-        still_seen = ApiKey.objects.exists()
+        is_visible = ApiKey.objects.exists()
 
-    assert still_seen
+    assert is_visible
     assert current_tenant() is None
 
 
@@ -243,9 +243,9 @@ def test_a_user_cannot_add_themselves_to_a_tenant(tenants_with_keys: Cast) -> No
 
 def test_a_user_cannot_change_their_own_role(tenants_with_keys: Cast) -> None:
     with user_scope(tenants_with_keys.acme.developer.user_id):
-        touched = Membership.objects.update(role="owner")
+        num_updated = Membership.objects.update(role="owner")
 
-    assert touched == 0
+    assert num_updated == 0
 
 
 def _execute(tenants_with_keys: Cast, *statements: str) -> None:

@@ -40,7 +40,7 @@ def company() -> Company:
     return tenant
 
 
-def begin(company: Company) -> datetime:
+def begin_company_closing(company: Company) -> datetime:
     return begin_closing(
         actor=company.platform,
         reason="contract ended",
@@ -49,11 +49,11 @@ def begin(company: Company) -> datetime:
     )
 
 
-def closure(company: Company) -> TenantClosure:
+def find_company_closure(company: Company) -> TenantClosure:
     return find_closure(tenant_id=company.tenant_id)
 
 
-def status(company: Company) -> str:
+def read_status(company: Company) -> str:
     return Tenant.objects.get(id=company.tenant_id).status
 
 
@@ -67,36 +67,36 @@ def end_grace_period(company: Company) -> None:
 def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
     company: Company, tmp_path: Path
 ) -> None:
-    begin(company)
-    run_due_jobs(clock=timezone.now)
-    exported, certified = tmp_path / "export.zip", tmp_path / "certificate.json"
-    call_command("tenant", "closing", company.slug, "--export", str(exported))
+    begin_company_closing(company)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
+    export_file, certificate_file = tmp_path / "export.zip", tmp_path / "certificate.json"
+    call_command("tenant", "closing", company.slug, "--export", str(export_file))
     close_due_tenants(now=timezone.now())
-    during = status(company)
+    status_during = read_status(company)
 
     end_grace_period(company)
-    after = status(company)
+    status_after = read_status(company)
     run_due_erasures(now=timezone.now())
-    call_command("tenant", "closing", company.slug, "--certificate", str(certified))
+    call_command("tenant", "closing", company.slug, "--certificate", str(certificate_file))
 
-    assert (during, after) == (TenantStatus.CLOSING, TenantStatus.CLOSED)
-    with exported.open("rb") as file:
+    assert (status_during, status_after) == (TenantStatus.CLOSING, TenantStatus.CLOSED)
+    with export_file.open("rb") as file:
         assert verify_pack(file, load_signing_keys().public_keys())
-    facts = verify_certificate(certified.read_bytes(), load_signing_keys().public_keys())
+    facts = verify_certificate(certificate_file.read_bytes(), load_signing_keys().public_keys())
     assert (facts["tenant"], facts["reason"]) == (company.slug, "shredding")
-    closed = closure(company)
-    assert closed.certificate == certified.read_text()
+    closed = find_company_closure(company)
+    assert closed.certificate == certificate_file.read_text()
     assert (closed.is_erasing, closed.closes_at) == (False, None)
     close_due_tenants(now=timezone.now())
-    assert closure(company) == closed
+    assert find_company_closure(company) == closed
 
 
 def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Company) -> None:
-    closes_at = begin(company)
+    closes_at = begin_company_closing(company)
 
-    run_due_jobs(clock=timezone.now)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
 
-    closed = closure(company)
+    closed = find_company_closure(company)
     assert closed.final_export is not None
     assert (closed.final_export.state, closed.final_export.expires_at) == (
         JobState.FINISHED,
@@ -114,58 +114,61 @@ def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Co
 def test_closing_is_cancelled_within_the_grace_period(
     company: Company, target: TenantStatus
 ) -> None:
-    begin(company)
+    begin_company_closing(company)
 
     change_status(actor=company.platform, status=target, reason="mistake", now=timezone.now())
     close_due_tenants(now=timezone.now())
 
-    assert status(company) == target
-    assert closure(company).closes_at is None
+    assert read_status(company) == target
+    assert find_company_closure(company).closes_at is None
 
 
 def test_a_tenant_without_its_final_export_is_not_closed(company: Company) -> None:
-    begin(company)
+    begin_company_closing(company)
     end_grace_period(company)
-    waiting = status(company)
+    status_while_exporting = read_status(company)
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id).update(state=JobState.FAILED)
     end_grace_period(company)
 
-    assert (waiting, status(company)) == (TenantStatus.CLOSING, TenantStatus.CLOSING)
+    assert (status_while_exporting, read_status(company)) == (
+        TenantStatus.CLOSING,
+        TenantStatus.CLOSING,
+    )
 
 
 def test_an_export_that_was_cancelled_does_not_delay_the_end(company: Company) -> None:
-    begin(company)
-    export = closure(company).final_export
+    begin_company_closing(company)
+    export = find_company_closure(company).final_export
     assert export is not None
     olga = company.people[Role.OWNER].actor
     cancel_export(actor=olga, build_id=export.id, now=timezone.now())
 
     end_grace_period(company)
 
-    assert status(company) == TenantStatus.CLOSED
+    assert read_status(company) == TenantStatus.CLOSED
 
 
 def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company) -> None:
     new = NewHold("Case 4711", "court order")
     hold_id = place_hold(actor=company.platform, new=new, now=timezone.now())
-    begin(company)
-    run_due_jobs(clock=timezone.now)
+    begin_company_closing(company)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
 
     end_grace_period(company)
-    on_hold = closure(company)
+    on_hold = find_company_closure(company)
     release_hold(actor=company.platform, hold_id=hold_id, reason="over", now=timezone.now())
     close_due_tenants(now=timezone.now())
 
-    assert status(company) == TenantStatus.CLOSED
-    assert (on_hold.is_erasing, closure(company).is_erasing) == (False, True)
+    assert read_status(company) == TenantStatus.CLOSED
+    assert (on_hold.is_erasing, find_company_closure(company).is_erasing) == (False, True)
 
 
 def test_a_delay_is_logged_once_however_often_the_worker_runs(company: Company) -> None:
     new = NewHold("Case 4712", "court order")
     place_hold(actor=company.platform, new=new, now=timezone.now())
-    begin(company)
-    run_due_jobs(clock=timezone.now)
+    begin_company_closing(company)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
 
     with capture_logs() as logs:
         end_grace_period(company)
@@ -186,7 +189,7 @@ def test_an_impossible_grace_period_changes_nothing(company: Company, days: int)
         begin_closing(actor=company.platform, reason="x", now=timezone.now(), grace_days=days)
 
     assert exc_info.value.field == "grace_days"
-    assert status(company) == TenantStatus.ACTIVE
+    assert read_status(company) == TenantStatus.ACTIVE
 
 
 def test_only_operators_begin_closing_a_tenant(company: Company) -> None:
@@ -199,11 +202,11 @@ def test_only_operators_begin_closing_a_tenant(company: Company) -> None:
 def test_there_is_no_file_before_the_export_is_finished(company: Company, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="is not closing"):
         call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "x"))
-    begin(company)
+    begin_company_closing(company)
 
     with pytest.raises(CommandError, match="queued"):
         call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "x"))
     with pytest.raises(CommandError, match="no certificate"):
         call_command("tenant", "closing", company.slug, "--certificate", str(tmp_path / "x"))
     with pytest.raises(Conflict):
-        begin(company)
+        begin_company_closing(company)

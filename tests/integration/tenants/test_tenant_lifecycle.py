@@ -1,4 +1,4 @@
-"""Taking on a customer: the tenant, its key, its plan, and the invitation of its first owner."""
+"""An operator creates a tenant with its key and plan, invites its owner, and renames it."""
 
 import re
 import secrets
@@ -68,13 +68,13 @@ def run(*arguments: str) -> str:
     return output.getvalue()
 
 
-def token_in(text: str) -> str:
+def find_token(text: str) -> str:
     match = re.search(r"civ_[\w=-]+", text)
     assert match is not None
     return match[0]
 
 
-def actions(tenant_id: TenantId) -> list[str]:
+def list_actions(tenant_id: TenantId) -> list[str]:
     with tenant_scope(tenant_id):
         return list(AuditEntry.objects.order_by("sequence").values_list("action", flat=True))
 
@@ -88,20 +88,20 @@ def test_a_new_tenant_has_a_key_a_plan_and_an_invited_owner(slug: str, plan: str
         assert TenantKey.objects.get().retired_at is None
         assert Subscription.objects.select_related("plan").get().plan.slug == plan
         assert Invitation.objects.get().role == Role.OWNER
-    assert actions(onboarded.tenant_id) == [
+    assert list_actions(onboarded.tenant_id) == [
         "tenant.created",
         "billing.subscribed",
         "invitation.created",
     ]
 
 
-def test_the_link_is_shown_and_mailed_and_makes_an_owner(slug: str) -> None:
+def test_the_invitation_link_is_mailed_and_makes_its_user_an_owner(slug: str) -> None:
     onboarded = onboard(slug)
     owner = make_stranger(owner_of(slug))
 
     accept_invitation(
         guest=InvitationBearer(owner.user_id, address=None, request_id=""),
-        text=token_in(onboarded.owner_invitation.url),
+        text=find_token(onboarded.owner_invitation.url),
         now=timezone.now(),
     )
 
@@ -124,7 +124,7 @@ def test_a_mail_server_that_is_down_does_not_lose_the_tenant(
     onboarded = onboard(slug)
 
     assert not onboarded.owner_invitation.is_mailed
-    find_open_invitation(text=token_in(onboarded.owner_invitation.url), now=timezone.now())
+    find_open_invitation(text=find_token(onboarded.owner_invitation.url), now=timezone.now())
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_invalid_value_creates_nothing(slug: str, field: str, value: str) -> 
     assert mail.outbox == []
 
 
-def test_without_the_key_management_service_nothing_is_created(
+def test_no_tenant_is_created_without_the_key_management_service(
     slug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(**_: object) -> None:
@@ -172,13 +172,13 @@ def test_a_taken_slug_is_a_conflict_and_mails_nobody(slug: str) -> None:
 
 
 def test_an_operator_who_may_only_read_creates_nothing(slug: str) -> None:
-    def support(tenant_id: TenantId) -> Actor:
+    def make_read_only_operator(tenant_id: TenantId) -> Actor:
         operator = OperatorIdentity("ola", can_change=False)
         return Actor(tenant_id, None, Role.AUDITOR, None, "", operator=operator)
 
     new = NewTenant(slug=slug, name="Initech", owner_email=owner_of(slug))
     with pytest.raises(Forbidden):
-        onboard_tenant(new=new, actor_for=support, now=timezone.now())
+        onboard_tenant(new=new, actor_for=make_read_only_operator, now=timezone.now())
 
     assert find_tenant(slug=slug) is None
 
@@ -191,7 +191,7 @@ def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
     )
 
     with pytest.raises(NotFound):
-        find_open_invitation(text=token_in(onboarded.owner_invitation.url), now=timezone.now())
+        find_open_invitation(text=find_token(onboarded.owner_invitation.url), now=timezone.now())
 
 
 def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
@@ -203,11 +203,11 @@ def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
     ]
 
     for invitation in invitations:
-        invitation_found = find_open_invitation(text=token_in(invitation.url), now=timezone.now())
-        assert invitation_found.tenant_id == acme.tenant_id
+        open_invitation = find_open_invitation(text=find_token(invitation.url), now=timezone.now())
+        assert open_invitation.tenant_id == acme.tenant_id
 
 
-def test_its_own_administrator_does_not_invite_an_owner_this_way() -> None:
+def test_a_tenants_administrator_cannot_invite_an_owner_as_an_operator_does() -> None:
     globex = make_company("globex", GLOBEX)
 
     with pytest.raises(Forbidden):
@@ -229,7 +229,7 @@ def test_a_tenant_is_renamed_and_the_audit_log_has_both_names() -> None:
     assert entry.reason == "merger"
 
 
-def test_the_tenants_administrator_does_not_rename_it() -> None:
+def test_a_tenants_administrator_cannot_rename_it() -> None:
     globex = make_company("globex", GLOBEX)
 
     with pytest.raises(Forbidden):
@@ -239,9 +239,12 @@ def test_the_tenants_administrator_does_not_rename_it() -> None:
 def test_the_command_creates_a_tenant_and_prints_the_link_once(slug: str, plan: str) -> None:
     output = run(*("create", slug, "--name", "Initech", "--owner", owner_of(slug), "--plan", plan))
 
-    token = token_in(output)
-    opened = find_open_invitation(text=token, now=timezone.now() + timedelta(days=6))
-    assert (opened.email, opened.tenant_name) == (owner_of(slug), "Initech")
+    token = find_token(output)
+    invitation = find_open_invitation(text=token, now=timezone.now() + timedelta(days=6))
+    assert (invitation.email, invitation.tenant_name) == (
+        owner_of(slug),
+        "Initech",
+    )
     assert parse_token(BearerTokenKind.INVITATION, token) is not None
     assert f"Created the tenant {slug}." in output
     assert re.search(rf"^{slug} +active +local +Initech$", run("list"), re.MULTILINE)
@@ -260,11 +263,11 @@ def test_the_command_invites_the_owner_again(slug: str) -> None:
 
     output = run("invite-owner", slug, owner_of(slug))
 
-    opened = find_open_invitation(text=token_in(output), now=timezone.now())
-    assert opened.email == owner_of(slug)
+    invitation = find_open_invitation(text=find_token(output), now=timezone.now())
+    assert invitation.email == owner_of(slug)
 
 
-def test_the_command_says_what_is_wrong(slug: str) -> None:
+def test_the_command_refuses_a_reserved_slug_and_an_unknown_tenant(slug: str) -> None:
     with pytest.raises(CommandError, match="The slug support is reserved"):
         run("create", "support", "--name", "Initech", "--owner", owner_of(slug))
     with pytest.raises(CommandError, match="does not exist"):

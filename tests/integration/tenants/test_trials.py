@@ -1,4 +1,4 @@
-"""Trials: when completions stop, and the reminders before."""
+"""A tenant's trial ends after its last day, and its owners are reminded of the end by email."""
 
 import secrets
 from datetime import UTC, date, datetime, timedelta
@@ -74,7 +74,7 @@ def test_owners_are_reminded_a_week_and_a_day_before_and_at_the_end(company: Com
     assert subjects == [[], [ends], [], [ends], [], [ended], []]
 
 
-def test_a_missed_reminder_is_replaced_by_the_next(company: Company) -> None:
+def test_a_reminder_missed_the_day_before_is_sent_on_the_last_day(company: Company) -> None:
     assert len(remind(company, days_before=0)) == 1
     assert remind(company, days_before=0) == []
 
@@ -94,7 +94,7 @@ def test_a_suspended_tenant_is_not_reminded(company: Company) -> None:
 
 
 @pytest.mark.parametrize("day", [TODAY, TODAY - timedelta(days=1), date(9999, 12, 31)])
-def test_a_trial_ends_after_today(company: Company, day: date) -> None:
+def test_a_trial_cannot_end_today_or_too_far_ahead(company: Company, day: date) -> None:
     with pytest.raises(InvalidValue) as refused:
         start_trial(company, day)
 
@@ -102,7 +102,7 @@ def test_a_trial_ends_after_today(company: Company, day: date) -> None:
     assert Tenant.objects.get(id=company.tenant_id).trial_ends_on == LAST_DAY
 
 
-def test_an_owner_does_not_lengthen_the_own_trial(company: Company) -> None:
+def test_an_owner_cannot_lengthen_the_trial(company: Company) -> None:
     with pytest.raises(Forbidden):
         set_trial_end(
             actor=company.people[Role.OWNER].actor, ends_on=None, reason="", now=timezone.now()

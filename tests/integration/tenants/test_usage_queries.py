@@ -1,4 +1,4 @@
-"""Usage figures, with another tenant and a developer as callers."""
+"""Recent usage figures count only what the caller may see."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def add(
+def add_record(
     company: Company,
     *,
     ago: timedelta = timedelta(minutes=5),
@@ -68,7 +68,7 @@ def test_requests_are_counted_by_finish_reason(company: Company) -> None:
         FinishReason.ERROR,
         FinishReason.CANCELLED,
     ):
-        add(company, finish_reason=finish_reason)
+        add_record(company, finish_reason=finish_reason)
 
     usage = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
@@ -78,8 +78,8 @@ def test_requests_are_counted_by_finish_reason(company: Company) -> None:
 
 def test_percentiles_cover_only_completed_requests(company: Company) -> None:
     for first_token_ms in (10.0, 20.0, 30.0):
-        add(company, first_token_ms=first_token_ms)
-    add(company, finish_reason=FinishReason.CANCELLED, first_token_ms=9_000.0)
+        add_record(company, first_token_ms=first_token_ms)
+    add_record(company, finish_reason=FinishReason.CANCELLED, first_token_ms=9_000.0)
 
     usage = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
@@ -88,15 +88,15 @@ def test_percentiles_cover_only_completed_requests(company: Company) -> None:
 
 
 def test_recent_usage_covers_the_last_24_hours(company: Company) -> None:
-    add(company, ago=timedelta(hours=24, seconds=1))
-    add(company, ago=timedelta(hours=23, minutes=59))
+    add_record(company, ago=timedelta(hours=24, seconds=1))
+    add_record(company, ago=timedelta(hours=23, minutes=59))
 
     assert read_recent_usage(actor=company.administrator.actor, now=NOW).requests == 1
 
 
 def test_hours_are_oldest_first_and_the_last_one_is_running(company: Company) -> None:
-    add(company, ago=timedelta(minutes=1))
-    add(company, ago=timedelta(hours=1))
+    add_record(company, ago=timedelta(minutes=1))
+    add_record(company, ago=timedelta(hours=1))
 
     hours = read_recent_usage(actor=company.administrator.actor, now=NOW).hourly_requests
 
@@ -121,7 +121,7 @@ def test_accepted_suggestions_are_counted(company: Company) -> None:
 
 def test_another_tenants_usage_is_not_counted(company: Company) -> None:
     other_company = make_company("hooli", GLOBEX)
-    add(company)
+    add_record(company)
 
     assert read_recent_usage(actor=other_company.administrator.actor, now=NOW).requests == 0
     assert (
@@ -131,15 +131,15 @@ def test_another_tenants_usage_is_not_counted(company: Company) -> None:
 
 
 def test_a_developer_sees_only_their_own_usage(company: Company) -> None:
-    add(company, user_id=company.developer.user_id)
-    add(company, user_id=company.administrator.user_id)
+    add_record(company, user_id=company.developer.user_id)
+    add_record(company, user_id=company.administrator.user_id)
 
     assert read_recent_usage(actor=company.developer.actor, now=NOW).requests == 1
     assert list_usage_by_day(actor=company.developer.actor, num_days=1, now=NOW)[0].requests == 1
 
 
 def test_days_without_usage_are_included(company: Company) -> None:
-    add(company, ago=timedelta(days=2))
+    add_record(company, ago=timedelta(days=2))
 
     days = list_usage_by_day(actor=company.administrator.actor, num_days=4, now=NOW)
 
@@ -148,7 +148,7 @@ def test_days_without_usage_are_included(company: Company) -> None:
 
 def test_a_developer_without_a_user_id_sees_no_usage(company: Company) -> None:
     actor = Actor(company.tenant_id, None, Role.DEVELOPER, address=None, request_id="")
-    add(company)
+    add_record(company)
 
     assert read_recent_usage(actor=actor, now=NOW).requests == 0
 
@@ -156,6 +156,6 @@ def test_a_developer_without_a_user_id_sees_no_usage(company: Company) -> None:
 @pytest.mark.parametrize("role", [Role.AUDITOR, Role.BILLING])
 def test_auditors_and_billing_see_all_usage(company: Company, role: Role) -> None:
     actor = Actor(company.tenant_id, None, role, address=None, request_id="")
-    add(company, user_id=company.developer.user_id)
+    add_record(company, user_id=company.developer.user_id)
 
     assert read_recent_usage(actor=actor, now=NOW).requests == 1

@@ -22,7 +22,7 @@ from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.worker import ROOT
 
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 _STREAM = "planted-usage"
 MetricValues = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -43,7 +43,7 @@ def _read_values(families: list[Metric]) -> MetricValues:
     }
 
 
-def _value(values: MetricValues, name: str, **labels: str) -> float | None:
+def _find_value(values: MetricValues, name: str, **labels: str) -> float | None:
     return values.get((name, frozenset(labels.items())))
 
 
@@ -58,20 +58,27 @@ def test_tasks_are_counted_by_result_and_duration(
 
     values = _read_values(list(WorkerMetricsCollector(connection, queues=[]).collect()))
 
-    assert _value(values, "caret_celery_tasks_total", task="bill", result="succeeded") == 2
-    assert _value(values, "caret_celery_tasks_total", task="bill", result="failed") == 1
-    assert _value(values, "caret_celery_task_last_success_timestamp_seconds", task="bill") == 200.0
+    assert _find_value(values, "caret_celery_tasks_total", task="bill", result="succeeded") == 2
+    assert _find_value(values, "caret_celery_tasks_total", task="bill", result="failed") == 1
+    assert (
+        _find_value(values, "caret_celery_task_last_success_timestamp_seconds", task="bill")
+        == 200.0
+    )
     # A purge that never succeeded has no such time, not even zero.
-    assert _value(values, "caret_celery_task_last_success_timestamp_seconds", task="purge") is None
+    assert (
+        _find_value(values, "caret_celery_task_last_success_timestamp_seconds", task="purge")
+        is None
+    )
     buckets = [
-        _value(values, "caret_celery_task_duration_seconds_bucket", task="bill", le=le)
+        _find_value(values, "caret_celery_task_duration_seconds_bucket", task="bill", le=le)
         for le in (*map(str, BOUNDS_S), "+Inf")
     ]
+    # The bounds are 0.01, 0.05, 0.25, 1, 5, 30, 120 and 600 s, and infinity.
     assert buckets == [0, 1, 1, 1, 2, 2, 2, 2, 3]
     assert all(
         cast(float, bucket) <= cast(float, next_bucket) for bucket, next_bucket in pairwise(buckets)
     )
-    assert _value(values, "caret_celery_task_duration_seconds_sum", task="bill") == 10_003.02
+    assert _find_value(values, "caret_celery_task_duration_seconds_sum", task="bill") == 10_003.02
 
 
 def test_pending_usage_reports_the_age_of_its_oldest_entry(
@@ -79,19 +86,23 @@ def test_pending_usage_reports_the_age_of_its_oldest_entry(
 ) -> None:
     # A test cannot add an old entry to a stream that others have written to.
     monkeypatch.setattr("tenants.base.worker_metrics.USAGE_STREAM", _STREAM)
-    watch = WorkerMetricsCollector(connection, queues=[])
-    before = _read_values(list(watch.collect()))
+    collector = WorkerMetricsCollector(connection, queues=[])
+    before = _read_values(list(collector.collect()))
     seconds, _ = connection.time()
     for age_s in (500, 20):
         connection.xadd(_STREAM, {USAGE_FIELD: b"x"}, id=f"{(seconds - age_s) * 1000}-0")
     try:
-        waiting = _read_values(list(watch.collect()))
+        values_with_entries = _read_values(list(collector.collect()))
     finally:
         connection.delete(_STREAM)
 
-    assert _value(before, "caret_usage_stream_oldest_seconds") == 0
-    assert _value(waiting, "caret_usage_stream_length") == 2
-    assert 500 <= cast(float, _value(waiting, "caret_usage_stream_oldest_seconds")) < 510
+    assert _find_value(before, "caret_usage_stream_oldest_seconds") == 0
+    assert _find_value(values_with_entries, "caret_usage_stream_length") == 2
+    assert (
+        500
+        <= cast(float, _find_value(values_with_entries, "caret_usage_stream_oldest_seconds"))
+        < 510
+    )
 
 
 def test_pending_tasks_are_counted_by_queue(connection: redis.Redis) -> None:
@@ -103,8 +114,8 @@ def test_pending_tasks_are_counted_by_queue(connection: redis.Redis) -> None:
     finally:
         connection.delete("planted-queue")
 
-    assert _value(values, "caret_celery_queue_length", queue="planted-queue") == 2
-    assert _value(values, "caret_celery_queue_length", queue="other") == 0
+    assert _find_value(values, "caret_celery_queue_length", queue="planted-queue") == 2
+    assert _find_value(values, "caret_celery_queue_length", queue="other") == 0
 
 
 @contextmanager
@@ -139,18 +150,21 @@ def test_beat_exports_metrics_of_the_workers_tasks(
 
     assert values is not None, log.read_text()
     assert (
-        cast(float, _value(values, "caret_celery_task_duration_seconds_count", task="ingest_usage"))
+        cast(
+            float,
+            _find_value(values, "caret_celery_task_duration_seconds_count", task="ingest_usage"),
+        )
         >= 1
     )
-    moment_s = _value(
+    moment_s = _find_value(
         values, "caret_celery_task_last_success_timestamp_seconds", task="ingest_usage"
     )
-    assert abs(cast(float, moment_s) - time.time()) < PATIENCE_S
-    assert _value(values, "caret_celery_queue_length", queue="ingest") is not None
+    assert abs(cast(float, moment_s) - time.time()) < TIMEOUT_S
+    assert _find_value(values, "caret_celery_queue_length", queue="ingest") is not None
 
 
 def _wait_for_ingestion(url: str) -> MetricValues | None:
-    deadline_s = time.monotonic() + PATIENCE_S
+    deadline_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline_s:
         try:
             text = requests.get(url, timeout=5).text
@@ -158,7 +172,7 @@ def _wait_for_ingestion(url: str) -> MetricValues | None:
             time.sleep(0.5)
             continue
         values = _read_values(list(text_string_to_metric_families(text)))
-        if _value(values, "caret_celery_tasks_total", task="ingest_usage", result="succeeded"):
+        if _find_value(values, "caret_celery_tasks_total", task="ingest_usage", result="succeeded"):
             return values
         time.sleep(0.5)
     return None

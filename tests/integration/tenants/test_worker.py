@@ -20,7 +20,7 @@ from tests.stack.worker import running_worker
 
 @pytest.fixture
 def worker(services: Services, tmp_path: Path) -> Iterator[Path]:
-    """Return the worker's log."""
+    """Run a worker, and yield the file of its log."""
     with running_worker(services, tmp_path) as log:
         yield log
 

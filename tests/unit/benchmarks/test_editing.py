@@ -7,7 +7,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.benchmarks.edit_sessions import Session, make_sessions, recorded, states, typed
+from tests.benchmarks.edit_sessions import (
+    Session,
+    iterate_texts,
+    make_sessions,
+    read_recording,
+    type_text,
+)
 
 # Lines end in a line break, as in a file. Nothing is typed after the last one.
 LINES = st.lists(st.text(alphabet="ab (){}[\t", max_size=12), max_size=30)
@@ -21,10 +27,10 @@ def _text(lines: list[str]) -> str:
 def test_typed_changes_turn_one_text_into_the_other(
     before: list[str], after: list[str], seed: int
 ) -> None:
-    changes = tuple(typed(_text(before), _text(after), random.Random(seed)))
+    changes = tuple(type_text(_text(before), _text(after), random.Random(seed)))
     session = Session("a.py", _text(before), (), "", changes)
 
-    ends = [prefix + suffix for _, prefix, suffix in states(session)]
+    ends = [prefix + suffix for _, prefix, suffix in iterate_texts(session)]
 
     assert (ends or [_text(before)])[-1] == _text(after)
 
@@ -50,10 +56,10 @@ def test_a_recording_is_parsed(tmp_path: Path) -> None:
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    first, second = recorded(file)
+    first, second = read_recording(file)
 
     assert (first.files[0].path, second.path, second.changes) == ("b.py", "c.py", ())
-    assert [(prefix, suffix) for _, prefix, suffix in states(first)] == [
+    assert [(prefix, suffix) for _, prefix, suffix in iterate_texts(first)] == [
         ("f(", ")\n"),
         ("f(x", ")\n"),
         ("f(", ")\n"),

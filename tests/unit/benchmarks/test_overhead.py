@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.benchmarks.overhead import Measurements, _tell_multiples
+from tests.benchmarks.overhead import Measurements, _report_multiples
 from tests.benchmarks.results import Report
 
 ROUTER = {"added_p50": 0.5, "added_p99": 1.0, "max_cpu_ms": 0.5}
@@ -23,7 +23,7 @@ def _compared(
     report = Report("overhead")
     caret_rows = {name: _measured(OURS) for name in ("websocket", "http", "cold")}
 
-    _tell_multiples(caret_rows, _measured(router), report)
+    _report_multiples(caret_rows, _measured(router), report)
 
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     return report, {line["figure"]: (line["value"], line["passed"]) for line in lines}

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.benchmarks.processes import divided_cores, move_to, num_preempted
+from tests.benchmarks.processes import move_to, num_preempted, split_cores
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 
@@ -30,7 +30,7 @@ def parent() -> Iterator[subprocess.Popen[str]]:
 def test_moving_a_process_moves_its_children(parent: subprocess.Popen[str]) -> None:
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
-    our_cores, _ = divided_cores()
+    our_cores, _ = split_cores()
 
     move_to(our_cores, parent.pid)
 
@@ -40,7 +40,7 @@ def test_moving_a_process_moves_its_children(parent: subprocess.Popen[str]) -> N
 
 def test_moving_a_process_moves_its_threads() -> None:
     everywhere = os.sched_getaffinity(0)
-    _, other_cores = divided_cores()
+    _, other_cores = split_cores()
     stop_event = threading.Event()
     thread = threading.Thread(target=stop_event.wait)
     thread.start()
@@ -58,11 +58,11 @@ def test_moving_an_ended_process_does_nothing(parent: subprocess.Popen[str]) -> 
     parent.kill()
     parent.wait()
 
-    move_to(divided_cores()[0], parent.pid)
+    move_to(split_cores()[0], parent.pid)
 
 
 def test_processes_that_share_a_core_preempt_each_other() -> None:
-    our_cores, _ = divided_cores()
+    our_cores, _ = split_cores()
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
     try:
         for process in busy:

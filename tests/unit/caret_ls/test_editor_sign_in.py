@@ -14,7 +14,7 @@ from caret_ls.server import CaretServer, make_server
 
 _KEY: Final = "cpk_live_1"
 _CODE: Final = "BCDF-GHJK"
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 _CAPABILITIES: Final = {"caretSecretStorage": True, "caretProgressNotices": True}
 
 
@@ -92,7 +92,7 @@ class Editor:
 
     async def wait_for(self, is_match: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait for a matching message, and return the first one."""
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             while not (matches := [message for message in self.received if is_match(message)]):
                 self._has_received.clear()
                 await self._has_received.wait()

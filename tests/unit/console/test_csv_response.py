@@ -12,9 +12,11 @@ def numbered(num_pages: int) -> list[Page[int]]:
     return [Page([n], str(n + 1) if n + 1 < num_pages else None) for n in range(num_pages)]
 
 
-@pytest.mark.parametrize(("num_pages", "is_cut"), [(1, False), (2, False), (3, False), (4, True)])
+@pytest.mark.parametrize(
+    ("num_pages", "is_truncated"), [(1, False), (2, False), (3, False), (4, True)]
+)
 def test_pages_are_collected_up_to_the_maximum_of_rows(
-    monkeypatch: pytest.MonkeyPatch, num_pages: int, is_cut: bool
+    monkeypatch: pytest.MonkeyPatch, num_pages: int, is_truncated: bool
 ) -> None:
     monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
     pages = numbered(num_pages)
@@ -22,5 +24,5 @@ def test_pages_are_collected_up_to_the_maximum_of_rows(
     collected = collect_rows(lambda cursor: pages[int(cursor or 0)])
 
     assert collected.rows == [*range(min(num_pages, 3))]
-    assert collected.is_cut == is_cut
-    assert len(notes_of(collected)) == is_cut
+    assert collected.is_truncated == is_truncated
+    assert len(notes_of(collected)) == is_truncated

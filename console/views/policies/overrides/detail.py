@@ -77,7 +77,9 @@ def review(
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _render_review(request, member, current, override, form)
-    if (step_up := _step_up_if_weaker(request, member, current, override)) is not None:
+    if (
+        step_up := _step_up_if_mfa_becomes_optional(request, member, current, override)
+    ) is not None:
         return step_up
     try:
         saved_override = set_override(
@@ -117,7 +119,7 @@ def undo(
         messages.error(request, text)
         return redirect("console:policies-overrides")
     before = find_override_version(actor=member.actor, subject=current.subject, version=version - 1)
-    if (step_up := _step_up_if_weaker(request, member, current, before)) is not None:
+    if (step_up := _step_up_if_mfa_becomes_optional(request, member, current, before)) is not None:
         return step_up
     try:
         set_override(
@@ -141,7 +143,7 @@ def _make_form(
     return OverrideForm(data, override=override, choices=read_choices(member.actor))
 
 
-def _step_up_if_weaker(
+def _step_up_if_mfa_becomes_optional(
     request: HttpRequest, member: CurrentMember, current: OverrideInForce, override: PolicyOverride
 ) -> HttpResponse | None:
     lifts_mfa = current.override.is_mfa_required and not override.is_mfa_required
@@ -188,7 +190,7 @@ def _render_review(
 ) -> HttpResponse:
     """Show the review.
 
-    After a concurrent change, show the current override beside the wanted one.
+    After a concurrent change, show the current override next to the submitted one.
     """
     dry_run = preview_override_change(
         actor=member.actor, subject=current.subject, document=serialize_override(override)

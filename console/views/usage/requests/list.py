@@ -133,12 +133,12 @@ def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
     return {
         "usage_filters": usage_filters,
         "request_filter": request_filter,
-        "is_later": request_filter.since > request_filter.starts_at,
+        "begins_later": request_filter.since > request_filter.starts_at,
         "is_small_group": page.is_small_group,
-        "is_an_hour": hour is not None,
-        # As it was requested, so that other filters keep the hour.
+        "is_single_hour": hour is not None,
+        # The text of the URL, so that the filter form keeps the hour.
         "hour": query.request.GET.get("hour", "") if hour else "",
-        "is_cut": not is_newest_first and len(page.rows) == query.limit,
+        "is_truncated": not is_newest_first and len(page.rows) == query.limit,
         "filters": [*_own_filters(query.filters), *usage_filters.list_filters(choices, teams)],
         "tabs": tabs(query.actor, usage_filters, "usage-requests"),
         "csv_url": with_query(query.request, **{"as": "csv"}),

@@ -29,8 +29,8 @@ from caret_ls.status_board import StatusBoard
 from caret_ls.text_document import Position, TextEdit
 from caret_ls.workspace import OpenFile, OpenFiles
 
-# Inline suggestions have had their pause before. An edit draws the eye away from the cursor, so it
-# comes only to a user who thinks.
+# In addition to the pause before the inline suggestion. An edit draws the eye away from the cursor,
+# so it is suggested only when the user has stopped typing.
 PAUSE_S: Final = 0.3
 _MAX_RESPONSE_S: Final = 10.0  # the user is elsewhere by then
 _COMPLETE: Final = ("stop", "length", "filtered")
@@ -86,10 +86,10 @@ class NextEdits:
         self._pause_s = pause_s
         self._recent = RecentEdits()
         self._turn: asyncio.Task[NextEdit | SkipReason] | None = None
-        # The file and its revision for which the gateway has answered last: the answer would be
-        # the same again. None: it has not answered yet.
+        # The file and the revision that the gateway's last answer was for. Another request for the
+        # same revision would get the same answer. None: there was no answer yet.
         self._answered: tuple[str, int] | None = None
-        self._suggested: NextEdit | None = None  # its answer; None: it had no edit
+        self._suggested: NextEdit | None = None  # in the last answer; None: it had no edit
         self._is_displayed = False
         self._accepted: NextEdit | None = None  # the editor will apply it next
 
@@ -156,12 +156,12 @@ class NextEdits:
         if reason is not None:
             return reason
         recent = self._list_recent(file)
-        place = (file.uri, file.revision)
+        file_revision = (file.uri, file.revision)
         if not recent:
             return SkipReason.NOTHING_TO_SUGGEST
-        if place != self._answered:
+        if file_revision != self._answered:
             result = await self._request_edit(file, request, recent)
-            self._answered, self._is_displayed = place, False
+            self._answered, self._is_displayed = file_revision, False
             self._suggested = result if isinstance(result, NextEdit) else None
             return result
         # An editor that cancels its request may repeat it when the answer was on its way.

@@ -1,4 +1,4 @@
-"""Records the user's recent edits, which tell what the next one may be. Pure.
+"""Records the user's recent edits, from which the model predicts the next one. Pure.
 
 Keystrokes in adjacent lines become one edit, until the user edits another place. Each edit consists
 of whole lines. It has the line number that it had when it was made.

@@ -14,7 +14,7 @@ interface Docstring {
   readonly edit?: { readonly range: { readonly start: vscode.Position }; readonly newText: string };
 }
 
-export function registerAssist(server: Server, chat: ChatPanel): vscode.Disposable[] {
+export function registerModeCommands(server: Server, chat: ChatPanel): vscode.Disposable[] {
   const commands: Record<string, () => unknown> = {
     "caret.suggestBlock": () => suggest(server, "block"),
     "caret.suggestDocstring": () => suggest(server, "docstring"),

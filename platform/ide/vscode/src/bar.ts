@@ -1,7 +1,7 @@
 /** The item in the status bar. */
 
 import * as vscode from "vscode";
-import { isRunning, LOOKS, shown, type Status } from "./status";
+import { isRunning, STATUS_DISPLAYS, displayedStatus, type Status } from "./status";
 
 export class Bar implements vscode.Disposable {
   status: Status = "starting";
@@ -18,13 +18,13 @@ export class Bar implements vscode.Disposable {
     this.status = status;
     void vscode.commands.executeCommand("setContext", "caret.status", status);
     void vscode.commands.executeCommand("setContext", "caret.isRunning", isRunning(status));
-    this.look();
+    this.update();
   }
 
   /** Update the item for another file or other settings. */
-  look(): void {
-    const { icon, says, isWarning } = LOOKS[shown(this.status, language(), disabledLanguages())];
-    const text = vscode.l10n.t(says);
+  update(): void {
+    const { icon, text: label, isWarning } = STATUS_DISPLAYS[displayedStatus(this.status, language(), disabledLanguages())];
+    const text = vscode.l10n.t(label);
     const color = isWarning ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
     this.item.text = `$(${icon}) Caret`;
     this.item.tooltip = `Caret: ${text}`;

@@ -7,7 +7,7 @@ import { isKey } from "./key";
 import { choicesIn } from "./menu";
 import { sentenceFor } from "./reasons";
 import { SECRET, type Server } from "./server";
-import { toggled } from "./settings";
+import { toggle } from "./settings";
 
 const GREETED = "hasGreeted";
 const PYTHON_DOWNLOADS = "https://www.python.org/downloads/";
@@ -33,8 +33,8 @@ export function registerCommands(
 }
 
 /** Tell that the language server of the settings is missing. */
-export async function sayMissing(): Promise<void> {
-  const path = vscode.l10n.t("Set its path");
+export async function showMissingServer(): Promise<void> {
+  const path = vscode.l10n.t("Set the path");
   const text = vscode.l10n.t("Caret needs its language server, caret-ls, which was not found.");
   if ((await vscode.window.showErrorMessage(text, path)) === path) {
     await vscode.commands.executeCommand("workbench.action.openSettings", "caret.serverPath");
@@ -42,10 +42,10 @@ export async function sayMissing(): Promise<void> {
 }
 
 /** Tell that there is no Python for the extension's own language server. */
-export async function sayNoPython(): Promise<void> {
+export async function showMissingPython(): Promise<void> {
   const again = vscode.l10n.t("Try again");
   const install = vscode.l10n.t("Install Python");
-  const path = vscode.l10n.t("Set its path");
+  const path = vscode.l10n.t("Set the path");
   const text = vscode.l10n.t("Caret needs Python 3.11 or newer, which was not found on this machine.");
   const answer = await vscode.window.showErrorMessage(text, install, path, again);
   if (answer === install) {
@@ -63,17 +63,17 @@ export async function greetOnce(context: vscode.ExtensionContext): Promise<void>
     return;
   }
   await context.globalState.update(GREETED, true);
-  const into = vscode.l10n.t("Sign in");
-  const enter = vscode.l10n.t("Enter an API key");
+  const signIn = vscode.l10n.t("Sign in");
+  const enterAKey = vscode.l10n.t("Enter an API key");
   const text = vscode.l10n.t("Caret suggests code once you have signed in.");
-  const answer = await vscode.window.showInformationMessage(text, into, enter);
+  const answer = await vscode.window.showInformationMessage(text, signIn, enterAKey);
   if (answer !== undefined) {
-    await vscode.commands.executeCommand(answer === into ? "caret.signIn" : "caret.enterKey");
+    await vscode.commands.executeCommand(answer === signIn ? "caret.signIn" : "caret.enterKey");
   }
 }
 
 /** Tell that the setting alone sends nothing: the user gives consent in the console. */
-export async function sayWhereConsentIsGiven(): Promise<void> {
+export async function showConsentNotice(): Promise<void> {
   const open = vscode.l10n.t("My consent and data");
   const text = vscode.l10n.t(
     "The edited text is stored only for users who consented to content capture in the console.",
@@ -85,8 +85,8 @@ export async function sayWhereConsentIsGiven(): Promise<void> {
 
 async function showMenu(bar: Bar): Promise<void> {
   const situation = { status: bar.status, language: language(), disabledLanguages: disabledLanguages() };
-  const items = choicesIn(situation).map(({ icon, label, about, command }) => ({
-    label: `$(${icon}) ${vscode.l10n.t(label, about ?? "")}`,
+  const items = choicesIn(situation).map(({ icon, label, argument, command }) => ({
+    label: `$(${icon}) ${vscode.l10n.t(label, argument ?? "")}`,
     command,
   }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Caret" });
@@ -104,7 +104,7 @@ async function enterKey(secrets: vscode.SecretStorage): Promise<void> {
     password: true,
     ignoreFocusOut: true,
     validateInput: (value) =>
-      isKey(value.trim()) ? null : vscode.l10n.t("This is not a whole API key."),
+      isKey(value.trim()) ? null : vscode.l10n.t("This is not a complete API key."),
   });
   if (text !== undefined) {
     await secrets.store(SECRET, text.trim());
@@ -118,15 +118,15 @@ async function showNoSuggestionReason(server: Server): Promise<void> {
 
 /** Update the workspace's list if it has one, otherwise the user's. */
 async function toggleLanguage(): Promise<void> {
-  const here = language();
-  if (here === undefined) {
+  const activeLanguage = language();
+  if (activeLanguage === undefined) {
     return;
   }
   const configuration = vscode.workspace.getConfiguration("caret");
-  const isWorkspaces = configuration.inspect("disabledLanguages")?.workspaceValue !== undefined;
+  const isSetInWorkspace = configuration.inspect("disabledLanguages")?.workspaceValue !== undefined;
   const { Global, Workspace } = vscode.ConfigurationTarget;
-  const target = isWorkspaces ? Workspace : Global;
-  await configuration.update("disabledLanguages", toggled(disabledLanguages(), here), target);
+  const target = isSetInWorkspace ? Workspace : Global;
+  await configuration.update("disabledLanguages", toggle(disabledLanguages(), activeLanguage), target);
 }
 
 async function openPage(page: string): Promise<void> {

@@ -12,8 +12,8 @@ export interface Machine {
 /** Find `name`, an absolute path or a name to search for; return null if there is none. */
 export function findExecutable(name: string, machine: Machine): string | null {
   const { isAbsolute, join } = machine.platform === "win32" ? win32 : posix;
-  const places = isAbsolute(name) ? [name] : folders(machine).map((folder) => join(folder, name));
-  return places.flatMap((place) => spellings(place, machine)).find(machine.isFile) ?? null;
+  const paths = isAbsolute(name) ? [name] : folders(machine).map((folder) => join(folder, name));
+  return paths.flatMap((path) => spellings(path, machine)).find(machine.isFile) ?? null;
 }
 
 /** Names of Python, and of its launcher on Windows; the first one that is new enough is used. */
@@ -39,6 +39,6 @@ function folders({ platform, home, path }: Machine): string[] {
   return [...path.split(delimiter).filter(isAbsolute), join(home, ".local", "bin")];
 }
 
-function spellings(place: string, { platform }: Machine): string[] {
-  return platform === "win32" && !place.toLowerCase().endsWith(".exe") ? [`${place}.exe`] : [place];
+function spellings(path: string, { platform }: Machine): string[] {
+  return platform === "win32" && !path.toLowerCase().endsWith(".exe") ? [`${path}.exe`] : [path];
 }

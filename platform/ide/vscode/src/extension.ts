@@ -5,10 +5,10 @@
  */
 
 import * as vscode from "vscode";
-import { registerAssist } from "./assist";
+import { registerModeCommands } from "./assist";
 import { Bar } from "./bar";
 import { ChatPanel } from "./chat/panel";
-import { greetOnce, registerCommands, sayMissing, sayNoPython, sayWhereConsentIsGiven } from "./commands";
+import { greetOnce, registerCommands, showMissingServer, showMissingPython, showConsentNotice } from "./commands";
 import { answerDefinitionQuestions } from "./definitions";
 import { NextEdit } from "./edit/nextEdit";
 import { SECRET, Server } from "./server";
@@ -18,16 +18,16 @@ let server: Server | undefined;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   const bar = new Bar();
-  const made = new Server(context, (status) => {
+  const newServer = new Server(context, (status) => {
     bar.show(status);
-    notice(context, status);
+    showNotice(context, status);
   });
-  server = made;
-  answerDefinitionQuestions(made);
-  const chat = new ChatPanel(context.extensionUri, made);
-  context.subscriptions.push(bar, ...registerCommands(context, made, bar), ...watch(context, made, bar));
-  context.subscriptions.push(chat, ...registerAssist(made, chat), new NextEdit(made));
-  await made.restart();
+  server = newServer;
+  answerDefinitionQuestions(newServer);
+  const chat = new ChatPanel(context.extensionUri, newServer);
+  context.subscriptions.push(bar, ...registerCommands(context, newServer, bar), ...registerListeners(context, newServer, bar));
+  context.subscriptions.push(chat, ...registerModeCommands(newServer, chat), new NextEdit(newServer));
+  await newServer.restart();
 }
 
 /** Stop the server; the editor waits for this, so no process outlives it. */
@@ -35,20 +35,20 @@ export async function deactivate(): Promise<void> {
   await server?.stop();
 }
 
-function notice(context: vscode.ExtensionContext, status: Status): void {
+function showNotice(context: vscode.ExtensionContext, status: Status): void {
   if (status === "missing") {
-    void sayMissing();
+    void showMissingServer();
   } else if (status === "no_python") {
-    void sayNoPython();
+    void showMissingPython();
   } else if (status === "signed_out") {
     void greetOnce(context);
   }
 }
 
-function watch(context: vscode.ExtensionContext, server: Server, bar: Bar): vscode.Disposable[] {
+function registerListeners(context: vscode.ExtensionContext, server: Server, bar: Bar): vscode.Disposable[] {
   return [
-    vscode.workspace.onDidChangeConfiguration(async (change) => configured(change, server, bar)),
-    vscode.window.onDidChangeActiveTextEditor(() => bar.look()),
+    vscode.workspace.onDidChangeConfiguration(async (change) => onConfigurationChanged(change, server, bar)),
+    vscode.window.onDidChangeActiveTextEditor(() => bar.update()),
     vscode.window.onDidChangeTextEditorSelection(async ({ textEditor }) => server.select(textEditor)),
     context.secrets.onDidChange(async ({ key }) => {
       if (key === SECRET) {
@@ -58,7 +58,7 @@ function watch(context: vscode.ExtensionContext, server: Server, bar: Bar): vsco
   ];
 }
 
-async function configured(
+async function onConfigurationChanged(
   change: vscode.ConfigurationChangeEvent,
   server: Server,
   bar: Bar,
@@ -66,11 +66,11 @@ async function configured(
   if (!change.affectsConfiguration("caret")) {
     return;
   }
-  bar.look();
-  const isOfServer = ["caret.serverPath", "caret.pythonPath"].some((name) => change.affectsConfiguration(name));
-  await (isOfServer ? server.restart() : server.configure());
+  bar.update();
+  const needsRestart = ["caret.serverPath", "caret.pythonPath"].some((name) => change.affectsConfiguration(name));
+  await (needsRestart ? server.restart() : server.configure());
   const shares = vscode.workspace.getConfiguration("caret").get("shareAcceptedText", false);
   if (shares && change.affectsConfiguration("caret.shareAcceptedText")) {
-    await sayWhereConsentIsGiven();
+    await showConsentNotice();
   }
 }

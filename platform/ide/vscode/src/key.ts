@@ -1,13 +1,13 @@
-/** The format of an API key, as in `caret.contracts.api_key`. The gateway checks it first. */
+/** The format of an API key, as in `caret.contracts.api_key`. */
 
-const FORM = /^(cpk_(?:live|test|svc)_[0-9A-Za-z]{8}[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+const KEY_PATTERN = /^(cpk_(?:live|test|svc)_[0-9A-Za-z]{8}[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const CHECKSUM_CHARS = 6;
 const POLYNOMIAL = 0xedb88320;
 
-/** Return whether the text may be a key: detects typing errors, but no revoked keys. */
+/** Return whether the text may be a key: this detects typing errors, but not revoked keys. */
 export function isKey(text: string): boolean {
-  const [, body, checksum] = FORM.exec(text) ?? [];
+  const [, body, checksum] = KEY_PATTERN.exec(text) ?? [];
   return body !== undefined && checksumOf(body) === checksum;
 }
 
@@ -15,7 +15,7 @@ export function isKey(text: string): boolean {
 export function checksumOf(body: string): string {
   let value = crc32(Buffer.from(body));
   let digits = "";
-  for (let place = 0; place < CHECKSUM_CHARS; place++) {
+  for (let index = 0; index < CHECKSUM_CHARS; index++) {
     digits = ALPHABET.charAt(value % ALPHABET.length) + digits;
     value = Math.floor(value / ALPHABET.length);
   }

@@ -12,7 +12,7 @@ export interface Situation {
 export interface Choice {
   readonly icon: string;
   readonly label: string;
-  readonly about?: string; // replaces {0} in the label
+  readonly argument?: string; // replaces {0} in the label
   readonly command: string;
 }
 
@@ -20,11 +20,11 @@ export const CHOICES = {
   signIn: { icon: "sign-in", label: "Sign in", command: "caret.signIn" },
   enterKey: { icon: "key", label: "Enter an API key", command: "caret.enterKey" },
   signOut: { icon: "sign-out", label: "Sign out", command: "caret.signOut" },
-  getKey: { icon: "add", label: "Make an API key in the console", command: "caret.getKey" },
+  getKey: { icon: "add", label: "Create an API key in the console", command: "caret.getKey" },
   pause: { icon: "debug-pause", label: "Pause suggestions", command: "caret.pause" },
   resume: { icon: "debug-continue", label: "Resume suggestions", command: "caret.resume" },
-  enable: { icon: "check", label: "Switch on for {0}", command: "caret.toggleLanguage" },
-  disable: { icon: "circle-slash", label: "Switch off for {0}", command: "caret.toggleLanguage" },
+  enable: { icon: "check", label: "Turn on for {0}", command: "caret.toggleLanguage" },
+  disable: { icon: "circle-slash", label: "Turn off for {0}", command: "caret.toggleLanguage" },
   explainNoSuggestion: { icon: "question", label: "Why no suggestion?", command: "caret.explainNoSuggestion" },
   chat: { icon: "comment-discussion", label: "Open the chat", command: "caret.chat.focus" },
   restart: { icon: "debug-restart", label: "Restart the language server", command: "caret.restart" },
@@ -43,8 +43,8 @@ function ofRunning({ status }: Situation): Choice[] {
   if (status === "signed_out") {
     return [CHOICES.signIn, CHOICES.enterKey, CHOICES.getKey, CHOICES.explainNoSuggestion, CHOICES.pause];
   }
-  const turn = status === "paused" ? CHOICES.resume : CHOICES.pause;
-  return [turn, CHOICES.chat, CHOICES.explainNoSuggestion, CHOICES.signIn, CHOICES.signOut];
+  const pauseOrResume = status === "paused" ? CHOICES.resume : CHOICES.pause;
+  return [pauseOrResume, CHOICES.chat, CHOICES.explainNoSuggestion, CHOICES.signIn, CHOICES.signOut];
 }
 
 function ofLanguage({ language, disabledLanguages }: Situation): Choice[] {
@@ -52,5 +52,5 @@ function ofLanguage({ language, disabledLanguages }: Situation): Choice[] {
     return [];
   }
   const choice = isOff(disabledLanguages, language) ? CHOICES.enable : CHOICES.disable;
-  return [{ ...choice, about: language }];
+  return [{ ...choice, argument: language }];
 }

@@ -9,7 +9,7 @@ import { LanguageClient, type LanguageClientOptions, State, type StaticFeature }
 import { findExecutable, findPython, type Machine } from "./executable";
 import { CAN_GROW, GrowingSuggestion } from "./growing";
 import { Notices } from "./notices";
-import { toldSettings } from "./settings";
+import { serverSettings } from "./settings";
 import type { Status } from "./status";
 
 export const SECRET = "apiKey";
@@ -55,15 +55,15 @@ export class Server {
   onNoSuggestion: (document: vscode.TextDocument) => void = () => {};
   private client: LanguageClient | undefined;
   private key: string | undefined;
-  private turn: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
-  private selectedIn: string | undefined; // the file last reported to have a selection
+  private lifecycle: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
+  private uriWithSelection: string | undefined; // of the file that was last reported to have one
   private readonly growing = new GrowingSuggestion();
   private readonly notices = new Notices((token) => void this.notify(CANCEL_PROGRESS, { token }));
   private readonly listeners = new Map<string, (params: never) => void>(); // by notification
 
   constructor(
     private readonly context: vscode.ExtensionContext,
-    private readonly tell: (status: Status) => void,
+    private readonly onStatus: (status: Status) => void,
   ) {}
 
   get logFile(): vscode.Uri {
@@ -72,17 +72,17 @@ export class Server {
 
   /** Restart the server. Never rejects: errors become a status. */
   restart(): Promise<void> {
-    this.turn = this.turn.then(() => this.end()).then(() => this.begin());
-    return this.turn;
+    this.lifecycle = this.lifecycle.then(() => this.end()).then(() => this.begin());
+    return this.lifecycle;
   }
 
   stop(): Promise<void> {
-    this.turn = this.turn.then(() => this.end());
-    return this.turn;
+    this.lifecycle = this.lifecycle.then(() => this.end());
+    return this.lifecycle;
   }
 
   async configure(): Promise<void> {
-    await this.notify("workspace/didChangeConfiguration", { settings: { caret: told() } });
+    await this.notify("workspace/didChangeConfiguration", { settings: { caret: readSettings() } });
   }
 
   /** Send the stored key to the server, or null if there is none. */
@@ -100,10 +100,10 @@ export class Server {
   async select(editor: vscode.TextEditor): Promise<void> {
     const uri = editor.document.uri.toString();
     const hasSelection = editor.selections.some((selection) => !selection.isEmpty);
-    if (hasSelection === (this.selectedIn === uri)) {
+    if (hasSelection === (this.uriWithSelection === uri)) {
       return;
     }
-    this.selectedIn = hasSelection ? uri : undefined;
+    this.uriWithSelection = hasSelection ? uri : undefined;
     await this.notify(SELECTION_CHANGED, { uri, hasSelection });
   }
 
@@ -138,10 +138,10 @@ export class Server {
   }
 
   private async begin(): Promise<void> {
-    this.tell("starting");
+    this.onStatus("starting");
     const command = await findCommand(this.context);
     if (typeof command === "string") {
-      this.tell(command);
+      this.onStatus(command);
       return;
     }
     this.key = await this.context.secrets.get(SECRET);
@@ -149,14 +149,14 @@ export class Server {
     try {
       await this.client.start();
     } catch {
-      this.tell("stopped"); // the client has shown the reason
+      this.onStatus("stopped"); // the client has shown the reason
     }
   }
 
   private async end(): Promise<void> {
     const client = this.client;
     this.client = undefined;
-    this.selectedIn = undefined;
+    this.uriWithSelection = undefined;
     this.notices.closeAll();
     try {
       await client?.dispose();
@@ -165,13 +165,13 @@ export class Server {
     }
   }
 
-  private makeClient([command, ...first]: Command): LanguageClient {
-    const args = [...first, "--log", this.logFile.fsPath];
+  private makeClient([command, ...commandArgs]: Command): LanguageClient {
+    const args = [...commandArgs, "--log", this.logFile.fsPath];
     const run = { command, args, options: { cwd: homedir() } };
     const options: LanguageClientOptions = {
       documentSelector: FILES,
       // Called again when the client restarts a crashed server.
-      initializationOptions: () => ({ ...told(), ...(this.key && { api_key: this.key }) }),
+      initializationOptions: () => ({ ...readSettings(), ...(this.key && { api_key: this.key }) }),
       middleware: {
         // The client itself would show a progress in the status bar, where it cannot be cancelled.
         handleWorkDoneProgress: (token, progress) => this.notices.onProgress(token, progress),
@@ -189,7 +189,7 @@ export class Server {
       },
     };
     const client = new LanguageClient("caret", "Caret", run, options);
-    client.onNotification(STATUS, ({ status }: { status: Status }) => this.tell(status));
+    client.onNotification(STATUS, ({ status }: { status: Status }) => this.onStatus(status));
     client.registerFeature(CAPABILITIES);
     client.onNotification(SUGGESTION_GROWN, ({ uri }: { uri: string }) => this.growing.onGrown(uri));
     client.onNotification(SIGNED_IN, async ({ key }: { key: string }) =>
@@ -201,16 +201,16 @@ export class Server {
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Stopped && client === this.client) {
         this.notices.closeAll();
-        this.tell("stopped");
+        this.onStatus("stopped");
       }
     });
     return client;
   }
 }
 
-function told(): Record<string, unknown> {
+function readSettings(): Record<string, unknown> {
   const configuration = vscode.workspace.getConfiguration("caret");
-  return toldSettings((name) => configuration.inspect(name));
+  return serverSettings((name) => configuration.inspect(name));
 }
 
 /** Return the command of the language server, or a status that tells what is missing. */

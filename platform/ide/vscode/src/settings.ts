@@ -28,28 +28,28 @@ const USER_ALONE_SETS: Readonly<Record<string, string>> = {
   shareAcceptedText: "share_accepted_text",
 };
 
-export function toldSettings(inspect: Inspect): Record<string, unknown> {
-  const told: Record<string, unknown> = {};
-  for (const [name, toldName] of Object.entries(WORKSPACE_MAY_SET)) {
-    told[toldName] = innermost(inspect(name));
+export function serverSettings(inspect: Inspect): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [name, serverName] of Object.entries(WORKSPACE_MAY_SET)) {
+    values[serverName] = innermost(inspect(name));
   }
-  for (const [name, toldName] of Object.entries(USER_ALONE_SETS)) {
-    told[toldName] = inspect(name)?.globalValue;
+  for (const [name, serverName] of Object.entries(USER_ALONE_SETS)) {
+    values[serverName] = inspect(name)?.globalValue;
   }
-  told["disabled_languages"] = lowerCase(innermost(inspect("disabledLanguages")));
-  told["excluded_globs"] = joined(inspect("excludedGlobs"));
-  return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+  values["disabled_languages"] = lowerCase(innermost(inspect("disabledLanguages")));
+  values["excluded_globs"] = joined(inspect("excludedGlobs"));
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
 /** Add the language to the list, or remove it if it is in the list. */
-export function toggled(disabledLanguages: readonly string[], language: string): string[] {
+export function toggle(disabledLanguages: readonly string[], language: string): string[] {
   return isOff(disabledLanguages, language)
-    ? disabledLanguages.filter((each) => each.toLowerCase() !== language.toLowerCase())
+    ? disabledLanguages.filter((disabled) => disabled.toLowerCase() !== language.toLowerCase())
     : [...disabledLanguages, language];
 }
 
 export function isOff(disabledLanguages: readonly string[], language: string): boolean {
-  return disabledLanguages.some((each) => each.toLowerCase() === language.toLowerCase());
+  return disabledLanguages.some((disabled) => disabled.toLowerCase() === language.toLowerCase());
 }
 
 function innermost(inspected: Inspected | undefined): unknown {
@@ -65,5 +65,5 @@ function joined(inspected: Inspected | undefined): unknown[] | undefined {
 
 /** Convert languages to lower case, in which the server compares them. */
 function lowerCase(value: unknown): unknown {
-  return Array.isArray(value) ? value.map((each) => String(each).toLowerCase()) : value;
+  return Array.isArray(value) ? value.map((item) => String(item).toLowerCase()) : value;
 }

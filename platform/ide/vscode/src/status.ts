@@ -16,24 +16,24 @@ export type Status =
   | "no_python"
   | "language_off";
 
-export interface Look {
+export interface StatusDisplay {
   readonly icon: string; // name of a codicon
-  readonly says: string;
+  readonly text: string;
   readonly isWarning: boolean; // the user can fix it
 }
 
-export const LOOKS: Readonly<Record<Status, Look>> = {
-  ready: { icon: "chevron-up", says: "Ready", isWarning: false },
-  working: { icon: "loading~spin", says: "Asking for a suggestion", isWarning: false },
-  paused: { icon: "debug-pause", says: "Paused", isWarning: false },
-  offline: { icon: "debug-disconnect", says: "The gateway cannot be reached", isWarning: true },
-  signed_out: { icon: "key", says: "Signed out, or the key is refused", isWarning: true },
-  over_budget: { icon: "credit-card", says: "The budget is spent", isWarning: true },
-  starting: { icon: "loading~spin", says: "The language server is starting", isWarning: false },
-  stopped: { icon: "error", says: "The language server has stopped", isWarning: true },
-  missing: { icon: "error", says: "The language server is not installed", isWarning: true },
-  no_python: { icon: "error", says: "Python 3.11 or newer is missing", isWarning: true },
-  language_off: { icon: "circle-slash", says: "Off for this language", isWarning: false },
+export const STATUS_DISPLAYS: Readonly<Record<Status, StatusDisplay>> = {
+  ready: { icon: "chevron-up", text: "Ready", isWarning: false },
+  working: { icon: "loading~spin", text: "Requesting a suggestion", isWarning: false },
+  paused: { icon: "debug-pause", text: "Paused", isWarning: false },
+  offline: { icon: "debug-disconnect", text: "The gateway cannot be reached", isWarning: true },
+  signed_out: { icon: "key", text: "Signed out, or the key was rejected", isWarning: true },
+  over_budget: { icon: "credit-card", text: "The budget is used up", isWarning: true },
+  starting: { icon: "loading~spin", text: "The language server is starting", isWarning: false },
+  stopped: { icon: "error", text: "The language server has stopped", isWarning: true },
+  missing: { icon: "error", text: "The language server is not installed", isWarning: true },
+  no_python: { icon: "error", text: "Python 3.11 or newer is missing", isWarning: true },
+  language_off: { icon: "circle-slash", text: "Off for this language", isWarning: false },
 };
 
 /** Return whether there is a server to communicate with. */
@@ -42,7 +42,7 @@ export function isRunning(status: Status): boolean {
 }
 
 /** Return the status to show; without a problem, a disabled language has priority. */
-export function shown(status: Status, language: string | undefined, off: readonly string[]): Status {
+export function displayedStatus(status: Status, language: string | undefined, off: readonly string[]): Status {
   const isWell = status === "ready" || status === "working";
   return isWell && language !== undefined && isOff(off, language) ? "language_off" : status;
 }

@@ -25,7 +25,7 @@ test("without a server no command is offered that needs it", () => {
 test("a language that is off can be switched on", () => {
   const offered = choicesIn({ ...situation, disabledLanguages: ["python"] });
 
-  assert.ok(offered.some(({ label, about }) => label === "Switch on for {0}" && about === "python"));
+  assert.ok(offered.some(({ label, argument }) => label === "Turn on for {0}" && argument === "python"));
 });
 
 test("without a file no language is offered", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fitted, locate } from "../src/chat/proposal";
+import { fit, locate } from "../src/chat/proposal";
 
 const FILE = "import os\n\ndef f():\n    return 1\n";
 const TARGET = { start: 11, text: "def f():\n    return 1\n" };
@@ -20,9 +20,9 @@ test("code that has changed, or is there twice, is not guessed", () => {
 });
 
 test("code gets the indentation and the line end of what it replaces", () => {
-  assert.equal(fitted("def f():\n\n    return 2\n\n", "    def f():\n        pass\n"), "    def f():\n\n        return 2\n");
-  assert.equal(fitted("    x = 2", "    x = 1\n"), "    x = 2\n");
-  assert.equal(fitted("x = 2\ny = 3", "x = 1\r\n"), "x = 2\r\ny = 3\r\n");
-  assert.equal(fitted("x = 2\n", "x = 1"), "x = 2");
-  assert.equal(fitted("  x = 2", ""), "  x = 2");
+  assert.equal(fit("def f():\n\n    return 2\n\n", "    def f():\n        pass\n"), "    def f():\n\n        return 2\n");
+  assert.equal(fit("    x = 2", "    x = 1\n"), "    x = 2\n");
+  assert.equal(fit("x = 2\ny = 3", "x = 1\r\n"), "x = 2\r\ny = 3\r\n");
+  assert.equal(fit("x = 2\n", "x = 1"), "x = 2");
+  assert.equal(fit("  x = 2", ""), "  x = 2");
 });

@@ -107,7 +107,7 @@ def _override_row(override: OverrideInForce) -> Row:
     )
 
 
-POLICY_LAYERS: Final = Export(
+POLICY_OVERRIDES: Final = Export(
     name="policy_overrides",
     version=1,
     title=gettext_noop("Policy overrides for teams and users"),
@@ -156,4 +156,4 @@ CONSENT: Final = Export(
     ),
 )
 
-EXPORTS: Final = (POLICIES, POLICY_LAYERS, CONSENT)
+EXPORTS: Final = (POLICIES, POLICY_OVERRIDES, CONSENT)

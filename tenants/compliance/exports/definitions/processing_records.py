@@ -25,15 +25,30 @@ from tenants.privacy.retention.rules_in_force import load_rules
 
 _OPERATOR, _TENANT, _CARET = "operator's settings", "tenant's settings", "Caret"
 _MEASURES: Final = (
-    ("separation", "Postgres row security, forced, keeps each tenant's rows apart."),
+    ("separation", "Forced row-level security in Postgres separates the rows of each tenant."),
     (
         "encryption",
-        "Content and exports are sealed (AES-256-GCM) under the tenant's own keys.",
+        "Content and exports are encrypted (AES-256-GCM) under the tenant's own keys.",
     ),
-    ("erasure", "Destroying a user's or tenant's keys makes what they sealed unreadable at once."),
-    ("access", "Roles and scopes are one table; API keys are kept as HMACs, shown once."),
-    ("evidence", "Each change and sensitive look is in a hash-chained audit trail, signed hourly."),
-    ("minimisation", "Code outlives its request only where tenant and user both agreed."),
+    (
+        "erasure",
+        "When a user's or tenant's keys are destroyed, the data encrypted under them becomes"
+        " unreadable at once.",
+    ),
+    (
+        "access",
+        "Roles and scopes limit what members and API keys may do. API keys are shown once and"
+        " stored as HMACs.",
+    ),
+    (
+        "evidence",
+        "Each change and each read of sensitive data is recorded in a hash-chained audit log,"
+        " which is signed every hour.",
+    ),
+    (
+        "minimisation",
+        "Code is kept after its request only if both the tenant and the user have agreed.",
+    ),
 )
 
 
@@ -66,7 +81,7 @@ def _read_category_rows(query: RowQuery) -> Iterator[Row]:
     """Yield the data classes with the retention days in force, as in the retention report."""
     rules = load_rules(tenant_id=query.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
-        basis = f"{terms.purpose} Basis: {terms.legal_basis}. Kept in: {terms.surface}."
+        basis = f"{terms.purpose} Legal basis: {terms.legal_basis}. Stored in: {terms.surface}."
         yield "30(2)(b)", "category of processing", terms.title, basis, _CARET
         period = f"{rules[data_class].days} days"
         yield "30(1)(f)", "period until erasure", terms.title, period, _TENANT
@@ -77,9 +92,15 @@ def _read_recipient_rows(query: RowQuery) -> Iterator[Row]:
         name, _, purpose = text.partition(",")
         yield "30(2)(b)", "subprocessor", name.strip(), purpose.strip(), _OPERATOR
     for sink in AuditSink.objects.filter(tenant_id=query.tenant_id).order_by("name"):
-        yield "30(2)(b)", "recipient", sink.name, f"Audit entries, to {sink.origin}.", _TENANT
+        yield (
+            "30(2)(b)",
+            "recipient",
+            sink.name,
+            f"Receives audit entries at {sink.origin}.",
+            _TENANT,
+        )
     for provider in IdentityProvider.objects.filter(tenant_id=query.tenant_id).order_by("id"):
-        purpose = "Signs the tenant's people in."
+        purpose = "Signs in the tenant's members."
         yield "30(2)(b)", "recipient", provider.issuer, purpose, _TENANT
 
 
@@ -97,9 +118,9 @@ def _list_own_measures(query: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
     second_factor = row.is_mfa_required or policy.is_mfa_required
     for name, is_on in (
         ("second factor required", second_factor),
-        ("credentials withheld", policy.has_secret_filter),
-        ("public code withheld", policy.has_public_code_filter),
-        ("content kept by consent", policy.content_capture is not None),
+        ("filter for credentials", policy.has_secret_filter),
+        ("filter for public code", policy.has_public_code_filter),
+        ("content kept with consent", policy.content_capture is not None),
         ("files kept for retrieval", bool(policy.retrieval)),
     ):
         yield "30(2)(d)", "security measure", name, "yes" if is_on else "no", _TENANT

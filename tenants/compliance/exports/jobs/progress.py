@@ -1,4 +1,7 @@
-"""Progress of the exports of a job: an evidence pack has all exports, any other job has one."""
+"""Progress of a job's members, the exports that it reads.
+
+The members of an evidence pack are all exports. Any other job has one member.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

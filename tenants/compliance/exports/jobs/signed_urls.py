@@ -3,7 +3,7 @@
 They are valid only while their creator has the permissions.
 
     base64url of: 16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or
-                  zeros | 32 HMAC-SHA-256 of all that
+                  zeros | 32 HMAC-SHA-256 of these fields
 """
 
 import binascii

@@ -42,7 +42,7 @@ class CellUsers:
     def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
         """Return the users by the dimensions, teams last, without empty cells."""
         columns = tuple(name for name in dimensions if name != TEAM)
-        people_by_cell = self._of_columns(columns)
+        people_by_cell = self._group_by_columns(columns)
         if TEAM not in dimensions:
             return people_by_cell
         assert dimensions[-1] == TEAM
@@ -53,7 +53,7 @@ class CellUsers:
             if people & members
         }
 
-    def _of_columns(self, columns: Dimensions) -> dict[Cell, People]:
+    def _group_by_columns(self, columns: Dimensions) -> dict[Cell, People]:
         indexes = [self.columns.index(name) for name in columns]
         people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
         for cell, people in self.people_of.items():
@@ -141,19 +141,19 @@ class _ComplementGroups:
 
     def overlapping_users(self, cell: Cell) -> Iterator[People]:
         if self._members is None:
-            yield from self._by_columns(cell)
+            yield from self._divide_users(cell)
             return
         members = self._members[cell[-1]]
-        for people in self._by_columns(cell[:-1]):
+        for people in self._divide_users(cell[:-1]):
             yield people & members
             yield people - members
 
-    def _by_columns(self, cell: Cell) -> list[People]:
+    def _divide_users(self, cell: Cell) -> list[People]:
         if cell not in self._parts_of:
-            divided: defaultdict[tuple[bool, ...], set[str]] = defaultdict(set)
+            users_of_parts: defaultdict[tuple[bool, ...], set[str]] = defaultdict(set)
             for other_cell, people in self._people_of.items():
-                divided[tuple(map(str.__eq__, cell, other_cell))] |= people
-            self._parts_of[cell] = [People(people) for people in divided.values()]
+                users_of_parts[tuple(map(str.__eq__, cell, other_cell))] |= people
+            self._parts_of[cell] = [People(people) for people in users_of_parts.values()]
         return self._parts_of[cell]
 
 

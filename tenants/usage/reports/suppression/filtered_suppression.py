@@ -40,7 +40,7 @@ _USER_IDS: Final = Func(
 class FilteredUsage:
     """The filtered part of a period's usage. `rows` are the rollups of the whole usage."""
 
-    only: ReportFilter
+    report_filter: ReportFilter
     members: Mapping[str, People]  # by team; empty: teams are not requested
     min_users: int
     team_names: Mapping[str, str]  # by ID; empty: teams are not requested
@@ -136,8 +136,8 @@ class FilteredUsage:
 
     def _selected_value(self, name: str) -> str | None:
         if name == TEAM:
-            return None if self.only.team_id is None else str(self.only.team_id)
-        value: str | None = getattr(self.only, name)
+            return None if self.report_filter.team_id is None else str(self.report_filter.team_id)
+        value: str | None = getattr(self.report_filter, name)
         return value
 
 
@@ -161,9 +161,9 @@ _NO_TEAMS: Final = _TeamSuppression({}, {})
 
 def _read_teams(actor: Actor) -> _TeamSuppression:
     memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
-    of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
+    memberships_of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
-    rows = teams.annotate(who=Subquery(of_team.annotate(who=_USER_IDS).values("who")))
+    rows = teams.annotate(who=Subquery(memberships_of_team.annotate(who=_USER_IDS).values("who")))
     team_rows = list(rows.values_list("id", "name", "who"))
     return _TeamSuppression(
         names={str(team_id): name for team_id, name, _who in team_rows},

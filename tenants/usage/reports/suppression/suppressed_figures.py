@@ -60,12 +60,12 @@ def find_suppressed(
         )
     part = filter_usage(actor, query.filter, min_users=min_users)
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
-    parts = part.users_by_cell(rows, *COLUMNS)
+    table = part.users_by_cell(rows, *COLUMNS)
     times = part.users_by_time(rows) if GroupBy.DAY in breakdown.by else {}
-    suppression = part.find_suppression(parts)
+    suppression = part.find_suppression(table)
     if suppression is not None:
         return SuppressedFigures(suppression, _suppress_all_groups(breakdown, suppression))
-    return SuppressedFigures(None, _find_suppressed_groups(part, query, breakdown, parts, times))
+    return SuppressedFigures(None, _find_suppressed_groups(part, query, breakdown, table, times))
 
 
 def find_suppressed_in_overview(
@@ -92,7 +92,7 @@ def _find_suppressed_in_filtered_overview(
     times = part.users_by_time(
         select_rollups_of_everybody(actor, begins_at=query.previous_period.starts_at, query=query)
     )
-    parts = part.users_by_cell(
+    table = part.users_by_cell(
         select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query), *COLUMNS
     )
     since = get_measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
@@ -100,10 +100,8 @@ def _find_suppressed_in_filtered_overview(
     def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
         return part.find_suppression(part.merge(_select_times(times, begins_at, ends_at).values()))
 
-    suppression, before = (
-        part.find_suppression(parts),
-        within(query.previous_period.starts_at, query.starts_at),
-    )
+    suppression = part.find_suppression(table)
+    before = within(query.previous_period.starts_at, query.starts_at)
     return SuppressedOverview(
         usage=suppression,
         usage_before=before,
@@ -113,9 +111,9 @@ def _find_suppressed_in_filtered_overview(
         speeds_before=within(since - (query.ends_at - since), since),
         groups=_suppress_all_groups(breakdown, suppression)
         if suppression
-        else _find_suppressed_groups(part, query, breakdown, parts, times),
+        else _find_suppressed_groups(part, query, breakdown, table, times),
         choices={
-            column: sorted(value for (value,) in parts.users.users_by_cell((column,)))
+            column: sorted(value for (value,) in table.users.users_by_cell((column,)))
             for column in COLUMNS
         },
         team_names=part.team_names or None,
@@ -134,20 +132,20 @@ def _find_suppressed_groups(
     part: FilteredUsage,
     query: ReportQuery,
     breakdown: Breakdown,
-    parts: SuppressionTable,
+    table: SuppressionTable,
     times: _Times,
 ) -> HiddenGroups:
     now = {
-        format_time_key(query, at): then
-        for at, then in _select_times(times, query.starts_at, query.ends_at).items()
+        format_time_key(query, at): table
+        for at, table in _select_times(times, query.starts_at, query.ends_at).items()
     }
     return {
         by: part.find_suppressed_times(now)
         if by is GroupBy.DAY
-        else part.find_suppressed_groups(parts, by.value)
+        else part.find_suppressed_groups(table, by.value)
         for by in breakdown.by
     }
 
 
 def _select_times(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
-    return {at: parts for at, parts in times.items() if begins_at <= at < ends_at}
+    return {at: table for at, table in times.items() if begins_at <= at < ends_at}

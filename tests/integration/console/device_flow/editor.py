@@ -17,9 +17,9 @@ from tenants.policy.queries import find_policy_in_force
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Company
 
-GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
-FORM: Final = "application/x-www-form-urlencoded"
-START: Final = {"client_id": "caret-ls", "editor": "Neovim 0.11", "machine": "ada-laptop"}
+DEVICE_CODE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
+FORM_TYPE: Final = "application/x-www-form-urlencoded"
+START_FIELDS: Final = {"client_id": "caret-ls", "editor": "Neovim 0.11", "machine": "ada-laptop"}
 
 
 @dataclass
@@ -36,8 +36,9 @@ class Editor:
         return str(self.codes["user_code"])
 
     def start(self, **fields: str) -> dict[str, Any]:
+        """Request the codes of a sign-in, and return them."""
         self.wait(timedelta(0))  # stops the clock
-        answer = self.post("/oauth/device_authorization", START | fields)
+        answer = self.post("/oauth/device_authorization", START_FIELDS | fields)
         assert answer.status_code == 200, answer.content
         self.codes = answer.json()
         return self.codes
@@ -45,7 +46,7 @@ class Editor:
     def poll(self, *, waits_s: float = INTERVAL_S, **fields: str) -> dict[str, Any]:
         """Wait, and return the answer to a poll."""
         self.wait(timedelta(seconds=waits_s))
-        parameters = {"grant_type": GRANT, "client_id": "caret-ls"}
+        parameters = {"grant_type": DEVICE_CODE_GRANT, "client_id": "caret-ls"}
         parameters["device_code"] = self.codes.get("device_code", "")
         answer = self.post("/oauth/token", parameters | fields)
         response: dict[str, Any] = answer.json()
@@ -54,23 +55,26 @@ class Editor:
         return response
 
     def wait(self, duration: timedelta) -> None:
+        """Move the clock of the whole process, instead of sleeping."""
         self.now += duration
         self.monkeypatch.setattr("django.utils.timezone.now", lambda: self.now)
 
     def post(self, path: str, fields: dict[str, str]) -> Any:
         return self.send(path, urlencode(fields))
 
-    def send(self, path: str, body: str | bytes, content_type: str = FORM, **headers: str) -> Any:
+    def send(
+        self, path: str, body: str | bytes, content_type: str = FORM_TYPE, **headers: str
+    ) -> Any:
         client = Client(REMOTE_ADDR=self.address)
         return client.generic("POST", path, body, content_type=content_type, headers=headers)
 
 
-def page_of(client: Client, code: str) -> Any:
+def open_page(client: Client, code: str) -> Any:
     return client.get("/device", {"code": code})
 
 
-def decide(client: Client, company: Company, code: str, decision: str = "confirm") -> Any:
-    page_of(client, code)
+def post_decision(client: Client, company: Company, code: str, decision: str = "confirm") -> Any:
+    open_page(client, code)
     form = {"code": code, "tenant": company.tenant_id, "decision": decision}
     return client.post("/device", form)
 

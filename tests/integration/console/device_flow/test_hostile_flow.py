@@ -1,4 +1,4 @@
-"""Hostile requests to the endpoints and the page of the device flow."""
+"""The device flow's endpoints and page refuse malformed and unauthorized requests."""
 
 from urllib.parse import urlencode
 
@@ -7,29 +7,29 @@ import pytest
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Company, make_key
 from tests.integration.console.device_flow.editor import (
-    FORM,
-    GRANT,
-    START,
+    DEVICE_CODE_GRANT,
+    FORM_TYPE,
+    START_FIELDS,
     Editor,
-    decide,
-    page_of,
+    open_page,
+    post_decision,
 )
 
 
 def test_an_anonymous_visitor_signs_in_first(editor: Editor) -> None:
     editor.start()
 
-    answer = page_of(Client(), editor.user_code)
+    answer = open_page(Client(), editor.user_code)
 
     assert answer["Location"] == f"/sign-in?next=/device%3Fcode%3D{editor.user_code}"
 
 
 def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, editor: Editor) -> None:
     editor.start()
-    page_of(ada, editor.user_code)
+    open_page(ada, editor.user_code)
     ada.handler.enforce_csrf_checks = True
 
-    assert decide(ada, company, editor.user_code).status_code == 403
+    assert post_decision(ada, company, editor.user_code).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -50,21 +50,23 @@ def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, edit
         ),
         ("/oauth/token", {}, "invalid_request"),
         ("/oauth/token", {"grant_type": "password"}, "unsupported_grant_type"),
-        ("/oauth/token", {"grant_type": "GRANT", "client_id": "other"}, "invalid_client"),
-        ("/oauth/token", {"grant_type": "GRANT", "client_id": "caret-ls"}, "invalid_request"),
+        ("/oauth/token", {"grant_type": DEVICE_CODE_GRANT, "client_id": "other"}, "invalid_client"),
         (
             "/oauth/token",
-            {"grant_type": "GRANT", "client_id": "caret-ls", "device_code": "x\0y"},
+            {"grant_type": DEVICE_CODE_GRANT, "client_id": "caret-ls"},
+            "invalid_request",
+        ),
+        (
+            "/oauth/token",
+            {"grant_type": DEVICE_CODE_GRANT, "client_id": "caret-ls", "device_code": "x\0y"},
             "invalid_grant",
         ),
     ],
 )
-def test_a_wrong_request_gets_the_errors_of_the_rfc(
+def test_an_invalid_request_gets_the_standard_oauth_error(
     editor: Editor, path: str, fields: dict[str, str], error: str
 ) -> None:
-    parameters = {name: GRANT if value == "GRANT" else value for name, value in fields.items()}
-
-    answer = editor.post(path, parameters)
+    answer = editor.post(path, fields)
 
     assert answer.status_code == (401 if error == "invalid_client" else 400)
     assert answer.json()["error"] == error
@@ -72,15 +74,15 @@ def test_a_wrong_request_gets_the_errors_of_the_rfc(
 
 
 @pytest.mark.parametrize("path", ["/oauth/device_authorization", "/oauth/token"])
-def test_other_bodies_are_refused(editor: Editor, path: str) -> None:
+def test_a_malformed_or_oversized_body_is_refused(editor: Editor, path: str) -> None:
     bodies: list[tuple[str | bytes, str, int]] = [
         ('{"client_id": "caret-ls"}', "application/json", 400),
         ("{", "application/json", 400),
-        (b"\xff\xfe", FORM, 400),
-        ("client_id=caret-ls&client_id=caret-ls", FORM, 400),
-        ("a&" * 2_000, FORM, 400),
-        ("a" * 9_000, FORM, 413),
-        ("a" * 2_000_000, FORM, 413),
+        (b"\xff\xfe", FORM_TYPE, 400),
+        ("client_id=caret-ls&client_id=caret-ls", FORM_TYPE, 400),
+        ("a&" * 2_000, FORM_TYPE, 400),
+        ("a" * 9_000, FORM_TYPE, 413),
+        ("a" * 2_000_000, FORM_TYPE, 413),
     ]
 
     for body, content_type, status in bodies:
@@ -88,15 +90,17 @@ def test_other_bodies_are_refused(editor: Editor, path: str) -> None:
         assert (answer.status_code, answer.json()["error"]) == (status, "invalid_request")
 
 
-def test_only_posts_are_answered() -> None:
+def test_a_token_cannot_be_requested_by_get() -> None:
     assert Client().get("/oauth/token").status_code == 405
 
 
 @pytest.mark.parametrize("has_key", [True, False])
-def test_an_api_key_makes_no_difference(company: Company, editor: Editor, *, has_key: bool) -> None:
+def test_an_api_key_in_the_request_is_ignored(
+    company: Company, editor: Editor, *, has_key: bool
+) -> None:
     text = make_key(company, company.developer).text if has_key else "cpk_live_wrong"
     headers = {"Authorization": f"Bearer {text}"}
-    body = urlencode(START)
+    body = urlencode(START_FIELDS)
 
     answer = editor.send("/oauth/device_authorization", body, **headers)
 

@@ -19,15 +19,15 @@ from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
 
-# --- the whole way
+# --- from the first request to the key
 from tests.integration.console.device_flow.conftest import make_address
 from tests.integration.console.device_flow.editor import (
-    START,
+    START_FIELDS,
     Editor,
     change_policy,
-    decide,
     keys_of,
-    page_of,
+    open_page,
+    post_decision,
 )
 from tests.integration.console.pages.step_up import with_recent_step_up
 
@@ -37,8 +37,8 @@ def test_a_confirmed_editor_gets_a_key_of_its_own(
 ) -> None:
     codes = editor.start()
     pending = editor.poll()
-    page = page_of(ada, editor.user_code).content.decode()
-    confirmed = decide(ada, company, editor.user_code)
+    page = open_page(ada, editor.user_code).content.decode()
+    confirmed = post_decision(ada, company, editor.user_code)
     token = editor.poll()
 
     assert (
@@ -70,7 +70,7 @@ def test_a_confirmed_editor_gets_a_key_of_its_own(
 def test_the_user_can_revoke_the_device(company: Company, ada: Client, editor: Editor) -> None:
     with_recent_step_up(ada, company.developer)
     editor.start()
-    decide(ada, company, editor.user_code)
+    post_decision(ada, company, editor.user_code)
     key = parse_key(editor.poll()["access_token"])
     assert key is not None
 
@@ -86,15 +86,15 @@ def test_a_code_can_be_typed_in_lower_case_and_without_its_hyphen(
 ) -> None:
     editor.start()
 
-    answer = page_of(ada, editor.user_code.lower().replace("-", " "))
+    answer = open_page(ada, editor.user_code.lower().replace("-", " "))
 
     assert editor.user_code in answer.content.decode()
     assert set(editor.user_code) <= {*ALPHABET, "-"}
 
 
-def test_the_store_contains_no_code(ada: Client, editor: Editor) -> None:
+def test_redis_contains_no_code_in_plain_text(ada: Client, editor: Editor) -> None:
     codes = editor.start()
-    page_of(ada, editor.user_code)
+    open_page(ada, editor.user_code)
 
     stored = []
     for name in connect_to_redis().scan_iter("caret:device-flow:*"):
@@ -108,12 +108,12 @@ def test_the_store_contains_no_code(ada: Client, editor: Editor) -> None:
     assert codes["user_code"] not in text
 
 
-# --- denied, expired, too fast
+# --- a code that is denied, or expires, and an editor that polls too fast
 
 
 def test_a_denied_editor_gets_no_key(company: Company, ada: Client, editor: Editor) -> None:
     editor.start()
-    decide(ada, company, editor.user_code, "deny")
+    post_decision(ada, company, editor.user_code, "deny")
 
     assert editor.poll()["error"] == "access_denied"
     assert keys_of(company) == []
@@ -121,17 +121,17 @@ def test_a_denied_editor_gets_no_key(company: Company, ada: Client, editor: Edit
 
 def test_a_code_expires_after_ten_minutes(company: Company, ada: Client, editor: Editor) -> None:
     editor.start()
-    page_of(ada, editor.user_code)
+    open_page(ada, editor.user_code)
     editor.wait(LIFETIME)
 
-    assert page_of(ada, editor.user_code).status_code == 404
-    assert decide(ada, company, editor.user_code).status_code == 404
+    assert open_page(ada, editor.user_code).status_code == 404
+    assert post_decision(ada, company, editor.user_code).status_code == 404
     assert editor.poll()["error"] == "expired_token"
 
 
 def test_a_confirmed_code_expires_too(company: Company, ada: Client, editor: Editor) -> None:
     editor.start()
-    decide(ada, company, editor.user_code)
+    post_decision(ada, company, editor.user_code)
     editor.wait(LIFETIME)
 
     assert editor.poll()["error"] == "expired_token"
@@ -143,7 +143,7 @@ def test_an_editor_that_polls_too_fast_is_slowed_down(editor: Editor) -> None:
 
     errors = [editor.poll(waits_s=wait)["error"] for wait in (1, 1, 5, 15)]
 
-    # Each of them makes the interval five seconds longer.
+    # Each poll that is too early makes the required interval five seconds longer.
     assert errors == ["authorization_pending", "slow_down", "slow_down", "authorization_pending"]
 
 
@@ -152,7 +152,7 @@ def test_an_editor_that_polls_too_fast_is_slowed_down(editor: Editor) -> None:
 
 def test_a_code_used_twice_revokes_the_key(company: Company, ada: Client, editor: Editor) -> None:
     editor.start()
-    decide(ada, company, editor.user_code)
+    post_decision(ada, company, editor.user_code)
     key = parse_key(editor.poll()["access_token"])
     assert key is not None
 
@@ -165,9 +165,9 @@ def test_a_code_used_twice_revokes_the_key(company: Company, ada: Client, editor
 
 def test_a_code_cannot_be_confirmed_twice(company: Company, ada: Client, editor: Editor) -> None:
     editor.start()
-    decide(ada, company, editor.user_code, "deny")
+    post_decision(ada, company, editor.user_code, "deny")
 
-    assert decide(ada, company, editor.user_code).status_code == 404
+    assert post_decision(ada, company, editor.user_code).status_code == 404
     assert editor.poll()["error"] == "access_denied"
 
 
@@ -177,11 +177,11 @@ def test_another_user_cannot_confirm_a_code_that_a_user_has_opened(
     globex = make_company("globex", GLOBEX)
     thief, colleague = sign_in(globex.developer), sign_in(company.administrator)
     editor.start()
-    page_of(ada, editor.user_code)
+    open_page(ada, editor.user_code)
 
     answers = [
-        decide(thief, globex, editor.user_code),
-        decide(colleague, company, editor.user_code),
+        post_decision(thief, globex, editor.user_code),
+        post_decision(colleague, company, editor.user_code),
     ]
 
     assert [answer.status_code for answer in answers] == [404, 404]
@@ -194,7 +194,7 @@ def test_the_key_belongs_to_the_tenant_that_the_page_showed(
 ) -> None:
     globex = make_company("globex", GLOBEX)
     editor.start()
-    page_of(ada, editor.user_code)
+    open_page(ada, editor.user_code)
 
     answer = ada.post("/device", {"code": editor.user_code, "tenant": globex.tenant_id})
 
@@ -209,7 +209,7 @@ def test_guesses_are_limited_for_each_user(company: Company, sign_in: SignIn) ->
     statuses = []
     for number in range(MAX_DEVICE_CODES + 1):
         client.defaults["REMOTE_ADDR"] = f"10.77.{secrets.randbelow(250)}.{number}"
-        statuses.append(page_of(client, "BBBB-BBBB").status_code)
+        statuses.append(open_page(client, "BBBB-BBBB").status_code)
 
     assert statuses == [404] * MAX_DEVICE_CODES + [429]
 
@@ -220,7 +220,9 @@ def test_guesses_are_limited_for_each_network(company: Company, sign_in: SignIn)
     for _ in range(4):
         client = sign_in(make_colleague(company))
         client.defaults["REMOTE_ADDR"] = address
-        statuses += [page_of(client, "BBBB-BBBB").status_code for _ in range(MAX_DEVICE_CODES - 1)]
+        statuses += [
+            open_page(client, "BBBB-BBBB").status_code for _ in range(MAX_DEVICE_CODES - 1)
+        ]
 
     assert statuses.count(404) == MAX_TRIES_OF_NETWORK
     assert statuses[-1] == 429
@@ -229,14 +231,15 @@ def test_guesses_are_limited_for_each_network(company: Company, sign_in: SignIn)
 def test_right_codes_do_not_count_as_guesses(ada: Client, editor: Editor) -> None:
     editor.start()
 
-    statuses = {page_of(ada, editor.user_code).status_code for _ in range(MAX_DEVICE_CODES + 1)}
+    statuses = {open_page(ada, editor.user_code).status_code for _ in range(MAX_DEVICE_CODES + 1)}
 
     assert statuses == {200}
 
 
 def test_requests_for_codes_are_limited_for_each_network(editor: Editor) -> None:
     answers = [
-        editor.post("/oauth/device_authorization", START) for _ in range(MAX_TRIES_OF_NETWORK + 1)
+        editor.post("/oauth/device_authorization", START_FIELDS)
+        for _ in range(MAX_TRIES_OF_NETWORK + 1)
     ]
 
     assert [answer.status_code for answer in answers[-2:]] == [200, 429]
@@ -247,12 +250,12 @@ def test_requests_for_codes_are_limited_for_each_network(editor: Editor) -> None
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
-def test_roles_without_own_keys_cannot_confirm(
+def test_roles_that_may_not_have_keys_cannot_confirm(
     company: Company, sign_in: SignIn, editor: Editor, role: Role
 ) -> None:
     editor.start()
 
-    answer = decide(sign_in(company.people[role]), company, editor.user_code)
+    answer = post_decision(sign_in(company.people[role]), company, editor.user_code)
 
     assert answer.status_code == 400
     assert editor.poll()["error"] == "authorization_pending"
@@ -264,16 +267,18 @@ def test_a_policy_without_own_keys_refuses_the_confirmation(
     change_policy(company, allows_own_keys=False)
     editor.start()
 
-    answer = decide(ada, company, editor.user_code)
+    answer = post_decision(ada, company, editor.user_code)
 
     assert answer.status_code == 400
     assert "does not allow" in answer.content.decode()
 
 
-def test_the_policy_bounds_the_key(company: Company, ada: Client, editor: Editor) -> None:
+def test_the_policy_limits_the_scope_and_the_lifetime_of_the_key(
+    company: Company, ada: Client, editor: Editor
+) -> None:
     change_policy(company, features=["inline"], max_key_lifetime_days=3)
     editor.start()
-    decide(ada, company, editor.user_code)
+    post_decision(ada, company, editor.user_code)
     token = editor.poll()
 
     assert token["scope"] == "inference:inline"
@@ -284,7 +289,7 @@ def test_a_membership_that_ended_after_the_confirmation_gives_no_key(
     company: Company, ada: Client, editor: Editor
 ) -> None:
     editor.start()
-    decide(ada, company, editor.user_code)
+    post_decision(ada, company, editor.user_code)
     remove_member(
         actor=company.platform,
         user_id=company.developer.user_id,

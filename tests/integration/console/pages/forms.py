@@ -1,4 +1,4 @@
-"""Forms as a browser without scripts would send them."""
+"""Read the forms of pages, and send them as a browser without scripts would."""
 
 import re
 from html import unescape
@@ -7,8 +7,8 @@ from typing import Any
 from django.test import Client
 
 
-def fields_of(page: str) -> dict[str, Any]:
-    """Return the fields that a browser would send of the page's main form, unchanged."""
+def parse_form(page: str) -> dict[str, Any]:
+    """Return the fields of the page's main form as a browser would send them, unchanged."""
     form = page[page.index('<main id="main"') :]
     fields: dict[str, Any] = {}
     for tag in re.findall(r"<input[^>]*>", form):

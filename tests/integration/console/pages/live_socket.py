@@ -1,4 +1,4 @@
-"""A browser's end of the WebSocket for live figures."""
+"""Open the WebSocket of the console's live figures, as a browser does."""
 
 import json
 from collections.abc import AsyncIterator
@@ -11,15 +11,15 @@ from django.test import Client
 
 from caret.asgi import console
 
-OWN = b"http://testserver"
+OWN_ORIGIN = b"http://testserver"
 
 
-def session_of(client: Client) -> str:
+def session_key_of(client: Client) -> str:
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 class Socket:
-    """A browser's end of the connection."""
+    """A browser's end of the WebSocket, connected to the console in this process."""
 
     def __init__(self, session: str, origin: bytes | None, path: str) -> None:
         cookie = f"{settings.SESSION_COOKIE_NAME}={session}".encode()
@@ -35,24 +35,24 @@ class Socket:
             "subprotocols": [],
         }
         # asgiref has no types for this class.
-        self._end: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
+        self._app: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
 
     async def next(self) -> dict[str, Any]:
-        event: dict[str, Any] = await self._end.receive_output(timeout=30)
+        event: dict[str, Any] = await self._app.receive_output(timeout=30)
         return event
 
     async def is_accepted(self) -> bool:
-        await self._end.send_input({"type": "websocket.connect"})
+        await self._app.send_input({"type": "websocket.connect"})
         return bool((await self.next())["type"] == "websocket.accept")
 
     async def leave(self) -> None:
-        await self._end.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._end.wait(timeout=30)
+        await self._app.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self._app.wait(timeout=30)
 
 
 @asynccontextmanager
 async def socket(
-    session: str, *, origin: bytes | None = OWN, path: str = "/live"
+    session: str, *, origin: bytes | None = OWN_ORIGIN, path: str = "/live"
 ) -> AsyncIterator[Socket]:
     opened_socket = Socket(session, origin, path)
     yield opened_socket

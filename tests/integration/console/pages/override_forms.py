@@ -5,7 +5,7 @@ from typing import Any
 from django.test import Client
 
 from tests.fixtures.companies import Person
-from tests.integration.console.pages.forms import fields_of, post_form
+from tests.integration.console.pages.forms import parse_form, post_form
 
 
 def override_path(person: Person) -> str:
@@ -14,6 +14,6 @@ def override_path(person: Person) -> str:
 
 def save_override(client: Client, person: Person, **changes: Any) -> Any:
     path = override_path(person)
-    fields = fields_of(client.get(path).content.decode())
-    draft = fields_of(post_form(client, path, **(fields | changes)).content.decode())
+    fields = parse_form(client.get(path).content.decode())
+    draft = parse_form(post_form(client, path, **(fields | changes)).content.decode())
     return post_form(client, f"{path}/review", **(draft | {"reason": "Contractor"}))

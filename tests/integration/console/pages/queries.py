@@ -7,13 +7,21 @@ from typing import Final
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-MAX_QUERIES: Final = 13  # one of them is for the banner of a stopped tenant
+# No page may need more queries of tables. One of them is for the banner of a stopped tenant.
+MAX_QUERIES: Final = 13
 # Statements that open and end transactions and scopes read no table.
-_FRAMES: Final = ("SELECT set_config", "SAVEPOINT", "RELEASE SAVEPOINT", "BEGIN", "COMMIT")
+_SCOPE_STATEMENTS: Final = (
+    "SELECT set_config",
+    "SAVEPOINT",
+    "RELEASE SAVEPOINT",
+    "BEGIN",
+    "COMMIT",
+)
 
 
 @contextmanager
 def few_queries(at_most: int = MAX_QUERIES) -> Iterator[None]:
+    """Fail if the block queries tables more often than this."""
     with CaptureQueriesContext(connection) as captured:
         yield
     queries = table_queries(captured)
@@ -21,4 +29,4 @@ def few_queries(at_most: int = MAX_QUERIES) -> Iterator[None]:
 
 
 def table_queries(captured: CaptureQueriesContext) -> list[str]:
-    return [query["sql"] for query in captured if not query["sql"].startswith(_FRAMES)]
+    return [query["sql"] for query in captured if not query["sql"].startswith(_SCOPE_STATEMENTS)]

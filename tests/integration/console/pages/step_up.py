@@ -1,4 +1,4 @@
-"""A browser whose user has just given their password, so that nothing asks for it again."""
+"""Give a browser a recent step-up, so that pages do not ask for the password again."""
 
 from allauth.account.internal.flows.login import record_authentication
 from django.http import HttpRequest
@@ -9,6 +9,7 @@ from tests.fixtures.companies import Person
 
 
 def with_recent_step_up(client: Client, person: Person) -> Client:
+    """Record in the browser's session that its user has just entered the password again."""
     request = HttpRequest()
     request.session = client.session
     user = User.objects.get(id=person.user_id)

@@ -43,7 +43,7 @@ def audrey(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.people[Role.AUDITOR])
 
 
-def change(
+def record_door_change(
     company: Company, number: int = 1, action: str = "door.painted", target: str = ""
 ) -> None:
     with tenant_scope(company.tenant_id):
@@ -61,12 +61,12 @@ def audit_page(client: Client, **query: str) -> str:
     return client.get("/audit", query).content.decode()
 
 
-def targets(page: str) -> list[str]:
+def list_targets(page: str) -> list[str]:
     return re.findall(r'<b title="(door:\d+)">', page)
 
 
-def sentences(page: str) -> list[str]:
-    """Return the sentences, newest first, without markup."""
+def list_sentences(page: str) -> list[str]:
+    """Return the sentences that describe the entries, newest first, without markup."""
     html_sentences = re.findall(r'class="entry-sentence">(.*?)</span>', page)
     return [re.sub("<[^>]+>", "", sentence) for sentence in html_sentences]
 
@@ -85,7 +85,7 @@ def test_only_roles_that_read_the_audit_log_open_its_pages(
 def test_an_entry_shows_both_values_the_reason_and_the_actor(
     company: Company, audrey: Client
 ) -> None:
-    change(company)
+    record_door_change(company)
 
     page = audit_page(audrey, action="door.painted")
 
@@ -97,6 +97,7 @@ def test_an_entry_shows_both_values_the_reason_and_the_actor(
 
 
 def remove_from_team(company: Company) -> uuid.UUID:
+    """Create a team, add the developer to it, remove the developer, and return the team's ID."""
     actor, now, dan = company.administrator.actor, timezone.now(), company.developer
     team = create_team(actor=actor, name="Payments <3", now=now)
     add_team_member(actor=actor, team_id=team.id, user_id=dan.user_id, now=now)
@@ -112,7 +113,7 @@ def test_an_entry_is_a_sentence_with_names_and_the_ids_behind_them(
 
     page = audit_page(audrey, action="team.member_removed")
 
-    assert sentences(page) == [
+    assert list_sentences(page) == [
         f"{administrator.email} removed {dan.email} from the team Payments &lt;3."
     ]
     assert f'<b title="{dan.user_id}">{dan.email}</b>' in page
@@ -123,7 +124,7 @@ def test_a_sentence_is_written_in_the_readers_language(company: Company, audrey:
     remove_from_team(company)
     audrey.cookies["caret-language"] = "de"
 
-    (sentence,) = sentences(audit_page(audrey, action="team.member_removed"))
+    (sentence,) = list_sentences(audit_page(audrey, action="team.member_removed"))
 
     assert sentence == (
         f"{company.administrator.email} hat {company.developer.email} "
@@ -138,12 +139,12 @@ def test_each_recorded_action_has_a_sentence() -> None:
 
     recorded = {action for text in sources for action in pattern.findall(text)}
 
-    assert len(recorded) > 50
+    assert len(recorded) > 50  # the pattern still finds the calls
     assert recorded - ACTIONS == set()
 
 
 @pytest.mark.parametrize(
-    ("filters", "num"),
+    ("filters", "expected_num"),
     [
         ({"action": "team.*"}, 3),
         ({"action": "tea.*"}, 0),
@@ -153,11 +154,11 @@ def test_each_recorded_action_has_a_sentence() -> None:
     ],
 )
 def test_entries_are_found_by_prefix_and_by_name(
-    company: Company, audrey: Client, filters: dict[str, str], num: int
+    company: Company, audrey: Client, filters: dict[str, str], expected_num: int
 ) -> None:
     remove_from_team(company)
 
-    assert len(sentences(audit_page(audrey, **filters))) == num
+    assert len(list_sentences(audit_page(audrey, **filters))) == expected_num
 
 
 def test_an_erased_user_is_not_named(company: Company, audrey: Client) -> None:
@@ -169,7 +170,7 @@ def test_an_erased_user_is_not_named(company: Company, audrey: Client) -> None:
 
     page = audit_page(audrey, action="team.member_removed")
 
-    assert "removed Erased user from the team" in sentences(page)[0]
+    assert "removed Erased user from the team" in list_sentences(page)[0]
     assert company.developer.email not in page
 
 
@@ -193,7 +194,7 @@ def test_reading_the_log_adds_an_entry(company: Company, audrey: Client) -> None
 
 
 @pytest.mark.parametrize(
-    ("filters", "is_there"),
+    ("filters", "is_listed"),
     [
         ({"target": "door:7"}, True),
         ({"target": "door:8"}, False),
@@ -204,18 +205,20 @@ def test_reading_the_log_adds_an_entry(company: Company, audrey: Client) -> None
     ],
 )
 def test_the_list_shows_only_entries_that_match_the_filters(
-    company: Company, audrey: Client, filters: dict[str, str], is_there: bool
+    company: Company, audrey: Client, filters: dict[str, str], is_listed: bool
 ) -> None:
-    change(company, 7)
+    record_door_change(company, 7)
 
-    assert (targets(audit_page(audrey, action="door.painted", **filters)) == ["door:7"]) == is_there
+    assert (
+        list_targets(audit_page(audrey, action="door.painted", **filters)) == ["door:7"]
+    ) == is_listed
 
 
 def test_entries_are_found_by_the_actors_email_address(company: Company, audrey: Client) -> None:
-    change(company, 7)
+    record_door_change(company, 7)
 
-    assert targets(audit_page(audrey, actor=company.administrator.email))
-    assert not targets(audit_page(audrey, actor=company.developer.email))
+    assert list_targets(audit_page(audrey, actor=company.administrator.email))
+    assert not list_targets(audit_page(audrey, actor=company.developer.email))
 
 
 @pytest.mark.parametrize(
@@ -244,14 +247,14 @@ def test_an_invalid_filter_is_rejected_and_stays_in_its_field(
 
 def test_a_link_leads_to_older_entries(company: Company, audrey: Client) -> None:
     for number in range(53):
-        change(company, number)
+        record_door_change(company, number)
 
     first = audit_page(audrey, action="door.painted")
     older = re.search(r'href="([^"]+)"><span>Older', first)
     assert older is not None
     older_page = audrey.get(older[1].replace("&amp;", "&")).content.decode()
 
-    assert [*targets(first), *targets(older_page)] == [
+    assert [*list_targets(first), *list_targets(older_page)] == [
         f"door:{number}" for number in range(52, -1, -1)
     ]
     assert "Newest" in older_page
@@ -268,7 +271,7 @@ def test_a_list_with_all_kinds_of_objects_runs_few_queries(
     company: Company, audrey: Client
 ) -> None:
     for kind in sorted(NAMED_KINDS):
-        change(company, target=f"{kind}:{uuid.uuid4()}")
+        record_door_change(company, target=f"{kind}:{uuid.uuid4()}")
 
     with few_queries(at_most=12):
         page = audit_page(audrey)
@@ -298,7 +301,7 @@ def test_a_budget_has_the_name_of_its_holder(company: Company, audrey: Client) -
 
 
 def test_a_reference_that_is_no_id_has_no_name(company: Company, audrey: Client) -> None:
-    change(company, target="team:parser")
+    record_door_change(company, target="team:parser")
 
     assert '<b title="team:parser">parser</b>' in audit_page(audrey)
 
@@ -312,7 +315,7 @@ def test_names_of_another_tenants_objects_are_not_shown(company: Company, audrey
         f"key:{key.key.lookup_id}",
         f"user:{neighbour.developer.user_id}",
     ):
-        change(company, target=target)
+        record_door_change(company, target=target)
 
     page = audit_page(audrey)
 
@@ -322,19 +325,19 @@ def test_names_of_another_tenants_objects_are_not_shown(company: Company, audrey
 
 
 def test_another_tenant_does_not_see_the_entries(company: Company, sign_in: SignIn) -> None:
-    change(company, 7)
+    record_door_change(company, 7)
     other_company = make_company("hooli", GLOBEX)
 
     page = audit_page(sign_in(other_company.administrator), target="door:7")
 
-    assert not targets(page)
+    assert not list_targets(page)
 
 
 def test_a_verification_that_stopped_continues_on_request(
     company: Company, audrey: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
-    change(company, 3)
+    record_door_change(company, 3)
 
     first = audrey.post("/audit/verify").content.decode()
     second = audrey.post("/audit/verify", {"after": "4"}).content.decode()
@@ -360,12 +363,12 @@ def test_a_second_verification_at_the_same_time_gets_a_conflict(
 
 
 def test_the_chain_is_verified_on_request(company: Company, audrey: Client) -> None:
-    filters = audrey.get("/audit/verify").content.decode()
+    page_before = audrey.get("/audit/verify").content.decode()
     with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
 
     page = audrey.post("/audit/verify").content.decode()
 
-    assert "Verified: no entry was changed" not in filters
+    assert "Verified: no entry was changed" not in page_before
     assert "Verified: no entry was changed" in page
     assert f"{last + 1} entries (1 to {last + 1})" in page

@@ -40,6 +40,7 @@ def company() -> Company:
 
 @pytest.fixture
 def bill(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Bill, who has the billing role."""
     return sign_in(company.people[Role.BILLING])
 
 
@@ -80,7 +81,9 @@ def test_the_page_shows_usage_costs_and_credit_of_this_month(
     assert "€19.00 per month" in page
 
 
-def test_pages_and_prices_name_a_model_with_a_price_of_its_own(sign_in: SignIn) -> None:
+def test_the_plan_the_invoice_and_the_price_list_name_a_model_with_its_own_price(
+    sign_in: SignIn,
+) -> None:
     company, october = make_company("priced", ACME), datetime(2026, 10, 3, 12, tzinfo=UTC)
     make_customer(company, model_prices={"coder-large": TierPrices(3_000_000, 0, 12_000_000)})
     ingest_completion(company, company.developer, october, model="coder-large")
@@ -95,8 +98,8 @@ def test_pages_and_prices_name_a_model_with_a_price_of_its_own(sign_in: SignIn) 
     assert "Fast tier, coder-large, generated tokens" in invoice.content.decode()
     plans = client.get("/api/v1/plans").json()["plans"]
     prices = [price["model_prices"] for plan in plans for price in plan["prices"]]
-    own = {"prompt": 3_000_000, "cached_prompt": 0, "generated": 12_000_000}
-    assert {"coder-large": own} in prices
+    own_prices = {"prompt": 3_000_000, "cached_prompt": 0, "generated": 12_000_000}
+    assert {"coder-large": own_prices} in prices
 
 
 def test_the_page_states_that_a_tenant_has_no_plan(sign_in: SignIn) -> None:
@@ -212,7 +215,7 @@ def test_an_invoice_that_the_ledger_does_not_reproduce_is_a_conflict(
     services: Services, company: Company, bill: Client, suffix: str
 ) -> None:
     number = make_invoice(company)
-    # As the owner of the tables could.
+    # Only the owner of the tables can change an invoice, while row-level security is off.
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE tenants_invoice NO FORCE ROW LEVEL SECURITY")
         owner.execute(

@@ -35,10 +35,11 @@ def company() -> Company:
 
 @pytest.fixture
 def bill(company: Company, sign_in: SignIn) -> Client:
-    return browser(company, Role.BILLING, sign_in)
+    """Return the browser of Bill, who has the billing role."""
+    return open_browser_after_step_up(company, Role.BILLING, sign_in)
 
 
-def browser(company: Company, role: Role, sign_in: SignIn) -> Client:
+def open_browser_after_step_up(company: Company, role: Role, sign_in: SignIn) -> Client:
     person = company.people[role]
     return with_recent_step_up(sign_in(person), person)
 
@@ -81,7 +82,7 @@ def test_saving_the_profile_replaces_the_customer_and_keeps_the_tax(
 def test_the_first_profile_is_made_without_a_tax(sign_in: SignIn) -> None:
     company = make_company("hooli", ACME)
 
-    browser(company, Role.OWNER, sign_in).post(PATH, CHANGED)
+    open_browser_after_step_up(company, Role.OWNER, sign_in).post(PATH, CHANGED)
 
     profile = find_billing_profile(actor=company.people[Role.OWNER].actor)
     assert (profile.customer.name, profile.tax) == ("Initrode", InvoiceTax("", 0))
@@ -127,7 +128,7 @@ def test_saving_the_profile_requires_a_step_up(company: Company, sign_in: SignIn
 def test_roles_that_may_not_edit_the_profile_get_neither_link_nor_form(
     company: Company, sign_in: SignIn, role: Role
 ) -> None:
-    client = browser(company, role, sign_in)
+    client = open_browser_after_step_up(company, role, sign_in)
 
     statuses = {client.get(PATH).status_code, client.post(PATH, {}).status_code}
 
@@ -139,6 +140,6 @@ def test_roles_that_may_not_edit_the_profile_get_neither_link_nor_form(
 def test_another_tenant_changes_only_its_own_profile(company: Company, sign_in: SignIn) -> None:
     other_company = make_company("globex", GLOBEX)
 
-    browser(other_company, Role.ADMINISTRATOR, sign_in).post(PATH, CHANGED)
+    open_browser_after_step_up(other_company, Role.ADMINISTRATOR, sign_in).post(PATH, CHANGED)
 
     assert customer_of(company) == CURRENT

@@ -37,15 +37,16 @@ def company() -> Company:
 
 @pytest.fixture
 def bill(company: Company, sign_in_now: SignIn) -> Client:
+    """Return the browser of Bill, who has the billing role."""
     return sign_in_now(company.people[Role.BILLING])
 
 
-def budgets(company: Company) -> list[BudgetView]:
+def list_budgets(company: Company) -> list[BudgetView]:
     actor = company.people[Role.AUDITOR].actor
     return read_page_of_budgets(actor=actor, limit=50, cursor=None, now=timezone.now()).rows
 
 
-def change(client: Client, budget: BudgetView, **fields: str) -> Any:
+def post_change(client: Client, budget: BudgetView, **fields: str) -> Any:
     form = {"limit": "20", "is_hard": "on", "webhook_url": "", "version": str(budget.version)}
     return client.post(f"/budgets/{budget.id}/edit", form | fields)
 
@@ -60,16 +61,16 @@ def test_auditors_only_read_budgets_and_billing_roles_write_them(
 ) -> None:
     budget = make_budget(company, webhook_url=HOOK)
     client = sign_in_now(company.people[role])
-    own = f"/budgets/{budget.id}"
+    budget_path = f"/budgets/{budget.id}"
 
-    for path in ("/budgets", own):
+    for path in ("/budgets", budget_path):
         assert client.get(path).status_code == (200 if role in READERS else 403)
-    for path in ("/budgets/new", f"{own}/delete"):
+    for path in ("/budgets/new", f"{budget_path}/delete"):
         assert client.get(path).status_code == (200 if role in WRITERS else 403)
-    for path in (f"{own}/edit", f"{own}/secret"):
+    for path in (f"{budget_path}/edit", f"{budget_path}/secret"):
         assert (client.post(path).status_code == 403) == (role not in WRITERS)
-    page = client.get(own).content.decode()
-    assert (f"{own}/edit" in page) == (role in WRITERS)
+    page = client.get(budget_path).content.decode()
+    assert (f"{budget_path}/edit" in page) == (role in WRITERS)
 
 
 def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
@@ -79,7 +80,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
 def test_a_budget_for_the_tenant_is_created(company: Company, bill: Client) -> None:
     page = bill.post("/budgets/new", NEW_BUDGET, follow=True).content.decode()
 
-    (budget,) = budgets(company)
+    (budget,) = list_budgets(company)
     assert (budget.limit_micros, budget.is_hard, budget.scope) == (1_250_500_000, True, "tenant")
     assert "Budget created. It applies immediately." in page
     assert "€1,250.50" in page
@@ -105,9 +106,9 @@ def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
 
     assert "This would stop 1 person now." in page
     assert 'name="confirmed_stops" value="1"' in page
-    assert len(budgets(company)) == 1
+    assert len(list_budgets(company)) == 1
     assert bill.post("/budgets/new", confirmed).status_code == 302
-    assert len(budgets(company)) == 2
+    assert len(list_budgets(company)) == 2
 
 
 def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
@@ -118,17 +119,17 @@ def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
     rate_tenant(company.tenant_id, now=timezone.now())
     budget = make_budget(company, limit_micros=100_000_000)
 
-    page = change(bill, budget, limit="0.01").content.decode()
+    page = post_change(bill, budget, limit="0.01").content.decode()
 
     assert f"This would stop {len(ACME)} people now." in page
-    (unchanged,) = budgets(company)
+    (unchanged,) = list_budgets(company)
     assert unchanged.limit_micros == 100_000_000
-    assert change(bill, budget, limit="0.01", is_hard="").status_code == 302  # stops no user
+    assert post_change(bill, budget, limit="0.01", is_hard="").status_code == 302  # stops no user
 
 
 def test_a_budget_per_seat_grows_with_the_members(company: Company, bill: Client) -> None:
     bill.post("/budgets/new", NEW_BUDGET | {"limit": "10", "is_per_seat": "on"})
-    (budget,) = budgets(company)
+    (budget,) = list_budgets(company)
     with tenant_scope(company.tenant_id):
         (in_gateways,) = read_spending(company.tenant_id, now=timezone.now()).budgets
 
@@ -136,7 +137,7 @@ def test_a_budget_per_seat_grows_with_the_members(company: Company, bill: Client
 
     assert budget.month_limit_micros == 10_000_000 * len(ACME)
     assert in_gateways.limit_micros == budget.month_limit_micros
-    assert budgets(company)[0].month_limit_micros == budget.month_limit_micros + 10_000_000
+    assert list_budgets(company)[0].month_limit_micros == budget.month_limit_micros + 10_000_000
     assert "The limit is €10.00 per seat." in bill.get(f"/budgets/{budget.id}").content.decode()
 
 
@@ -147,7 +148,7 @@ def test_a_limit_uses_the_number_format_of_the_users_language(
 
     bill.post("/budgets/new", NEW_BUDGET | {"limit": "1.250,50"})
 
-    (budget,) = budgets(company)
+    (budget,) = list_budgets(company)
     assert budget.limit_micros == 1_250_500_000
     assert 'value="1250,50"' in bill.get(f"/budgets/{budget.id}").content.decode()
 
@@ -171,7 +172,7 @@ def test_a_limit_with_ambiguous_separators_is_refused(
 
     assert answer.status_code == 400
     assert answer.context["form"].has_error("limit")
-    assert budgets(company) == []
+    assert list_budgets(company) == []
 
 
 def test_teams_and_users_can_have_budgets(company: Company, bill: Client) -> None:
@@ -180,7 +181,7 @@ def test_teams_and_users_can_have_budgets(company: Company, bill: Client) -> Non
     bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team, "person": "ignored"})
     bill.post("/budgets/new", NEW_BUDGET | {"scope": "user", "person": company.developer.email})
 
-    holders = {(budget.scope, str(budget.holder_id)) for budget in budgets(company)}
+    holders = {(budget.scope, str(budget.holder_id)) for budget in list_budgets(company)}
     assert holders == {("team", team), ("user", company.developer.user_id)}
     page = bill.get("/budgets").content.decode()
     assert "Platform" in page
@@ -211,7 +212,7 @@ def test_an_invalid_value_gets_an_error_at_its_field(
     assert answer.status_code == 400
     assert invalid_fields(page) == [field]
     assert f'value="{fields.get("webhook_url", HOOK)}"' in page
-    assert budgets(company) == []
+    assert list_budgets(company) == []
 
 
 def test_users_and_teams_of_another_tenant_cannot_get_a_budget(
@@ -221,11 +222,12 @@ def test_users_and_teams_of_another_tenant_cannot_get_a_budget(
     team = make_team(hooli)
 
     foreign_team = bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team})
-    bob = bill.post("/budgets/new", NEW_BUDGET | {"scope": "user", "person": hooli.developer.email})
+    form = NEW_BUDGET | {"scope": "user", "person": hooli.developer.email}
+    foreign_user = bill.post("/budgets/new", form)
 
-    assert (foreign_team.status_code, bob.status_code) == (400, 400)
-    assert "This member does not exist." in bob.content.decode()
-    assert budgets(company) == []
+    assert (foreign_team.status_code, foreign_user.status_code) == (400, 400)
+    assert "This member does not exist." in foreign_user.content.decode()
+    assert list_budgets(company) == []
 
 
 def test_a_second_budget_for_the_same_target_is_refused(company: Company, bill: Client) -> None:
@@ -240,9 +242,9 @@ def test_a_second_budget_for_the_same_target_is_refused(company: Company, bill: 
 def test_a_budget_is_changed(company: Company, bill: Client) -> None:
     budget = make_budget(company)
 
-    change(bill, budget, limit="20.25", is_hard="", webhook_url=HOOK)
+    post_change(bill, budget, limit="20.25", is_hard="", webhook_url=HOOK)
 
-    (changed_budget,) = budgets(company)
+    (changed_budget,) = list_budgets(company)
     assert (changed_budget.limit_micros, changed_budget.is_hard) == (20_250_000, False)
     assert changed_budget.webhook_url == HOOK
 
@@ -259,13 +261,13 @@ def test_a_concurrent_change_is_refused_and_its_input_stays_in_the_form(
         now=timezone.now(),
     )
 
-    answer = change(bill, budget, limit="77")
+    answer = post_change(bill, budget, limit="77")
 
     page = answer.content.decode()
     assert answer.status_code == 400
     assert "Someone changed this budget while you were editing." in page
     assert 'value="77"' in page
-    assert budgets(company)[0].limit_micros == 5_000_000
+    assert list_budgets(company)[0].limit_micros == 5_000_000
 
 
 def test_deleting_a_budget_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
@@ -276,7 +278,7 @@ def test_deleting_a_budget_requires_a_step_up(company: Company, sign_in: SignIn)
     )
 
     assert answer["Location"].startswith("/account/confirm?next=")
-    assert len(budgets(company)) == 1
+    assert len(list_budgets(company)) == 1
 
 
 def test_deleting_a_budget_asks_for_confirmation_and_reports_success(
@@ -287,14 +289,14 @@ def test_deleting_a_budget_asks_for_confirmation_and_reports_success(
 
     confirmation = bill.get(path).content.decode()
     stale = bill.post(path, {"version": "7"}, follow=True).content.decode()
-    num_budgets = len(budgets(company))
+    num_budgets = len(list_budgets(company))
     done = bill.post(path, {"version": "1"}, follow=True).content.decode()
 
     assert "Delete budget: All users?" in confirmation
     assert "The current version is 1" in stale
     assert num_budgets == 1
     assert "Budget deleted" in done
-    assert budgets(company) == []
+    assert list_budgets(company) == []
 
 
 @pytest.mark.parametrize("version", ["9" * 5_000, "-1", "1.5", "\u00b2", "", "\0"])
@@ -306,7 +308,7 @@ def test_a_budget_is_not_deleted_with_an_invalid_version(
     answer = bill.post(f"/budgets/{budget.id}/delete", {"version": version})
 
     assert answer.status_code == 302
-    assert len(budgets(company)) == 1
+    assert len(list_budgets(company)) == 1
 
 
 def test_showing_a_webhooks_secret_is_audited(company: Company, bill: Client) -> None:
@@ -370,7 +372,7 @@ def test_another_tenants_budget_is_not_found(
     for budget_id in (budget.id, uuid.uuid4()):
         ask = bob.post if action else bob.get
         assert ask(f"/budgets/{budget_id}{action}", fields).status_code == 404
-    assert [budget.version for budget in budgets(company)] == [1]
+    assert [budget.version for budget in list_budgets(company)] == [1]
 
 
 def test_the_pages_run_few_queries(company: Company, bill: Client) -> None:

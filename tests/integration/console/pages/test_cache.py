@@ -14,7 +14,7 @@ from tenants.models import AuditEntry
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
 PURGERS = {Role.OWNER, Role.ADMINISTRATOR}
 
@@ -24,7 +24,7 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-def epoch(company: Company) -> int:
+def read_published_epoch(company: Company) -> int:
     data = redis_connection.connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data).cache_epoch
@@ -42,7 +42,7 @@ def test_every_role_sees_the_page_and_only_administrators_purge(
     assert client.get("/cache/purge").status_code == (200 if role in PURGERS else 403)
     if role not in PURGERS:
         assert client.post("/cache/purge", {"reason": "x"}).status_code == 403
-        assert epoch(company) == 0
+        assert read_published_epoch(company) == 0
 
 
 @pytest.mark.parametrize("path", ["/cache", "/cache/purge"])
@@ -51,9 +51,9 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
 
 
 def test_hit_rates_are_shown_by_language(company: Company, sign_in: SignIn) -> None:
-    for person in colleagues(company, 5):
-        use(company, person)
-    count(company)
+    for person in make_colleagues(company, 5):
+        add_requests(company, person)
+    roll_up(company)
 
     client = sign_in(company.administrator)
 
@@ -65,10 +65,10 @@ def test_hit_rates_are_shown_by_language(company: Company, sign_in: SignIn) -> N
 
 
 def test_the_csv_file_lists_each_language_and_the_total(company: Company, sign_in: SignIn) -> None:
-    for person in colleagues(company, 5):
-        use(company, person)
-        use(company, person, language="go")
-    count(company)
+    for person in make_colleagues(company, 5):
+        add_requests(company, person)
+        add_requests(company, person, language="go")
+    roll_up(company)
 
     answer = sign_in(company.administrator).get("/cache", {"as": "csv"})
 
@@ -78,8 +78,8 @@ def test_the_csv_file_lists_each_language_and_the_total(company: Company, sign_i
 
 
 def test_another_tenant_does_not_see_the_usage(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer)
-    count(company)
+    add_requests(company, company.developer)
+    roll_up(company)
 
     page = sign_in(make_company("globex", GLOBEX).administrator).get("/cache").content.decode()
 
@@ -91,7 +91,7 @@ def test_purging_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
 
     assert answer.status_code == 302
     assert "next=%2Faccount%2Fresume%2F" in answer["Location"]
-    assert epoch(company) == 0
+    assert read_published_epoch(company) == 0
 
 
 def test_a_purge_starts_an_epoch_and_is_audited(company: Company, sign_in_now: SignIn) -> None:
@@ -100,7 +100,7 @@ def test_a_purge_starts_an_epoch_and_is_audited(company: Company, sign_in_now: S
     page = client.post("/cache/purge", {"reason": "a leak"}, follow=True).content.decode()
 
     assert "Epoch 1 has started" in page
-    assert epoch(company) == 1
+    assert read_published_epoch(company) == 1
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="tenant.cache_purged")
     assert (entry.reason, entry.target) == ("a leak", f"tenant:{company.slug}")
@@ -114,4 +114,4 @@ def test_an_invalid_reason_purges_nothing(
 
     assert answer.status_code == 400
     assert 'class="wrong"' in answer.content.decode()
-    assert epoch(company) == 0
+    assert read_published_epoch(company) == 0

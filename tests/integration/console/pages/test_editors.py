@@ -85,7 +85,9 @@ def test_each_linked_file_is_downloaded_with_its_type(
         "",
     ],
 )
-def test_other_files_are_not_served(folder: Path, cast: Cast, sign_in: SignIn, name: str) -> None:
+def test_files_that_are_not_downloads_are_not_served(
+    folder: Path, cast: Cast, sign_in: SignIn, name: str
+) -> None:
     for file in (folder / "secret.txt", folder.parent / "secrets", folder.parent / VSIX):
         file.write_text("x")
     (folder / VSIX).write_bytes(b"PK")
@@ -111,7 +113,7 @@ def test_without_a_session_no_response_reveals_which_files_exist(folder: Path, c
     assert all(b"PK" not in response.content for response in responses)
 
 
-def test_files_can_only_be_read(folder: Path, cast: Cast, sign_in: SignIn) -> None:
+def test_a_download_cannot_be_changed_by_a_post(folder: Path, cast: Cast, sign_in: SignIn) -> None:
     (folder / VSIX).write_bytes(b"PK")
 
     assert sign_in(cast.acme.developer).post(f"/downloads/{VSIX}").status_code == 405
@@ -126,7 +128,9 @@ def test_an_installation_without_the_folder_shows_the_page(
     assert "not built" in sign_in(cast.acme.developer).get("/editors").content.decode()
 
 
-def test_only_roles_that_complete_see_it(folder: Path, cast: Cast, sign_in: SignIn) -> None:
+def test_only_roles_with_completions_see_editors_and_downloads(
+    folder: Path, cast: Cast, sign_in: SignIn
+) -> None:
     (folder / VSIX).write_bytes(b"PK")
 
     for path in ("/editors", f"/downloads/{VSIX}"):

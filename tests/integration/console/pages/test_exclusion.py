@@ -13,7 +13,7 @@ from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.queries import few_queries
 
 PAGE = "/content-exclusion"
@@ -32,8 +32,8 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def edit_list(client: Client, step: str, rules: list[tuple[str, str]], **fields: str) -> str:
-    """Post the list of rules: patterns with their repositories, "" for all."""
+def post_list(client: Client, step: str, rules: list[tuple[str, str]], **fields: str) -> str:
+    """Post the rules as the list's form does: a pattern, and its repository, or "" for all."""
     form = fields | {
         "step": step,
         "expected_version": "1",
@@ -43,7 +43,7 @@ def edit_list(client: Client, step: str, rules: list[tuple[str, str]], **fields:
     return str(client.post(PAGE, form).content.decode())
 
 
-def rules_of(page: str) -> list[tuple[str, str]]:
+def parse_rules(page: str) -> list[tuple[str, str]]:
     patterns, repositories = (
         re.findall(rf'name="rule_{name}" value="([^"]*)"', unescape(page))
         for name in ("pattern", "repository")
@@ -51,7 +51,7 @@ def rules_of(page: str) -> list[tuple[str, str]]:
     return list(zip(patterns, repositories, strict=True))
 
 
-def send(client: Client, step: str, text: str = TEXT, **fields: str) -> Any:
+def post_yaml(client: Client, step: str, text: str = TEXT, **fields: str) -> Any:
     values = {"step": step, "content_exclusion": text, "expected_version": "1"} | fields
     return client.post(PAGE, values)
 
@@ -88,14 +88,14 @@ def test_only_roles_that_read_usage_see_blocked_requests(
     with few_queries():
         answer = client.get(DENIALS)
 
-    may = role_has_permission(role, Permission.READ_USAGE) or role_has_permission(
+    may_read_usage = role_has_permission(role, Permission.READ_USAGE) or role_has_permission(
         role, Permission.READ_OWN_USAGE
     )
-    assert answer.status_code == (200 if may else 403)
+    assert answer.status_code == (200 if may_read_usage else 403)
 
 
 def test_a_draft_can_be_tested_without_saving_it(company: Company, alice: Client) -> None:
-    answer = send(alice, "test", repository="payments", path="keys/prod.txt")
+    answer = post_yaml(alice, "test", repository="payments", path="keys/prod.txt")
 
     page = unescape(answer.content.decode())
     assert PAYMENTS_RULE in page
@@ -104,13 +104,13 @@ def test_a_draft_can_be_tested_without_saving_it(company: Company, alice: Client
 
 
 def test_a_path_that_matches_no_rule_is_not_excluded(alice: Client) -> None:
-    page = send(alice, "test", repository="shop", path="keys/prod.txt").content.decode()
+    page = post_yaml(alice, "test", repository="shop", path="keys/prod.txt").content.decode()
 
     assert "Not excluded by the tenant" in page
 
 
 def test_the_tester_ignores_case_as_gateways_do(alice: Client) -> None:
-    page = send(alice, "test", repository="Payments", path="KEYS\\Prod.txt").content.decode()
+    page = post_yaml(alice, "test", repository="Payments", path="KEYS\\Prod.txt").content.decode()
 
     assert PAYMENTS_RULE in unescape(page)
 
@@ -140,7 +140,7 @@ def test_a_user_without_write_permission_tests_the_current_rules(
 def test_invalid_rules_get_an_error_and_stay_in_the_form(
     alice: Client, step: str, text: str, message: str
 ) -> None:
-    answer = send(alice, step, text, path="kept/path")
+    answer = post_yaml(alice, step, text, path="kept/path")
 
     page = unescape(answer.content.decode())
     assert answer.status_code == 400
@@ -150,8 +150,8 @@ def test_invalid_rules_get_an_error_and_stay_in_the_form(
 
 
 def test_a_change_is_reviewed_and_saved(company: Company, alice: Client) -> None:
-    review = send(alice, "review").content.decode()
-    draft = fields_of(review)
+    review = post_yaml(alice, "review").content.decode()
+    draft = parse_form(review)
 
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Audit"})
 
@@ -166,49 +166,49 @@ def test_a_change_is_reviewed_and_saved(company: Company, alice: Client) -> None
 
 
 def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
-    draft = fields_of(send(alice, "review").content.decode())
+    draft = parse_form(post_yaml(alice, "review").content.decode())
 
     page = alice.post(PAGE, draft | {"step": "edit"}).content.decode()
 
-    assert rules_of(page) == [("**/.env", ""), ("keys/**", "payments"), ("", "")]
-    assert fields_of(page)["expected_version"] == "1"
+    assert parse_rules(page) == [("**/.env", ""), ("keys/**", "payments"), ("", "")]
+    assert parse_form(page)["expected_version"] == "1"
 
 
 def test_the_list_adds_and_removes_rules_without_saving_them(
     company: Company, alice: Client
 ) -> None:
     rules = [("**/secrets/**", ""), ("a", "shop")]
-    added = edit_list(alice, "add", [*rules, ("*.pem", "shop")])
-    removed = edit_list(alice, "remove-1", [*rules, ("*.pem", "shop")])
+    added = post_list(alice, "add", [*rules, ("*.pem", "shop")])
+    removed = post_list(alice, "remove-1", [*rules, ("*.pem", "shop")])
 
-    assert rules_of(added) == [*rules, ("*.pem", "shop"), ("", "")]
-    assert rules_of(removed) == [("**/secrets/**", ""), ("*.pem", "shop"), ("", "")]
+    assert parse_rules(added) == [*rules, ("*.pem", "shop"), ("", "")]
+    assert parse_rules(removed) == [("**/secrets/**", ""), ("*.pem", "shop"), ("", "")]
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
 def test_a_pattern_alone_is_reviewed_as_a_rule_for_all_repositories(alice: Client) -> None:
-    list_review = edit_list(alice, "review", [("**/secrets/**", "")])
-    as_yaml = send(alice, "review", "**/secrets/**").content.decode()
+    list_review = post_list(alice, "review", [("**/secrets/**", "")])
+    as_yaml = post_yaml(alice, "review", "**/secrets/**").content.decode()
 
     for page in (list_review, as_yaml):
         assert '+ "*": "**/secrets/**"' in unescape(page)
 
 
 def test_the_editor_changes_between_list_and_yaml_with_the_unsaved_rules(alice: Client) -> None:
-    as_yaml = edit_list(alice, "yaml", [("keys/**", "payments")])
-    as_list = send(alice, "list", TEXT).content.decode()
+    as_yaml = post_list(alice, "yaml", [("keys/**", "payments")])
+    as_list = post_yaml(alice, "list", TEXT).content.decode()
 
-    assert fields_of(as_yaml)["content_exclusion"] == '"payments":\n  - "keys/**"'
-    assert rules_of(as_list) == [("**/.env", ""), ("keys/**", "payments"), ("", "")]
+    assert parse_form(as_yaml)["content_exclusion"] == '"payments":\n  - "keys/**"'
+    assert parse_rules(as_list) == [("**/.env", ""), ("keys/**", "payments"), ("", "")]
 
 
 @pytest.mark.parametrize("step", ["remove-", "remove-99", "remove--1", "remove-9" * 5000, "?"])
 def test_an_unknown_step_keeps_all_rules(alice: Client, step: str) -> None:
-    assert rules_of(edit_list(alice, step, [("a", "")])) == [("a", ""), ("", "")]
+    assert parse_rules(post_list(alice, step, [("a", "")])) == [("a", ""), ("", "")]
 
 
 def test_the_tester_names_the_rule_in_the_list(alice: Client) -> None:
-    page = edit_list(
+    page = post_list(
         alice, "test", [("**/secrets/**", ""), ("keys/**", "payments")], path="a/secrets/key"
     )
 
@@ -220,14 +220,14 @@ def test_the_tester_names_the_rule_in_the_list(alice: Client) -> None:
 def test_a_concurrent_change_is_reported_and_not_overwritten(
     company: Company, alice: Client
 ) -> None:
-    first = fields_of(send(alice, "review", '"*": ["a"]').content.decode())
+    first = parse_form(post_yaml(alice, "review", '"*": ["a"]').content.decode())
     alice.post("/policies/review", first | {"step": "save", "reason": "r"})
 
-    second = send(alice, "review", '"*": ["b"]')
+    second = post_yaml(alice, "review", '"*": ["b"]')
 
     assert second.status_code == 409
     assert "Changed in both versions: Content exclusion" in second.content.decode()
-    assert json.loads(fields_of(second.content.decode())["document"])["content_exclusion"] == {
+    assert json.loads(parse_form(second.content.decode())["document"])["content_exclusion"] == {
         "*": ["b"]
     }
     assert find_policy_in_force(tenant_id=company.tenant_id).policy.content_exclusion == {

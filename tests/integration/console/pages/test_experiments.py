@@ -1,4 +1,4 @@
-"""Experiments: variants side by side, with confidence intervals."""
+"""The page of experiments compares their variants, with confidence intervals."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from tenants.base.permissions import Role
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def company() -> Company:
 
 def record_experiment(company: Company, *, num: int) -> None:
     for variant, accepted in (("window/control", 1), ("window/wide", 2)):
-        for person in colleagues(company, num):
-            use(company, person, num=2, accepted=accepted, variant=variant)
-    count(company)
+        for person in make_colleagues(company, num):
+            add_requests(company, person, num=2, accepted=accepted, variant=variant)
+    roll_up(company)
 
 
 @pytest.mark.parametrize("role", list(Role))

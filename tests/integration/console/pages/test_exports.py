@@ -1,4 +1,4 @@
-"""The exports' pages: request, progress, download and verification."""
+"""Exports can be requested, followed, downloaded and verified on their pages."""
 
 import io
 import re
@@ -36,10 +36,11 @@ def company() -> Any:
 
 @pytest.fixture
 def audrey(company: Company, sign_in: SignIn) -> Client:
+    """Return the browser of Audrey, the auditor."""
     return sign_in(company.people[Role.AUDITOR])
 
 
-def builds(company: Company) -> list[BuildView]:
+def list_export_builds(company: Company) -> list[BuildView]:
     auditor = company.people[Role.AUDITOR].actor
     return list_builds(actor=auditor, limit=50, cursor=None).rows
 
@@ -71,7 +72,7 @@ def test_an_export_is_requested_built_downloaded_and_verified(
     company: Company, audrey: Client
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = builds(company)
+    (export,) = list_export_builds(company)
     assert export.since.isoformat() == "2026-10-01T00:00:00+00:00"
     assert export.until.isoformat() == "2026-11-01T00:00:00+00:00"
     waiting = audrey.get("/exports").content.decode()
@@ -95,7 +96,7 @@ def test_days_are_utc_days_in_every_time_zone(company: Company, audrey: Client) 
 
     audrey.post("/exports/new", EXPORT_FORM)
 
-    (export,) = builds(company)
+    (export,) = list_export_builds(company)
     assert export.since.isoformat() == "2026-10-01T00:00:00+00:00"
     assert "1 Oct 2026" in audrey.get("/exports").content.decode()
 
@@ -103,7 +104,7 @@ def test_days_are_utc_days_in_every_time_zone(company: Company, audrey: Client) 
 def test_an_evidence_pack_needs_no_format(company: Company, audrey: Client) -> None:
     audrey.post("/exports/new", {**EXPORT_FORM, "definition": "evidence_pack", "format": ""})
 
-    (export,) = builds(company)
+    (export,) = list_export_builds(company)
     assert (export.definition, export.media) == ("evidence_pack", "zip")
 
 
@@ -124,14 +125,14 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_requests_nothing(
 
     assert answer.status_code == 400
     assert invalid_fields(answer.content.decode()) == [field]
-    assert builds(company) == []
+    assert list_export_builds(company) == []
 
 
 def test_an_unknown_format_is_rejected(company: Company, audrey: Client) -> None:
     answer = audrey.post("/exports/new", EXPORT_FORM | {"format": "pdf"})
 
     assert answer.status_code == 400
-    assert builds(company) == []
+    assert list_export_builds(company) == []
 
 
 def test_an_export_beyond_the_limit_is_refused_with_a_message(
@@ -148,12 +149,12 @@ def test_an_export_beyond_the_limit_is_refused_with_a_message(
 
 def test_an_export_can_be_cancelled_once(company: Company, audrey: Client) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = builds(company)
+    (export,) = list_export_builds(company)
 
     page = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
 
     assert "Export cancelled." in page
-    assert builds(company)[0].state == "cancelled"
+    assert list_export_builds(company)[0].state == "cancelled"
     second_page = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
     assert "The export is already cancelled." in second_page
 
@@ -163,7 +164,7 @@ def test_an_unfinished_export_has_neither_file_nor_proof(
     company: Company, audrey: Client, suffix: str
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = builds(company)
+    (export,) = list_export_builds(company)
 
     ask = audrey.get if suffix == "proof" else audrey.post
     answer = ask(f"/exports/{export.id}/{suffix}")
@@ -176,20 +177,20 @@ def test_another_tenants_export_is_not_found(
     company: Company, audrey: Client, sign_in: SignIn, suffix: str
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = builds(company)
+    (export,) = list_export_builds(company)
     bob = sign_in(make_company("hooli", GLOBEX).administrator)
 
     for export_id in (export.id, uuid.uuid4()):
         ask = bob.get if suffix in ("", "/proof") else bob.post
         assert ask(f"/exports/{export_id}{suffix}").status_code == 404
-    assert builds(company)[0].state == "queued"
+    assert list_export_builds(company)[0].state == "queued"
 
 
 def test_a_role_does_not_see_exports_of_data_that_it_may_not_read(
     company: Company, audrey: Client, sign_in: SignIn
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM | {"definition": "audit"})
-    (export,) = builds(company)
+    (export,) = list_export_builds(company)
 
     bill = sign_in(company.people[Role.BILLING])
 
@@ -209,13 +210,13 @@ def test_an_invalid_cursor_is_rejected(audrey: Client) -> None:
     assert audrey.get("/exports", {"cursor": "zzz"}).status_code == 400
 
 
-def signed_export(
+def build_export_with_proof(
     company: Company, definition: str
 ) -> tuple[SimpleUploadedFile, SimpleUploadedFile]:
     """Return an export's file and its proof, as a browser sends them."""
     auditor = company.people[Role.AUDITOR].actor
-    pack = definition == "evidence_pack"
-    build_id = start_export(company, definition, "zip" if pack else "csv", actor=auditor)
+    is_pack = definition == "evidence_pack"
+    build_id = start_export(company, definition, "zip" if is_pack else "csv", actor=auditor)
     build_all(company)
     build = find_export(company, build_id)
     proof = SimpleUploadedFile("proof.json", (build.proof or "").encode())
@@ -227,7 +228,7 @@ def verify_upload(client: Client, **files: SimpleUploadedFile) -> str:
 
 
 def test_an_export_and_its_proof_are_verified(company: Company, audrey: Client) -> None:
-    file, proof = signed_export(company, "members")
+    file, proof = build_export_with_proof(company, "members")
 
     page = verify_upload(audrey, file=file, proof=proof)
 
@@ -236,7 +237,7 @@ def test_an_export_and_its_proof_are_verified(company: Company, audrey: Client) 
 
 
 def test_a_changed_file_fails_verification_with_a_reason(company: Company, audrey: Client) -> None:
-    _, proof = signed_export(company, "members")
+    _, proof = build_export_with_proof(company, "members")
 
     page = verify_upload(audrey, file=SimpleUploadedFile("members.csv", b"nobody"), proof=proof)
 
@@ -248,7 +249,7 @@ def test_a_changed_file_fails_verification_with_a_reason(company: Company, audre
 def test_an_evidence_pack_is_verified_with_and_without_a_separate_proof(
     company: Company, audrey: Client, has_proof: bool
 ) -> None:
-    file, proof = signed_export(company, "evidence_pack")
+    file, proof = build_export_with_proof(company, "evidence_pack")
 
     page = verify_upload(audrey, file=file, **({"proof": proof} if has_proof else {}))
 

@@ -61,6 +61,7 @@ def client(cast: Cast, sign_in: SignIn) -> Client:
 
 @pytest.fixture
 def guide(settings: Any, tmp_path: Path, client: Client) -> str:
+    """Replace the documents with four short ones; return the HTML of the one called guide."""
     read_console_files()  # cached before the change, for the tests that follow
     settings.REPOSITORY = tmp_path
     folder = tmp_path / "platform" / "docs"

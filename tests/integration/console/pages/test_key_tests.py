@@ -1,4 +1,4 @@
-"""The test of a key: one completion through the gateway, and its result."""
+"""The page that tests a key by one completion through the gateway, and shows the result."""
 
 import json
 import threading
@@ -27,7 +27,7 @@ from tests.fixtures.companies import (
 from tests.integration.console.conftest import SignIn
 from tests.stack.ports import free_port
 
-PART = {"HX-Request": "true"}
+HTMX_HEADERS = {"HX-Request": "true"}
 COMPLETED = {"choices": [{"text": "sum(values)"}]}
 CHATTED = {"choices": [{"message": {"role": "assistant", "content": "ready"}}]}
 
@@ -39,19 +39,19 @@ class Gateway:
     url: str = ""
     status: int = 200
     body: Any = field(default_factory=lambda: COMPLETED)
-    finish: str = "stop"
+    finish_reason: str = "stop"
     requests: list[tuple[str, str]] = field(default_factory=list)  # path and authorization
 
 
 @contextmanager
-def running(gateway: Gateway) -> Iterator[Gateway]:
+def running_gateway(gateway: Gateway) -> Iterator[Gateway]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             gateway.requests.append((self.path, self.headers["Authorization"]))
             content = json.dumps(gateway.body).encode()
             self.send_response(gateway.status)
-            self.send_header("X-Caret-Finish-Reason", gateway.finish)
+            self.send_header("X-Caret-Finish-Reason", gateway.finish_reason)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -73,7 +73,7 @@ def running(gateway: Gateway) -> Iterator[Gateway]:
 
 @pytest.fixture
 def gateway(settings: Any) -> Iterator[Gateway]:
-    with running(Gateway()) as started:
+    with running_gateway(Gateway()) as started:
         settings.GATEWAY_URL = started.url
         yield started
 
@@ -89,7 +89,7 @@ def client(company: Company, sign_in: SignIn) -> Client:
 
 
 def result_of(client: Client, key: str) -> str:
-    return client.post("/keys/test", {"key": key}, headers=PART).content.decode()
+    return client.post("/keys/test", {"key": key}, headers=HTMX_HEADERS).content.decode()
 
 
 def error_body(code: str) -> dict[str, dict[str, str]]:
@@ -121,7 +121,7 @@ def test_a_chat_key_is_tested_with_a_chat(
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "finish", "reason"),
+    ("status", "body", "finish_reason", "reason"),
     [
         (401, error_body("expired_api_key"), "", "The key has expired."),
         (401, error_body("invalid_api_key"), "", "does not know this key"),
@@ -131,17 +131,17 @@ def test_a_chat_key_is_tested_with_a_chat(
         (200, COMPLETED, "budget_exceeded", "A hard budget is used up."),
     ],
 )
-def test_a_failure_states_its_reason(
+def test_the_result_states_why_the_gateway_refused_the_completion(
     gateway: Gateway,
     company: Company,
     client: Client,
     *,
     status: int,
     body: Any,
-    finish: str,
+    finish_reason: str,
     reason: str,
 ) -> None:
-    gateway.status, gateway.body, gateway.finish = status, body, finish
+    gateway.status, gateway.body, gateway.finish_reason = status, body, finish_reason
 
     part = result_of(client, make_key(company, company.developer).text)
 
@@ -149,13 +149,15 @@ def test_a_failure_states_its_reason(
     assert "note-bad" in part
 
 
-def test_an_unreachable_gateway_is_named(settings: Any, company: Company, client: Client) -> None:
+def test_the_result_names_a_gateway_that_is_unreachable(
+    settings: Any, company: Company, client: Client
+) -> None:
     settings.GATEWAY_URL = f"http://127.0.0.1:{free_port()}"
 
     assert settings.GATEWAY_URL in result_of(client, make_key(company, company.developer).text)
 
 
-def test_a_key_of_another_network_is_explained(
+def test_a_key_limited_to_other_networks_gets_an_explanation(
     gateway: Gateway, company: Company, client: Client
 ) -> None:
     gateway.status, gateway.body = 401, error_body("invalid_api_key")
@@ -164,12 +166,12 @@ def test_a_key_of_another_network_is_explained(
     assert "only from certain networks" in result_of(client, key)
 
 
-def test_keys_that_the_member_cannot_see_are_not_sent(
+def test_keys_that_the_member_cannot_see_are_not_sent_to_the_gateway(
     gateway: Gateway, company: Company, client: Client, sign_in: SignIn
 ) -> None:
     other_company = make_company("hooli", ACME)
     foreign_key = make_key(other_company, other_company.developer).text
-    administrators = make_key(company, company.administrator).text
+    administrators_key = make_key(company, company.administrator).text
 
     for person, key in [
         (client, foreign_key),
@@ -177,7 +179,7 @@ def test_keys_that_the_member_cannot_see_are_not_sent(
         (client, "x" * 100_000),
         (client, "\0"),
         (client, ""),
-        (sign_in(company.developer), administrators),
+        (sign_in(company.developer), administrators_key),
     ]:
         answer = person.post("/keys/test", {"key": key})
         assert answer.status_code == 400

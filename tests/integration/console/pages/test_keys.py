@@ -17,7 +17,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 CHANGE_PATHS = "/keys/new", "/keys/policy", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
-HTMX = {"HX-Request": "true"}
+HTMX_HEADERS = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "status", "creates"),
+    ("role", "status", "may_create"),
     [
         (Role.OWNER, 200, True),
         (Role.ADMINISTRATOR, 200, True),
@@ -56,15 +56,15 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
-    cast: Cast, sign_in: SignIn, role: Role, status: int, creates: bool
+    cast: Cast, sign_in: SignIn, role: Role, status: int, may_create: bool
 ) -> None:
     make_key(cast.acme, cast.acme.people[role])
 
     answer = sign_in(cast.acme.people[role]).get("/keys")
 
     assert answer.status_code == status
-    assert ('href="/keys/new"' in answer.content.decode()) == creates
-    assert ("/revoke" in answer.content.decode()) == creates
+    assert ('href="/keys/new"' in answer.content.decode()) == may_create
+    assert ("/revoke" in answer.content.decode()) == may_create
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
@@ -81,15 +81,15 @@ def test_roles_that_may_not_change_keys_are_refused_the_forms(
 
 
 def test_a_developer_sees_only_their_own_keys(company: Company, sign_in: SignIn) -> None:
-    own = make_key(company, company.developer).key.lookup_id
+    own_id = make_key(company, company.developer).key.lookup_id
     other_id = make_key(company, company.administrator).key.lookup_id
     client = sign_in(company.developer)
 
     page = client.get("/account/keys").content.decode()
 
-    assert own in page
+    assert own_id in page
     assert other_id not in page
-    assert client.get(f"/keys/{own}").status_code == 200
+    assert client.get(f"/keys/{own_id}").status_code == 200
     assert client.get(f"/keys/{other_id}").status_code == 404
 
 
@@ -136,7 +136,7 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
     assert names(kind="pink") == ["Bellows", "Anvil"]
     assert names(kind="playground") == ["Playground"]
     assert names(state="revoked") == []
-    assert names(look="leaked") == []
+    assert names(concern="leaked") == []
 
 
 def test_a_full_page_links_to_the_next_page(company: Company, client: Client) -> None:
@@ -154,12 +154,12 @@ def test_a_full_page_links_to_the_next_page(company: Company, client: Client) ->
     assert "Key 24" not in second
 
 
-def test_an_invalid_cursor_is_not_found(client: Client) -> None:
+def test_an_invalid_cursor_is_rejected(client: Client) -> None:
     assert client.get("/keys", {"cursor": "x"}).status_code == 400
 
 
 def test_htmx_gets_the_list_without_the_page_around_it(client: Client) -> None:
-    assert "<html" not in client.get("/keys", headers=HTMX).content.decode()
+    assert "<html" not in client.get("/keys", headers=HTMX_HEADERS).content.decode()
     assert "<html" in list_page(client)
 
 

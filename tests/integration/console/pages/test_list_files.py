@@ -1,4 +1,4 @@
-"""Lists as files: each has all rows of its page, and none of another tenant."""
+"""A list's CSV file has all rows of the list, and none of another tenant."""
 
 import csv
 import io
@@ -35,7 +35,7 @@ from tests.fixtures.users import make_colleague, make_invitation, make_team
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
 
-# Path and column names.
+# The path of each list, and the columns of its file.
 LISTS: Final = {
     "/account/my-data": "user,kind,decision,consent_text,consent_text_sha256,changed_by,created_at",
     "/budgets": "name,scope,spent_micros,limit_micros,currency,is_hard,created_at",
@@ -61,11 +61,11 @@ def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Make a company with an object of every kind."""
     with django_db_blocker.unblock():
         tenant = make_company("initech", ACME)
-        fill(tenant)
+        add_an_object_of_every_kind(tenant)
     return tenant
 
 
-def fill(company: Company) -> None:
+def add_an_object_of_every_kind(company: Company) -> None:
     now = timezone.now()
     ensure_invoice(company)
     make_budget(company)
@@ -89,10 +89,10 @@ def fill(company: Company) -> None:
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = ErasureRequest(make_colleague(company).user_id, "asked for")
     request_user_erasure(actor=company.administrator.actor, erasure_request=leaver, now=now)
-    withdraw(company)
+    add_withdrawals(company)
 
 
-def withdraw(company: Company, *, num: int = 1) -> None:
+def add_withdrawals(company: Company, *, num: int = 1) -> None:
     rows = [
         ContentErasure(
             tenant_id=company.tenant_id,
@@ -164,7 +164,7 @@ def test_a_truncated_file_ends_with_a_note(
     company: Company, owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_response, "MAX_ROWS", MAX_PAGE)
-    withdraw(company, num=MAX_PAGE)
+    add_withdrawals(company, num=MAX_PAGE)
 
     _, *lines = rows_of(owner, "/privacy/withdrawals")
 
@@ -175,11 +175,11 @@ def test_a_truncated_file_ends_with_a_note(
 def test_the_ledgers_file_has_both_sides_and_obeys_the_filter(owner: Client) -> None:
     header, *rows = rows_of(owner, "/billing/ledger")
     amounts = [int(row[header.index("amount_micros")]) for row in rows]
-    _, *taxed = rows_of(owner, "/billing/ledger", account="credits")
+    _, *credit_rows = rows_of(owner, "/billing/ledger", account="credits")
 
     assert rows
     assert sum(amounts) == 0
-    assert len(taxed) < len(rows)
+    assert len(credit_rows) < len(rows)
 
 
 def test_a_csv_file_escapes_formulas(owner: Client) -> None:

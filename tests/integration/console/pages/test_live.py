@@ -24,13 +24,13 @@ from tenants.usage.requests.last_minute import read_last_minute
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import (
-    OWN,
+    OWN_ORIGIN,
     Socket,
     read_first_message,
-    session_of,
+    session_key_of,
     socket,
 )
-from tests.integration.console.pages.usage_rows import colleagues, use
+from tests.integration.console.pages.usage_rows import add_requests, make_colleagues
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ async def is_rejected(opened_socket: Socket) -> bool:
 
 
 def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer, num=2, accepted=1)
-    use(company, company.administrator)
-    session = session_of(sign_in(company.administrator))
+    add_requests(company, company.developer, num=2, accepted=1)
+    add_requests(company, company.administrator)
+    session = session_key_of(sign_in(company.administrator))
 
     async def receive() -> dict[str, str]:
         async with socket(session) as opened_socket:
@@ -60,9 +60,9 @@ def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_
 def test_acceptances_of_few_users_are_hidden(
     company: Company, sign_in: SignIn, num: int, expected: str
 ) -> None:
-    for person in colleagues(company, num):
-        use(company, person, accepted=1)
-    session = session_of(sign_in(company.administrator))
+    for person in make_colleagues(company, num):
+        add_requests(company, person, accepted=1)
+    session = session_key_of(sign_in(company.administrator))
 
     async def listen() -> dict[str, str]:
         async with socket(session) as opened_socket:
@@ -72,8 +72,8 @@ def test_acceptances_of_few_users_are_hidden(
 
 
 def test_a_developer_gets_their_own_acceptances(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer, accepted=1)
-    session = session_of(sign_in(company.developer))
+    add_requests(company, company.developer, accepted=1)
+    session = session_key_of(sign_in(company.developer))
 
     async def receive() -> dict[str, str]:
         async with socket(session) as opened_socket:
@@ -83,9 +83,9 @@ def test_a_developer_gets_their_own_acceptances(company: Company, sign_in: SignI
 
 
 def test_a_developer_gets_only_their_own_figures(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer, num=2)
-    use(company, company.administrator)
-    session = session_of(sign_in(company.developer))
+    add_requests(company, company.developer, num=2)
+    add_requests(company, company.administrator)
+    session = session_key_of(sign_in(company.developer))
 
     async def receive() -> dict[str, str]:
         async with socket(session) as opened_socket:
@@ -95,8 +95,8 @@ def test_a_developer_gets_only_their_own_figures(company: Company, sign_in: Sign
 
 
 def test_another_tenant_does_not_get_the_figures(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer, num=2)
-    session = session_of(sign_in(make_company("globex", GLOBEX).administrator))
+    add_requests(company, company.developer, num=2)
+    session = session_key_of(sign_in(make_company("globex", GLOBEX).administrator))
 
     async def receive() -> dict[str, str]:
         async with socket(session) as opened_socket:
@@ -113,13 +113,13 @@ def test_another_tenant_does_not_get_the_figures(company: Company, sign_in: Sign
         (b"https://testserver", "/live"),
         (b"null", "/live"),
         (None, "/live"),
-        (OWN, "/livelier"),
+        (OWN_ORIGIN, "/livelier"),
     ],
 )
 def test_a_socket_from_another_origin_or_path_is_refused(
     company: Company, sign_in: SignIn, origin: bytes | None, path: str
 ) -> None:
-    session = session_of(sign_in(company.administrator))
+    session = session_key_of(sign_in(company.administrator))
 
     async def is_refused() -> bool:
         async with socket(session, origin=origin, path=path) as opened_socket:
@@ -161,43 +161,43 @@ def counting_broadcaster() -> tuple[LiveBroadcaster[int], list[Actor]]:
         read_for.append(actor)
         return len(read_for)
 
-    return LiveBroadcaster(read_number, sleep=_never), read_for
+    return LiveBroadcaster(read_number, sleep=_sleep_forever), read_for
 
 
-async def _briefly(_seconds: float) -> None:
+async def _sleep_briefly(_seconds: float) -> None:
     await asyncio.sleep(0)
 
 
-async def _never(_seconds: float) -> None:
+async def _sleep_forever(_seconds: float) -> None:
     await asyncio.Event().wait()
 
 
 def test_two_viewers_of_the_same_figures_share_one_reading(company: Company) -> None:
-    board, read_for = counting_broadcaster()
+    broadcaster, read_for = counting_broadcaster()
 
-    async def look() -> tuple[int, int]:
+    async def read_figures() -> tuple[int, int]:
         with (
-            board.subscribe(company.administrator.actor) as first,
-            board.subscribe(company.people[next(iter(ACME))].actor) as second,
+            broadcaster.subscribe(company.administrator.actor) as first,
+            broadcaster.subscribe(company.people[next(iter(ACME))].actor) as second,
         ):
             return await anext(first), await anext(second)
 
-    assert asyncio.run(look()) == (1, 1)
+    assert asyncio.run(read_figures()) == (1, 1)
     assert len(read_for) == 1
 
 
 def test_a_developers_own_figures_are_read_separately(company: Company) -> None:
-    board, read_for = counting_broadcaster()
+    broadcaster, read_for = counting_broadcaster()
 
-    async def look() -> None:
+    async def read_figures() -> None:
         with (
-            board.subscribe(company.administrator.actor) as administrator_figures,
-            board.subscribe(company.developer.actor) as developer_figures,
+            broadcaster.subscribe(company.administrator.actor) as administrator_figures,
+            broadcaster.subscribe(company.developer.actor) as developer_figures,
         ):
             await anext(administrator_figures)
             await anext(developer_figures)
 
-    asyncio.run(look())
+    asyncio.run(read_figures())
 
     assert len(read_for) == 2
 
@@ -208,33 +208,35 @@ def test_a_developers_own_figures_are_read_separately(company: Company) -> None:
 def test_sockets_are_limited_and_released(
     company: Company, num_people: int, max_of_each: int
 ) -> None:
-    board, _ = counting_broadcaster()
+    broadcaster, _ = counting_broadcaster()
     actors = [person.actor for person in company.people.values()][:num_people]
 
-    async def look() -> None:
-        subscriptions = [board.subscribe(actor) for actor in actors for _ in range(max_of_each)]
+    async def read_figures() -> None:
+        subscriptions = [
+            broadcaster.subscribe(actor) for actor in actors for _ in range(max_of_each)
+        ]
         for subscription in subscriptions:
             subscription.__enter__()
         for actor in actors:
-            with pytest.raises(TooManyViewers), board.subscribe(actor):
+            with pytest.raises(TooManyViewers), broadcaster.subscribe(actor):
                 pass
         subscriptions[0].__exit__(None, None, None)
-        with board.subscribe(actors[0]) as readings:
+        with broadcaster.subscribe(actors[0]) as readings:
             assert await anext(readings) == 1
 
-    asyncio.run(look())
+    asyncio.run(read_figures())
 
 
 def test_one_users_tabs_leave_sockets_for_colleagues(company: Company) -> None:
-    board, _ = counting_broadcaster()
+    broadcaster, _ = counting_broadcaster()
 
-    async def look() -> int:
+    async def read_figures() -> int:
         for _ in range(MAX_OF_PERSON):
-            board.subscribe(company.administrator.actor).__enter__()
-        with board.subscribe(company.developer.actor) as readings:
+            broadcaster.subscribe(company.administrator.actor).__enter__()
+        with broadcaster.subscribe(company.developer.actor) as readings:
             return await anext(readings)
 
-    assert asyncio.run(look()) == 1
+    assert asyncio.run(read_figures()) == 1
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), ZeroDivisionError(), DatabaseError()])
@@ -247,14 +249,14 @@ def test_a_failed_reading_is_repeated(company: Company, error: Exception) -> Non
             raise result
         return result
 
-    async def look() -> int:
-        with LiveBroadcaster(fail_then_read, sleep=_briefly).subscribe(
+    async def read_figures() -> int:
+        with LiveBroadcaster(fail_then_read, sleep=_sleep_briefly).subscribe(
             company.administrator.actor
         ) as readings:
             return await asyncio.wait_for(anext(readings), 30)
 
     with structlog.testing.capture_logs() as lines:
-        assert asyncio.run(look()) == 7
+        assert asyncio.run(read_figures()) == 7
     assert [line["event"] for line in lines] == ["live.read_failed"] * 2
 
 
@@ -262,23 +264,23 @@ def test_a_slow_reading_delays_no_other_tenant(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_company = make_company("globex", GLOBEX)
-    goes_on = Event()
+    is_released = Event()
 
     def slow(*, actor: Actor, now: datetime) -> Any:
         if actor.tenant_id == company.tenant_id:
-            goes_on.wait(60)
+            is_released.wait(60)
         return read_last_minute(actor=actor, now=now)
 
     monkeypatch.setattr(live, "read_last_minute", slow)
-    held_up = session_of(sign_in(company.administrator))
-    session = session_of(sign_in(other_company.administrator))
+    slow_session = session_key_of(sign_in(company.administrator))
+    session = session_key_of(sign_in(other_company.administrator))
 
     async def receive() -> dict[str, str]:
-        async with socket(held_up) as waiting, socket(session) as opened_socket:
+        async with socket(slow_session) as waiting, socket(session) as opened_socket:
             assert await waiting.is_accepted()
             try:
                 return await read_first_message(opened_socket)
             finally:
-                goes_on.set()
+                is_released.set()
 
     assert asyncio.run(receive())["requests"] == "0"

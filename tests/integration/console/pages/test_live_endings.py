@@ -1,4 +1,4 @@
-"""The events that close the live figures' WebSocket, and how soon."""
+"""The WebSocket of live figures closes within a second of any change that ends the session."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tenants.identity.passwords.operations import set_password
 from tenants.models import User
 from tests.fixtures.companies import ACME, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.live_socket import read_first_message, session_of, socket
+from tests.integration.console.pages.live_socket import read_first_message, session_key_of, socket
 from tests.integration.sign_in.browser import new_browser
 
 
@@ -38,25 +38,25 @@ def _switch_off(_session: str, person: Person) -> None:
     User.objects.filter(id=person.user_id).update(is_active=False)
 
 
-@pytest.mark.parametrize("ends", [_sign_out, _switch_off])
+@pytest.mark.parametrize("end_session", [_sign_out, _switch_off])
 def test_a_socket_closes_when_its_session_ends(
     company: Company,
     sign_in: SignIn,
     monkeypatch: pytest.MonkeyPatch,
-    ends: Callable[[str, Person], None],
+    end_session: Callable[[str, Person], None],
 ) -> None:
-    """Redis is unreachable, so the periodic check must find it."""
+    """Redis is unreachable, so only the periodic check can find that the session has ended."""
     monkeypatch.setattr(live, "CHECK_EVERY_S", 0.1)
     person = company.administrator
-    session = session_of(sign_in(person))
+    session = session_key_of(sign_in(person))
 
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
-        close_event, _ = asyncio.run(ending(session, lambda: ends(session, person)))
+        close_event, _ = asyncio.run(close_after(session, lambda: end_session(session, person)))
 
     assert close_event == {"type": "websocket.close", "code": live.ENDED}
 
 
-async def ending(session: str, change: Callable[[], object]) -> tuple[dict[str, Any], float]:
+async def close_after(session: str, change: Callable[[], object]) -> tuple[dict[str, Any], float]:
     """Return a socket's last message, and the seconds from the change to it."""
     async with socket(session) as opened_socket:
         await read_first_message(opened_socket)
@@ -127,7 +127,9 @@ def test_a_socket_closes_within_a_second_of_a_change_that_ends_it(
     assert browser.sign_in() == "/"
     client = browser.client
 
-    close_event, after_s = asyncio.run(ending(session_of(client), lambda: change(company, client)))
+    close_event, after_s = asyncio.run(
+        close_after(session_key_of(client), lambda: change(company, client))
+    )
 
     assert close_event == {"type": "websocket.close", "code": live.ENDED}
     assert after_s < 1.0
@@ -137,7 +139,7 @@ def test_signing_out_closes_no_socket_of_another_user(company: Company, sign_in:
     client, other_client = sign_in(company.administrator), sign_in(company.developer)
 
     async def receive_types() -> list[str]:
-        async with socket(session_of(other_client)) as opened_socket:
+        async with socket(session_key_of(other_client)) as opened_socket:
             await read_first_message(opened_socket)
             await sync_to_async(client.post)("/sign-out")
             return [(await opened_socket.next())["type"] for _ in range(2)]

@@ -21,7 +21,7 @@ from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, 
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-NOBODY = uuid.UUID(int=0)
+UNKNOWN_ID = uuid.UUID(int=0)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def role_of(company: Company, role: Role) -> Role:
     return find_member(actor=company.platform, user_id=person.user_id).role
 
 
-def states(company: Company) -> list[tuple[str, InvitationState]]:
+def list_invitation_states(company: Company) -> list[tuple[str, InvitationState]]:
     page = read_page_of_invitations(
         actor=company.platform, limit=10, cursor=None, now=timezone.now()
     )
@@ -53,13 +53,15 @@ def invite(client: Client, **form: str) -> str:
     return client.post("/members/invite", form, follow=True).content.decode()
 
 
-@pytest.mark.parametrize("path", ["", "/invite", "/invitations", f"/{NOBODY}", f"/{NOBODY}/role"])
+@pytest.mark.parametrize(
+    "path", ["", "/invite", "/invitations", f"/{UNKNOWN_ID}", f"/{UNKNOWN_ID}/role"]
+)
 def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(f"/members{path}")["Location"] == f"/sign-in?next=/members{path}"
 
 
 @pytest.mark.parametrize(
-    ("role", "status", "invites"),
+    ("role", "status", "may_invite"),
     [
         (Role.OWNER, 200, True),
         (Role.ADMINISTRATOR, 200, True),
@@ -69,18 +71,18 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
-    cast: Cast, sign_in_now: SignIn, role: Role, status: int, invites: bool
+    cast: Cast, sign_in_now: SignIn, role: Role, status: int, may_invite: bool
 ) -> None:
     client = sign_in_now(cast.acme.people[role])
     ada = f"/members/{cast.acme.developer.user_id}"
 
     assert client.get("/members").status_code == status
     assert client.get("/members/invitations").status_code == status
-    assert client.get("/members/invite").status_code == (200 if invites else 403)
-    assert (f'href="{ada}/role"' in client.get(ada).content.decode()) == invites
+    assert client.get("/members/invite").status_code == (200 if may_invite else 403)
+    assert (f'href="{ada}/role"' in client.get(ada).content.decode()) == may_invite
     if role is not Role.DEVELOPER:
-        assert client.get(f"{ada}/role").status_code == (200 if invites else 403)
-        assert client.get(f"{ada}/remove").status_code == (200 if invites else 403)
+        assert client.get(f"{ada}/role").status_code == (200 if may_invite else 403)
+        assert client.get(f"{ada}/remove").status_code == (200 if may_invite else 403)
 
 
 @pytest.mark.parametrize("path", ["", "/role", "/remove"])
@@ -88,7 +90,7 @@ def test_another_tenants_member_is_not_found(cast: Cast, sign_in_now: SignIn, pa
     client = sign_in_now(cast.globex.administrator)
 
     foreign_member = client.get(f"/members/{cast.acme.developer.user_id}{path}")
-    unknown_member = client.get(f"/members/{NOBODY}{path}")
+    unknown_member = client.get(f"/members/{UNKNOWN_ID}{path}")
 
     assert foreign_member.status_code == unknown_member.status_code == 404
     assert foreign_member.content == unknown_member.content
@@ -131,7 +133,7 @@ def test_an_invitation_is_mailed_and_listed(company: Company, client: Client) ->
 
     assert "Invitation sent to eve@guest.example." in page
     assert mail.outbox[-1].to == ["eve@guest.example"]
-    assert states(company) == [("eve@guest.example", InvitationState.OPEN)]
+    assert list_invitation_states(company) == [("eve@guest.example", InvitationState.OPEN)]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_an_invalid_invitation_is_shown_again_with_an_error(
     assert 'class="wrong"' in page
     if changes.get("emails") == "nobody":
         assert "nobody</textarea>" in page
-    assert states(company) == []
+    assert list_invitation_states(company) == []
 
 
 def test_a_member_cannot_be_invited_again(company: Company, client: Client) -> None:
@@ -178,7 +180,7 @@ def test_an_invitation_beyond_the_limit_is_refused_with_the_time_to_wait(
     assert response.status_code == 429
     assert 86_000 < int(response["Retry-After"]) <= 86_400
     assert "Try again in about 24 h." in response.content.decode()
-    assert len(states(company)) == 1
+    assert len(list_invitation_states(company)) == 1
 
 
 def test_an_address_gets_at_most_three_invitations_a_day(company: Company, client: Client) -> None:
@@ -205,7 +207,7 @@ def test_an_invitation_is_sent_again_and_revoked(company: Company, client: Clien
     client.post(revokes[0])
 
     assert len(revokes) == 1
-    assert [state for _, state in states(company)] == [InvitationState.REVOKED] * 2
+    assert [state for _, state in list_invitation_states(company)] == [InvitationState.REVOKED] * 2
 
 
 def test_only_an_owner_changes_an_owners_invitation(
@@ -232,10 +234,12 @@ def test_another_tenants_invitation_is_not_found(
 
     assert other_tenant.post(f"{path}/send").status_code == 404
     assert other_tenant.post(f"{path}/revoke").status_code == 404
-    assert states(company) == [("eve@guest.example", InvitationState.OPEN)]
+    assert list_invitation_states(company) == [("eve@guest.example", InvitationState.OPEN)]
 
 
-def test_the_toast_undoes_a_change_of_role(company: Company, client: Client) -> None:
+def test_a_change_of_role_can_be_undone_from_its_success_message(
+    company: Company, client: Client
+) -> None:
     path = f"/members/{company.developer.user_id}/role"
 
     page = client.post(path, {"role": "auditor", "reason": "Audit"}, follow=True).content.decode()
@@ -332,22 +336,22 @@ def test_each_address_that_fails_is_named_with_its_reason(company: Company, clie
     assert "is already a member" in page
     assert "not a valid e-mail address" in page
     assert "which is the limit" in page
-    left = re.search(r"<textarea[^>]*>([^<]*)</textarea>", page)
-    assert left is not None
-    assert left[1].split() == [company.developer.email, "nobody", "ida@guest.example"]
+    remaining = re.search(r"<textarea[^>]*>([^<]*)</textarea>", page)
+    assert remaining is not None
+    assert remaining[1].split() == [company.developer.email, "nobody", "ida@guest.example"]
 
 
 def test_too_many_addresses_are_refused(company: Company, client: Client) -> None:
     emails = " ".join(f"{number}@guest.example" for number in range(MAX_ADDRESSES + 1))
 
     assert 'class="wrong"' in invite(client, emails=emails)
-    assert states(company) == []
+    assert list_invitation_states(company) == []
 
 
-def test_a_team_of_another_tenant_is_no_choice(
+def test_a_team_of_another_tenant_cannot_be_chosen(
     company: Company, cast: Cast, client: Client
 ) -> None:
     foreign_team = create_team(actor=cast.globex.platform, name="Theirs", now=timezone.now())
 
     assert 'class="wrong"' in invite(client, team=str(foreign_team.id))
-    assert states(company) == []
+    assert list_invitation_states(company) == []

@@ -59,7 +59,7 @@ def filled_form(client: Client, **changes: Any) -> dict[str, Any]:
         (Role.AUDITOR, 403),
     ],
 )
-def test_members_with_keys_open_the_page(
+def test_only_roles_that_may_have_keys_open_the_page(
     cast: Cast, sign_in: SignIn, role: Role, status: int
 ) -> None:
     client = sign_in(cast.acme.people[role])
@@ -110,7 +110,9 @@ def test_a_form_submitted_twice_creates_one_key(company: Company, ada: Client) -
         {"networks": "192.0.2.1/24"},
     ],
 )
-def test_the_policy_bounds_the_form(company: Company, ada: Client, changes: dict[str, Any]) -> None:
+def test_values_that_the_policy_does_not_allow_are_refused(
+    company: Company, ada: Client, changes: dict[str, Any]
+) -> None:
     change_policy(company, max_key_lifetime_days=30)
 
     response = ada.post("/account/keys/new", filled_form(ada, **changes))
@@ -119,7 +121,9 @@ def test_the_policy_bounds_the_form(company: Company, ada: Client, changes: dict
     assert KEY_PATTERN.search(response.content.decode()) is None
 
 
-def test_without_own_keys_the_page_says_whom_to_ask(company: Company, ada: Client) -> None:
+def test_if_the_policy_allows_no_own_keys_the_page_says_whom_to_ask(
+    company: Company, ada: Client
+) -> None:
     make_key(company, company.developer, name="Given")
     change_policy(company, allows_own_keys=False)
 
@@ -133,21 +137,21 @@ def test_without_own_keys_the_page_says_whom_to_ask(company: Company, ada: Clien
 
 
 def test_only_own_keys_are_listed_and_revoked(company: Company, ada: Client, cast: Cast) -> None:
-    own = make_key(company, company.developer, name="Mine").key.lookup_id
+    own_id = make_key(company, company.developer, name="Mine").key.lookup_id
     other_ids = [
         make_key(company, company.administrator).key.lookup_id,
         make_key(cast.globex, cast.globex.developer).key.lookup_id,
     ]
 
     page = ada.get("/account/keys").content.decode()
-    revoked = ada.post(f"/keys/{own}/revoke", {"reason": "lost"})
+    revoked = ada.post(f"/keys/{own_id}/revoke", {"reason": "lost"})
     statuses = [ada.post(f"/keys/{other_id}/revoke").status_code for other_id in other_ids]
 
-    assert own in page
+    assert own_id in page
     assert not any(other_id in page for other_id in other_ids)
     assert revoked["Location"] == "/account/keys"
     assert statuses == [404, 404]
-    key = find_key(actor=company.platform, lookup_id=own, now=timezone.now())
+    key = find_key(actor=company.platform, lookup_id=own_id, now=timezone.now())
     assert key.state is KeyState.REVOKED
 
 

@@ -1,4 +1,4 @@
-"""The performance of completions: five figures, their audience, and the period in the URL."""
+"""The performance page: who sees its figures, and how period and filter change them."""
 
 import re
 import uuid
@@ -13,10 +13,10 @@ from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
 FIGURES = ["First token p99, inline", "Cancellation rate", "Prefix-cache hits", "Acceptance rate"]
-PART = {"HX-Request": "true"}
+HTMX_HEADERS = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -27,16 +27,16 @@ def company() -> Company:
 @pytest.fixture
 def busy_company(company: Company) -> Company:
     """Give six users requests in python, and one of them also in cobol."""
-    people = [company.developer, *colleagues(company, 5)]
+    people = [company.developer, *make_colleagues(company, 5)]
     for person in people:
-        use(company, person, num=2, accepted=1)
-    use(company, company.developer, language="cobol")
-    use(company, company.developer, finish_reason="superseded", first_token_ms=None)
-    count(company)
+        add_requests(company, person, num=2, accepted=1)
+    add_requests(company, company.developer, language="cobol")
+    add_requests(company, company.developer, finish_reason="superseded", first_token_ms=None)
+    roll_up(company)
     return company
 
 
-def figures(page: str) -> list[str]:
+def list_figures(page: str) -> list[str]:
     return re.findall(r'<dt><a href="[^"]*">([^<]+)</a></dt>', page)
 
 
@@ -58,7 +58,7 @@ def test_each_role_sees_its_figures_in_order(
     expected = [*FIGURES, "Engine load"]
     if role is Role.BILLING:
         expected.remove("Acceptance rate")
-    assert figures(page) == expected
+    assert list_figures(page) == expected
     assert ("Your own requests" in page) == (role is Role.DEVELOPER)
 
 
@@ -67,6 +67,7 @@ def test_the_figures_are_computed_from_the_usage_records(
 ) -> None:
     page = performance_page(sign_in(busy_company.administrator))
 
+    # Of the 14 requests, one is cancelled, and the suggestions of six are accepted.
     assert value_of(page, "First token p99, inline") == "40 ms"
     assert value_of(page, "Cancellation rate") == "7.1%"
     assert value_of(page, "Prefix-cache hits") == "80.0%"
@@ -75,8 +76,8 @@ def test_the_figures_are_computed_from_the_usage_records(
 
 
 def test_a_missed_target_is_marked(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer, first_token_ms=150.0)
-    count(company)
+    add_requests(company, company.developer, first_token_ms=150.0)
+    roll_up(company)
 
     page = performance_page(sign_in(company.developer))
 
@@ -97,7 +98,7 @@ def test_another_tenant_does_not_see_the_figures(busy_company: Company, sign_in:
 
     assert "No requests yet" in page
     assert busy_company.slug not in page
-    assert figures(page) == []
+    assert list_figures(page) == []
 
 
 def test_a_filter_that_would_reveal_few_users_hides_the_figures(
@@ -112,7 +113,7 @@ def test_a_filter_that_would_reveal_few_users_hides_the_figures(
 
     assert "Hidden to protect privacy" in of_one
     assert "Hidden to protect privacy" in of_the_rest
-    assert figures(of_one) == figures(of_the_rest) == []
+    assert list_figures(of_one) == list_figures(of_the_rest) == []
 
 
 def test_a_developer_sees_their_own_figures_for_any_filter(
@@ -129,7 +130,7 @@ def test_an_unknown_team_has_no_figures(busy_company: Company, sign_in: SignIn) 
         sign_in(busy_company.administrator), team="00000000-0000-0000-0000-000000000000"
     )
 
-    assert figures(page) == []
+    assert list_figures(page) == []
 
 
 @pytest.mark.parametrize("period", ["24h", "7d", "30d", "90d", "custom"])
@@ -144,15 +145,15 @@ def test_each_period_needs_few_queries(busy_company: Company, sign_in: SignIn, p
 
 def test_filtering_by_team_needs_few_queries(company: Company, sign_in: SignIn) -> None:
     team_id = make_team(company)
-    for person in colleagues(company, 5):
-        use(company, person)
+    for person in make_colleagues(company, 5):
+        add_requests(company, person)
         add_team_member(
             actor=company.platform,
             team_id=uuid.UUID(team_id),
             user_id=person.user_id,
             now=timezone.now(),
         )
-    count(company)
+    roll_up(company)
     client = sign_in(company.administrator)
 
     with few_queries():
@@ -197,10 +198,14 @@ def test_the_filter_is_escaped(company: Company, sign_in: SignIn) -> None:
 
 
 def test_an_htmx_request_gets_only_the_figures(busy_company: Company, sign_in: SignIn) -> None:
-    page = sign_in(busy_company.administrator).get("/performance", headers=PART).content.decode()
+    page = (
+        sign_in(busy_company.administrator)
+        .get("/performance", headers=HTMX_HEADERS)
+        .content.decode()
+    )
 
     assert "<html" not in page
-    assert figures(page) == [*FIGURES, "Engine load"]
+    assert list_figures(page) == [*FIGURES, "Engine load"]
 
 
 def test_the_last_minutes_figures_need_no_script(busy_company: Company, sign_in: SignIn) -> None:

@@ -1,4 +1,4 @@
-"""The page that transfers the ownership to another member."""
+"""The page on which an owner transfers the ownership of a tenant to another member."""
 
 import pytest
 
@@ -16,6 +16,7 @@ def company() -> Company:
 
 @pytest.fixture
 def client(company: Company, sign_in_now: SignIn) -> Client:
+    """Return the administrator's browser."""
     return sign_in_now(company.administrator)
 
 

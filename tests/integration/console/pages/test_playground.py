@@ -1,4 +1,4 @@
-"""The playground: permission, its content security policy, and the key's start and end."""
+"""The playground: who may open it, what it may connect to, and how long its key is valid."""
 
 import re
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from tests.integration.console.conftest import SignIn
 PAGE, START, END = "/playground", "/playground/start", "/playground/end"
 ALLOWED_ROLES = [Role.OWNER, Role.ADMINISTRATOR, Role.DEVELOPER]
 REFUSED_ROLES = [Role.BILLING, Role.AUDITOR]
-MAX_QUERIES = 12
+MAX_PLAYGROUND_QUERIES = 12
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def start_session(client: Client) -> dict[str, Any]:
     return session
 
 
-def is_good(company: Company, text: str) -> bool:
+def is_active(company: Company, text: str) -> bool:
     key = parse_key(text)
     assert key is not None
     return is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
 
 
-def num_keys(company: Company) -> int:
+def count_keys(company: Company) -> int:
     actor = company.administrator.actor
     return len(list_keys(actor=actor, limit=100, cursor=None, now=timezone.now()).rows)
 
@@ -125,23 +125,23 @@ def test_the_page_contains_no_key_and_runs_few_queries(company: Company, sign_in
         page = client.get(PAGE).content.decode()
 
     assert KEY_PATTERN.search(page) is None
-    assert len(queries) <= MAX_QUERIES
+    assert len(queries) <= MAX_PLAYGROUND_QUERIES
 
 
 def test_the_page_explains_an_alternative_without_scripts(cast: Cast, sign_in: SignIn) -> None:
     page = sign_in(cast.acme.developer).get(PAGE).content.decode()
-    without = page.partition("<noscript>")[2].partition("</noscript>")[0]
+    noscript = page.partition("<noscript>")[2].partition("</noscript>")[0]
 
-    assert "curl http://127.0.0.1:8401/v1/completions" in without
-    assert 'href="/account/keys"' in without
-    assert '"def mean(values):\\n    return "' in without.replace("&quot;", '"')
+    assert "curl http://127.0.0.1:8401/v1/completions" in noscript
+    assert 'href="/account/keys"' in noscript
+    assert '"def mean(values):\\n    return "' in noscript.replace("&quot;", '"')
 
 
 def test_starting_creates_a_key_that_expires_in_an_hour(company: Company, sign_in: SignIn) -> None:
     answer = sign_in(company.developer).post(START)
 
     session = answer.json()
-    assert is_good(company, session["key"])
+    assert is_active(company, session["key"])
     assert session["key"].startswith("cpk_test_")
     expires_at = datetime.fromisoformat(session["expires_at"])
     assert timedelta(minutes=59) < expires_at - timezone.now() <= timedelta(hours=1)
@@ -153,9 +153,9 @@ def test_starting_again_revokes_the_previous_key(company: Company, sign_in: Sign
 
     first, second = start_session(client), start_session(client)
 
-    assert not is_good(company, first["key"])
-    assert is_good(company, second["key"])
-    assert num_keys(company) == 1
+    assert not is_active(company, first["key"])
+    assert is_active(company, second["key"])
+    assert count_keys(company) == 1
 
 
 def test_ending_revokes_the_key(company: Company, sign_in: SignIn) -> None:
@@ -165,7 +165,7 @@ def test_ending_revokes_the_key(company: Company, sign_in: SignIn) -> None:
     answer = client.post(END, {"issued_at": session["issued_at"]})
 
     assert (answer.status_code, answer.content) == (204, b"")
-    assert not is_good(company, session["key"])
+    assert not is_active(company, session["key"])
 
 
 def test_ending_an_older_page_does_not_revoke_a_newer_key(
@@ -176,7 +176,7 @@ def test_ending_an_older_page_does_not_revoke_a_newer_key(
 
     client.post(END, {"issued_at": older["issued_at"]})
 
-    assert is_good(company, newer["key"])
+    assert is_active(company, newer["key"])
 
 
 def test_another_tenant_cannot_end_the_key(company: Company, cast: Cast, sign_in: SignIn) -> None:
@@ -185,7 +185,7 @@ def test_another_tenant_cannot_end_the_key(company: Company, cast: Cast, sign_in
     answer = sign_in(cast.globex.developer).post(END, {"issued_at": session["issued_at"]})
 
     assert answer.status_code == 204  # the same as for a key that has ended, so nothing is revealed
-    assert is_good(company, session["key"])
+    assert is_active(company, session["key"])
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_ending_requires_a_valid_time(company: Company, sign_in: SignIn, issued_
     session = start_session(client)
 
     assert client.post(END, {"issued_at": issued_at}).status_code == 400
-    assert is_good(company, session["key"])
+    assert is_active(company, session["key"])
 
 
 @pytest.mark.parametrize("path", [START, END])
@@ -208,7 +208,7 @@ def test_a_request_without_a_csrf_token_is_refused(
     client.cookies = signed_in.cookies
 
     assert client.post(path).status_code == 403
-    assert num_keys(company) == 0
+    assert count_keys(company) == 0
 
 
 def test_each_user_has_a_limit_of_starts_a_minute(company: Company, sign_in: SignIn) -> None:
@@ -220,7 +220,7 @@ def test_each_user_has_a_limit_of_starts_a_minute(company: Company, sign_in: Sig
 
     assert (refused_start.status_code, refused_start["Retry-After"]) == (429, "60")
     assert "Wait a minute" in refused_start.json()["message"]
-    assert is_good(company, last["key"])
+    assert is_active(company, last["key"])
     assert sign_in(company.administrator).post(START).status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""The policy's pages: read, change after a review, revert, explain."""
+"""A policy is read, changed after a review, and undone on the console's pages."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force, get_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of, post_form
+from tests.integration.console.pages.forms import parse_form, post_form
 from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
 
 PAGES = (
@@ -27,7 +27,7 @@ PAGES = (
     "/policies/effective",
     "/policies/explain",
 )
-WRITTEN = ("/policies/edit", "/policies/overrides/new", "/policies/review?from=1")
+FORM_PATHS = ("/policies/edit", "/policies/overrides/new", "/policies/review?from=1")
 
 
 @pytest.fixture
@@ -40,25 +40,26 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def policy_of(company: Company) -> TenantPolicy:
+def find_policy(company: Company) -> TenantPolicy:
     return find_policy_in_force(tenant_id=company.tenant_id).policy
 
 
-def reviewed(client: Client, **changes: Any) -> Any:
-    fields = fields_of(client.get("/policies/edit").content.decode())
+def submit_policy_form(client: Client, **changes: Any) -> Any:
+    """Post the policy's form with these changes, and return the review page."""
+    fields = parse_form(client.get("/policies/edit").content.decode())
     return post_form(client, "/policies/edit", **(fields | changes))
 
 
 def set_policy_fields(company: Company, **fields: object) -> int:
     return set_policy(
         actor=company.platform,
-        document=serialize_policy(policy_of(company)) | fields,
+        document=serialize_policy(find_policy(company)) | fields,
         reason="somebody else",
         now=timezone.now(),
     ).version
 
 
-@pytest.mark.parametrize("path", [*PAGES, *WRITTEN, "/policies/overrides"])
+@pytest.mark.parametrize("path", [*PAGES, *FORM_PATHS, "/policies/overrides"])
 def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     answer = Client().get(path)
 
@@ -79,7 +80,7 @@ def test_only_roles_that_read_policies_open_the_pages(
 
 
 @pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("path", WRITTEN)
+@pytest.mark.parametrize("path", FORM_PATHS)
 def test_only_roles_that_write_policies_open_the_forms(
     cast: Cast, sign_in: SignIn, role: Role, path: str
 ) -> None:
@@ -123,11 +124,11 @@ def test_submitting_the_unchanged_form_changes_nothing(company: Company, alice: 
         retrieval=["b", "a"],
     )
 
-    answer = reviewed(alice)
+    answer = submit_policy_form(alice)
 
     assert answer.status_code == 200
-    document = json.loads(fields_of(answer.content.decode())["document"])
-    assert parse_policy(document) == policy_of(company)
+    document = json.loads(parse_form(answer.content.decode())["document"])
+    assert parse_policy(document) == find_policy(company)
     assert "No changes" in answer.content.decode()
 
 
@@ -135,7 +136,9 @@ def test_a_review_lists_changes_and_affected_users_and_saves_nothing(
     company: Company, alice: Client
 ) -> None:
     set_policy_fields(company, models=["m1"])
-    answer = reviewed(alice, features=["inline", "fim"], models_restriction="only", models=[])
+    answer = submit_policy_form(
+        alice, features=["inline", "fim"], models_restriction="only", models=[]
+    )
 
     page = answer.content.decode()
     assert answer.status_code == 200
@@ -146,14 +149,14 @@ def test_a_review_lists_changes_and_affected_users_and_saves_nothing(
 
 
 def test_a_review_runs_few_queries(alice: Client) -> None:
-    fields = fields_of(alice.get("/policies/edit").content.decode())
+    fields = parse_form(alice.get("/policies/edit").content.decode())
 
     with few_queries(MAX_QUERIES + 1):
         post_form(alice, "/policies/edit", **(fields | {"max_key_lifetime_days": "30"}))
 
 
 def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(submit_policy_form(alice, has_public_code_filter="on").content.decode())
 
     answer = post_form(
         alice, "/policies/review", **(draft | {"step": "save", "reason": "Licences"})
@@ -177,7 +180,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
 def test_the_policy_can_require_a_file_path_with_each_request(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, requires_path="on").content.decode())
+    draft = parse_form(submit_policy_form(alice, requires_path="on").content.decode())
 
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
 
@@ -188,13 +191,13 @@ def test_the_policy_can_require_a_file_path_with_each_request(
 def test_saving_without_a_reason_is_refused_and_keeps_the_draft(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(submit_policy_form(alice, has_public_code_filter="on").content.decode())
 
     answer = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "  "}))
 
     page = answer.content.decode()
     assert (answer.status_code, page.count('class="wrong"')) == (400, 1)
-    assert fields_of(page)["document"] == draft["document"]
+    assert parse_form(page)["document"] == draft["document"]
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
@@ -216,7 +219,7 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_keeps_the_input(
     company: Company, alice: Client, field: str, value: str
 ) -> None:
     set_policy_fields(company, models=["m1"])
-    answer = reviewed(
+    answer = submit_policy_form(
         alice,
         **{
             "models_restriction": "only",
@@ -234,21 +237,21 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_keeps_the_input(
 
 
 def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
-    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    draft = parse_form(submit_policy_form(alice, retrieval="shop").content.decode())
 
     page = post_form(alice, "/policies/edit", **(draft | {"step": "edit"})).content.decode()
 
-    assert fields_of(page)["retrieval"] == "shop"
+    assert parse_form(page)["retrieval"] == "shop"
 
 
 def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    draft = parse_form(submit_policy_form(alice, retrieval="shop").content.decode())
     set_policy_fields(company, has_public_code_filter=True)
 
     conflict = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
     page = conflict.content.decode()
-    merged = post_form(alice, "/policies/review", **(fields_of(page) | {"step": "merge"}))
-    saved = fields_of(merged.content.decode()) | {"step": "save"}
+    merged = post_form(alice, "/policies/review", **(parse_form(page) | {"step": "merge"}))
+    saved = parse_form(merged.content.decode()) | {"step": "save"}
     answer = post_form(alice, "/policies/review", **saved)
 
     assert conflict.status_code == 409
@@ -257,19 +260,19 @@ def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice:
     assert merged.status_code == 200
     assert saved["reason"] == "Mine"
     assert answer.status_code == 302
-    assert policy_of(company).retrieval == ("shop",)
-    assert policy_of(company).has_public_code_filter
+    assert find_policy(company).retrieval == ("shop",)
+    assert find_policy(company).has_public_code_filter
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 3
 
 
 def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    draft = parse_form(submit_policy_form(alice, retrieval="shop").content.decode())
     set_policy_fields(company, retrieval=["theirs"])
 
     page = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
     assert "Changed in both versions: Retrieval" in page.content.decode()
-    assert policy_of(company).retrieval == ("theirs",)
+    assert find_policy(company).retrieval == ("theirs",)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +295,7 @@ def test_a_forged_draft_is_rejected(alice: Client, fields: dict[str, str]) -> No
 
 
 def test_the_current_version_can_be_undone(company: Company, alice: Client) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(submit_policy_form(alice, has_public_code_filter="on").content.decode())
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
     alice.post("/policies/versions/2/undo")
@@ -304,7 +307,7 @@ def test_the_current_version_can_be_undone(company: Company, alice: Client) -> N
 def test_the_reason_of_an_undo_is_shown_in_the_readers_language(
     company: Company, alice: Client
 ) -> None:
-    draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
+    draft = parse_form(submit_policy_form(alice, has_public_code_filter="on").content.decode())
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
     alice.cookies["caret-language"] = "de"
 
@@ -331,17 +334,17 @@ def test_an_old_version_is_restored_after_a_review(company: Company, alice: Clie
     set_policy_fields(company, features=["inline"])
 
     page = alice.get("/policies/review?from=1").content.decode()
-    draft = fields_of(page)
+    draft = parse_form(page)
     post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "As it was"}))
 
     assert "+ Chat" in page
-    assert policy_of(company).features == frozenset(Mode)
+    assert find_policy(company).features == frozenset(Mode)
 
 
 def test_a_version_names_its_author_time_and_reason(company: Company, alice: Client) -> None:
     set_policy(
         actor=company.administrator.actor,
-        document=serialize_policy(policy_of(company)) | {"features": ["inline"]},
+        document=serialize_policy(find_policy(company)) | {"features": ["inline"]},
         reason="Works council",
         now=timezone.now(),
     )
@@ -380,7 +383,7 @@ def test_an_unknown_version_is_not_found(alice: Client, path: str) -> None:
 
 
 def test_the_version_history_is_paginated(company: Company, alice: Client) -> None:
-    for _ in range(27):
+    for _ in range(27):  # so that there are 28 versions, and 25 are on the first page
         set_policy_fields(company, has_public_code_filter=True)
 
     first = alice.get("/policies/versions").content.decode()

@@ -16,8 +16,8 @@ from tenants.models import CapabilityChange
 from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of, post_form
-from tests.integration.console.pages.test_policies import reviewed, set_policy_fields
+from tests.integration.console.pages.forms import parse_form, post_form
+from tests.integration.console.pages.test_policies import set_policy_fields, submit_policy_form
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 
 @pytest.fixture
-def catalog() -> Iterator[str]:
+def offered_model() -> Iterator[str]:
     """Publish one model, and return its name."""
     name = f"model-{secrets.token_hex(4)}"
     pool = KnownPool(f"{name}-pool", Tier.FAST, name, PoolSharing.SHARED)
@@ -45,38 +45,40 @@ def catalog() -> Iterator[str]:
     withdraw_model(operator="test", name=name, tier=Tier.FAST, now=timezone.now())
 
 
-def test_models_are_chosen_from_the_catalog(company: Company, alice: Client, catalog: str) -> None:
+def test_models_are_chosen_from_the_catalog(
+    company: Company, alice: Client, offered_model: str
+) -> None:
     page = alice.get("/policies/edit").content.decode()
-    assert f"Large Coder ({catalog})" in page
+    assert f"Large Coder ({offered_model})" in page
 
     language_choice = {
         f"default_models_fast_{part}_0": value
-        for part, value in (("language", "rust"), ("model", catalog))
+        for part, value in (("language", "rust"), ("model", offered_model))
     }
-    answer = reviewed(
+    answer = submit_policy_form(
         alice,
         models_restriction="only",
-        models=[catalog],
-        default_models_fast=catalog,
+        models=[offered_model],
+        default_models_fast=offered_model,
         **language_choice,
     )
 
-    document = json.loads(fields_of(answer.content.decode())["document"])
-    assert document["models"] == [catalog]
-    assert document["default_models"] == {"fast": {"*": catalog, "rust": catalog}}
+    document = json.loads(parse_form(answer.content.decode())["document"])
+    assert document["models"] == [offered_model]
+    assert document["default_models"] == {"fast": {"*": offered_model, "rust": offered_model}}
 
 
 @pytest.mark.parametrize(
     ("language", "model"),
-    [("klingon", "CATALOG"), ("rust", ""), ("", "CATALOG"), ("rust", "gpt-9")],
+    [("klingon", "OFFERED"), ("rust", ""), ("", "OFFERED"), ("rust", "gpt-9")],
 )
 def test_an_invalid_default_model_is_rejected(
-    company: Company, alice: Client, catalog: str, language: str, model: str
+    company: Company, alice: Client, offered_model: str, language: str, model: str
 ) -> None:
-    answer = reviewed(
+    answer = submit_policy_form(
         alice,
         default_models_fast_language_0=language,
-        default_models_fast_model_0=model.replace("CATALOG", catalog),
+        default_models_fast_model_0=model.replace("OFFERED", offered_model),
     )
 
     assert answer.status_code == 400
@@ -84,15 +86,16 @@ def test_an_invalid_default_model_is_rejected(
 
 
 def test_a_model_that_is_no_longer_offered_is_shown_as_such(
-    company: Company, alice: Client, catalog: str
+    company: Company, alice: Client, offered_model: str
 ) -> None:
-    set_policy_fields(company, models=[catalog])
-    withdraw_model(operator="test", name=catalog, tier=Tier.FAST, now=timezone.now())
+    set_policy_fields(company, models=[offered_model])
+    withdraw_model(operator="test", name=offered_model, tier=Tier.FAST, now=timezone.now())
 
-    assert f"{catalog} (no longer offered)" in alice.get("/policies/edit").content.decode()
-    unchanged = reviewed(alice)
+    assert f"{offered_model} (no longer offered)" in alice.get("/policies/edit").content.decode()
+    unchanged = submit_policy_form(alice)
     assert "No changes" in unchanged.content.decode()
-    pool = KnownPool(f"{catalog}-pool", Tier.FAST, catalog, PoolSharing.SHARED)
+    # Publish it again, so that the fixture can withdraw it.
+    pool = KnownPool(f"{offered_model}-pool", Tier.FAST, offered_model, PoolSharing.SHARED)
     publish_model(
         operator="test",
         model=NewModel("x", (pool.name,)),
@@ -103,7 +106,7 @@ def test_a_model_that_is_no_longer_offered_is_shown_as_such(
 
 def test_without_a_catalog_models_cannot_be_chosen(company: Company, alice: Client) -> None:
     page = alice.get("/policies/edit").content.decode()
-    forged = reviewed(alice, models_restriction="only", models=["gpt-9"])
+    forged = submit_policy_form(alice, models_restriction="only", models=["gpt-9"])
 
     assert "There are no models to choose from." in page
     assert "No changes" in forged.content.decode()
@@ -126,7 +129,7 @@ def test_a_rule_that_cannot_be_enforced_cannot_be_switched_on(
     company: Company, alice: Client
 ) -> None:
     page = alice.get("/policies/edit").content.decode()
-    forged = reviewed(alice, has_public_code_filter="on")
+    forged = submit_policy_form(alice, has_public_code_filter="on")
 
     assert "the gateways have no index of public code" in page
     assert re.search(r'name="has_public_code_filter"[^>]*disabled', page)
@@ -140,9 +143,9 @@ def test_a_rule_that_is_not_enforced_is_marked_and_can_be_switched_off(
     set_policy_fields(company, has_public_code_filter=True)
 
     assert "Not enforced: the gateways have no index" in alice.get("/policies").content.decode()
-    fields = fields_of(alice.get("/policies/edit").content.decode())
+    fields = parse_form(alice.get("/policies/edit").content.decode())
     del fields["has_public_code_filter"]
     answer = post_form(alice, "/policies/edit", **fields)
 
-    document = json.loads(fields_of(answer.content.decode())["document"])
+    document = json.loads(parse_form(answer.content.decode())["document"])
     assert document["has_public_code_filter"] is False

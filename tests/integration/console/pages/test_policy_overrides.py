@@ -1,4 +1,4 @@
-"""Policy overrides of teams and users, on the console's pages."""
+"""Policy overrides of teams and users are created, changed and lifted on the console's pages."""
 
 import pytest
 from django.test import Client
@@ -11,7 +11,7 @@ from tenants.policy.overrides.queries import load_effective_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of, post_form
+from tests.integration.console.pages.forms import parse_form, post_form
 from tests.integration.console.pages.override_forms import override_path, save_override
 from tests.integration.console.pages.queries import few_queries
 
@@ -40,7 +40,7 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
 
     policy = load_effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
     page = alice.get("/policies/overrides").content.decode()
-    review_fields = fields_of(alice.get(f"{override_path(ada)}/review").content.decode())
+    review_fields = parse_form(alice.get(f"{override_path(ada)}/review").content.decode())
     post_form(alice, f"{override_path(ada)}/review", **(review_fields | {"reason": "Hired"}))
 
     assert answer["Location"] == "/policies/overrides"
@@ -81,7 +81,7 @@ def test_an_invalid_exclusion_gets_an_error_with_its_line_number(
     company: Company, alice: Client
 ) -> None:
     path = override_path(company.developer)
-    fields = fields_of(alice.get(path).content.decode())
+    fields = parse_form(alice.get(path).content.decode())
 
     answer = post_form(alice, path, **(fields | {"content_exclusion": '"*":\n  - *.pem'}))
 
@@ -95,12 +95,12 @@ def test_an_invalid_exclusion_gets_an_error_with_its_line_number(
 
 def test_a_concurrent_change_to_an_override_is_a_conflict(company: Company, alice: Client) -> None:
     path = override_path(company.developer)
-    fields = fields_of(alice.get(path).content.decode())
+    fields = parse_form(alice.get(path).content.decode())
     save_override(alice, company.developer, has_public_code_filter="on")
 
     conflict = post_form(alice, path, **(fields | {"is_mfa_required": "on"}))
-    late = fields_of(conflict.content.decode()) | {"expected_version": "0", "reason": "r"}
-    second_save = post_form(alice, f"{path}/review", **late)
+    outdated_form = parse_form(conflict.content.decode()) | {"expected_version": "0", "reason": "r"}
+    second_save = post_form(alice, f"{path}/review", **outdated_form)
 
     assert (conflict.status_code, second_save.status_code) == (409, 409)
     assert "Contractor" in conflict.content.decode()

@@ -40,12 +40,12 @@ def test_a_developer_sees_only_their_own_effective_policy(
     save_override(alice, ada, features_restriction="only", features=["inline"])
     client = sign_in(ada)
 
-    own = client.get("/policies/effective").content.decode()
+    own_policy = client.get("/policies/effective").content.decode()
     colleagues_policy = client.get(
         "/policies/effective", {"user_email": company.administrator.email}
     )
 
-    assert f"user:{ada.email}" in own
+    assert f"user:{ada.email}" in own_policy
     assert colleagues_policy.status_code == 403
 
 

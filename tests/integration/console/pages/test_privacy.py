@@ -1,4 +1,4 @@
-"""Privacy's pages: consent and its receipts, erasures after withdrawals, data subject requests."""
+"""The privacy pages: consent, its receipts, content capture, and data subject requests."""
 
 import io
 from typing import Any
@@ -19,12 +19,12 @@ from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.step_up import with_recent_step_up
 
-CONSENT = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
-READ = frozenset({"content-capture-1", "training-1"})
+CONSENT_PATHS = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
+READ_WORDINGS = frozenset({"content-capture-1", "training-1"})
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def consenting_company(company: Company) -> Company:
         reason="a test",
         now=timezone.now(),
     )
-    choice = ConsentChoice(UserConsent(content_capture=True, training=False), READ)
+    choice = ConsentChoice(UserConsent(content_capture=True, training=False), READ_WORDINGS)
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company
 
@@ -55,11 +55,13 @@ def person_path(person: Person) -> str:
     return f"/privacy/data-subjects/{person.user_id}"
 
 
-def erasures(company: Company) -> list[Any]:
+def list_user_erasures(company: Company) -> list[Any]:
     return list_erasures(actor=company.administrator.actor, limit=5, cursor=None).rows
 
 
-@pytest.mark.parametrize("path", [*CONSENT, "/privacy/data-subjects", "/privacy/content-capture"])
+@pytest.mark.parametrize(
+    "path", [*CONSENT_PATHS, "/privacy/data-subjects", "/privacy/content-capture"]
+)
 def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
@@ -69,14 +71,14 @@ def test_access_to_each_page_follows_the_permissions(
     cast: Cast, sign_in: SignIn, role: Role
 ) -> None:
     client = sign_in(cast.acme.people[role])
-    needs = dict.fromkeys(CONSENT, Permission.READ_CONSENT) | {
+    needed_permissions = dict.fromkeys(CONSENT_PATHS, Permission.READ_CONSENT) | {
         "/privacy/members": Permission.READ_CONSENT,
         "/privacy/erasures": Permission.READ_CONSENT,
         "/privacy/content-capture": Permission.WRITE_POLICY,
         "/privacy/data-subjects": Permission.EXPORT_DATA_SUBJECTS,
     }
 
-    for path, permission in needs.items():
+    for path, permission in needed_permissions.items():
         with few_queries():
             answer = client.get(path)
         assert (path, answer.status_code) == (
@@ -102,11 +104,11 @@ def test_consent_is_counted_and_listed_by_member(
 def test_enabling_content_capture_needs_a_review_and_leaves_a_receipt(
     company: Company, alice: Client
 ) -> None:
-    fields = fields_of(alice.get("/privacy/content-capture").content.decode())
+    fields = parse_form(alice.get("/privacy/content-capture").content.decode())
     review = alice.post(
         "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
     )
-    draft = fields_of(review.content.decode())
+    draft = parse_form(review.content.decode())
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Quality"})
 
     content_capture = find_policy_in_force(tenant_id=company.tenant_id).policy.content_capture
@@ -118,16 +120,16 @@ def test_enabling_content_capture_needs_a_review_and_leaves_a_receipt(
 
 
 def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -> None:
-    fields = fields_of(alice.get("/privacy/content-capture").content.decode())
+    fields = parse_form(alice.get("/privacy/content-capture").content.decode())
     review = alice.post(
         "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
     )
 
     page = alice.post(
-        "/privacy/content-capture", fields_of(review.content.decode()) | {"step": "edit"}
+        "/privacy/content-capture", parse_form(review.content.decode()) | {"step": "edit"}
     ).content.decode()
 
-    assert fields_of(page)["retention_days"] == "9"
+    assert parse_form(page)["retention_days"] == "9"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -
 def test_an_invalid_content_capture_setting_is_refused(
     company: Company, alice: Client, invalid_fields: dict[str, str]
 ) -> None:
-    fields = fields_of(alice.get("/privacy/content-capture").content.decode()) | {
+    fields = parse_form(alice.get("/privacy/content-capture").content.decode()) | {
         "content_capture": "on"
     }
 
@@ -182,14 +184,14 @@ def test_erasing_a_user_requires_their_address_and_a_reason(
     address = company.developer.email
 
     wrong_address = alice.post(path, {"typed": "x@y.example", "reason": "Article 17"})
-    none = alice.post(path, {"typed": address, "reason": ""})
-    before = erasures(company)
+    no_reason = alice.post(path, {"typed": address, "reason": ""})
+    before = list_user_erasures(company)
     answer = alice.post(path, {"typed": address, "reason": "Article 17"})
     second_erasure = alice.post(path, {"typed": address, "reason": "Article 17"})
 
-    assert (wrong_address.status_code, none.status_code, before) == (400, 400, [])
+    assert (wrong_address.status_code, no_reason.status_code, before) == (400, 400, [])
     assert answer["Location"] == "/privacy/erasures"
-    assert [str(row.user_id) for row in erasures(company)] == [company.developer.user_id]
+    assert [str(row.user_id) for row in list_user_erasures(company)] == [company.developer.user_id]
     assert second_erasure.status_code == 400
     page = alice.get("/privacy/erasures").content.decode()
     assert company.developer.user_id in page
@@ -222,4 +224,4 @@ def test_erasing_a_user_requires_a_step_up(company: Company, sign_in: SignIn) ->
     answer = sign_in(company.administrator).post(f"{person_path(ada)}/erase", fields)
 
     assert answer["Location"].startswith("/account/confirm?next=")
-    assert erasures(company) == []
+    assert list_user_erasures(company) == []

@@ -1,4 +1,4 @@
-"""Retention's pages: the state of each data class, days with a preview, holds, certificates."""
+"""The retention pages: data classes and their days, legal holds, and deletion certificates."""
 
 import re
 from datetime import timedelta
@@ -43,7 +43,7 @@ PAGES = (
     "/retention/certificates",
     "/retention/verify",
 )
-USAGE = "/retention/classes/usage_records"
+USAGE_PAGE = "/retention/classes/usage_records"
 
 
 @pytest.fixture
@@ -56,24 +56,24 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return with_recent_step_up(sign_in(company.administrator), company.administrator)
 
 
-def days_of(company: Company, data_class: DataClass = DataClass.USAGE) -> int:
+def read_retention_days(company: Company, data_class: DataClass = DataClass.USAGE) -> int:
     statuses = list_data_class_statuses(actor=company.administrator.actor, now=timezone.now())
     return next(status.rule.days for status in statuses if status.data_class is data_class)
 
 
-def certificate_of(company: Company) -> CertificateView:
+def issue_test_certificate(company: Company) -> CertificateView:
     facts = {"data_class": "usage_records", "method": "row deletion"}
     with tenant_scope(company.tenant_id):
         issue_certificate(tenant_id=company.tenant_id, facts=facts, now=timezone.now())
     return list_certificates(actor=company.administrator.actor, limit=1, cursor=None).rows[0]
 
 
-def hold_of(company: Company, **fields: Any) -> str:
+def place_test_hold(company: Company, **fields: Any) -> str:
     new = NewHold(name="Hooli v. Acme", reason="Letter of 3 May", **fields)
     return str(place_hold(actor=company.platform, new=new, now=timezone.now()))
 
 
-@pytest.mark.parametrize("path", [*PAGES, USAGE, "/retention/holds/new"])
+@pytest.mark.parametrize("path", [*PAGES, USAGE_PAGE, "/retention/holds/new"])
 def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
@@ -91,10 +91,12 @@ def test_only_roles_that_read_retention_open_the_pages(
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_only_roles_that_write_open_the_forms(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_only_roles_that_may_change_retention_and_holds_open_the_forms(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     client = with_recent_step_up(sign_in(cast.acme.people[role]), cast.acme.people[role])
 
-    days, hold = client.get(f"{USAGE}?days=90"), client.get("/retention/holds/new")
+    days, hold = client.get(f"{USAGE_PAGE}?days=90"), client.get("/retention/holds/new")
 
     assert days.status_code == (
         200 if role_has_permission(role, Permission.WRITE_RETENTION) else 403
@@ -104,39 +106,37 @@ def test_only_roles_that_write_open_the_forms(cast: Cast, sign_in: SignIn, role:
     )
 
 
-def test_the_page_agrees_with_the_report(company: Company) -> None:
+def test_the_statuses_on_the_page_agree_with_the_full_report(company: Company) -> None:
     make_completion(company, company.developer)
-    hold_of(company, until=timezone.now() - timedelta(days=300))
+    place_test_hold(company, until=timezone.now() - timedelta(days=300))
     actor, now = company.administrator.actor, timezone.now()
 
-    standings = list_data_class_statuses(actor=actor, now=now)
+    statuses = list_data_class_statuses(actor=actor, now=now)
 
-    for standing, full in zip(
-        standings, list_data_class_reports(actor=actor, now=now), strict=True
-    ):
-        assert (standing.data_class, standing.rule, standing.overdue) == (
-            full.data_class,
-            full.rule,
-            full.overdue,
+    for status, report in zip(statuses, list_data_class_reports(actor=actor, now=now), strict=True):
+        assert (status.data_class, status.rule, status.overdue) == (
+            report.data_class,
+            report.rule,
+            report.overdue,
         )
-        assert standing.oldest_at == (None if full.count is None else full.count.oldest_at)
+        assert status.oldest_at == (None if report.count is None else report.count.oldest_at)
 
 
 def test_the_preview_counts_deletions_and_saves_nothing(company: Company, alice: Client) -> None:
     make_completion(company, company.developer)
 
     with few_queries():
-        page = alice.get(f"{USAGE}?days=90").content.decode()
+        page = alice.get(f"{USAGE_PAGE}?days=90").content.decode()
 
     assert "To be deleted" in page
-    assert days_of(company) == 400
+    assert read_retention_days(company) == 400
 
 
 def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
-    answer = alice.post(USAGE, {"days": "90", "reason": "Annex 2", "expected_version": "0"})
+    answer = alice.post(USAGE_PAGE, {"days": "90", "reason": "Annex 2", "expected_version": "0"})
 
     assert answer["Location"] == "/retention"
-    assert days_of(company) == 90
+    assert read_retention_days(company) == 90
     assert "Annex 2" in alice.get("/retention").content.decode()
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence").first()
@@ -156,10 +156,10 @@ def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
 def test_an_invalid_retention_setting_is_refused(
     company: Company, alice: Client, fields: dict[str, str], status: int
 ) -> None:
-    answer = alice.post(USAGE, fields)
+    answer = alice.post(USAGE_PAGE, fields)
 
     assert answer.status_code == status
-    assert days_of(company) == 400
+    assert read_retention_days(company) == 400
 
 
 @pytest.mark.parametrize("name", ["sessions", "x", "captured_content"])
@@ -214,7 +214,7 @@ def test_an_invalid_hold_is_refused_and_keeps_the_input(
 
 def test_a_holds_effect_is_shown_before_it_is_placed(company: Company, alice: Client) -> None:
     """The hold covers the developer's records, but not the administrator's."""
-    old = timezone.now() - timedelta(days=days_of(company) + 10)
+    old = timezone.now() - timedelta(days=read_retention_days(company) + 10)
     for person in (company.developer, company.developer, company.administrator):
         make_completion(company, person, occurred_at=old)
     make_completion(company, company.developer)
@@ -231,12 +231,12 @@ def test_a_holds_effect_is_shown_before_it_is_placed(company: Company, alice: Cl
 def test_a_preview_needs_no_step_up_and_saving_does(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.administrator)
 
-    preview = client.get(f"{USAGE}?days=90")
-    saved = client.post(USAGE, {"days": "90", "expected_version": "0", "reason": "r"})
+    preview = client.get(f"{USAGE_PAGE}?days=90")
+    saved = client.post(USAGE_PAGE, {"days": "90", "expected_version": "0", "reason": "r"})
 
     assert preview.status_code == 200
     assert saved["Location"].startswith("/account/confirm")
-    assert days_of(company) != 90
+    assert read_retention_days(company) != 90
 
 
 def test_a_hold_on_another_tenants_user_is_refused(
@@ -250,7 +250,7 @@ def test_a_hold_on_another_tenants_user_is_refused(
 
 
 def test_a_hold_is_released_once_and_only_with_a_reason(company: Company, alice: Client) -> None:
-    path = f"/retention/holds/{hold_of(company)}/release"
+    path = f"/retention/holds/{place_test_hold(company)}/release"
 
     assert alice.post(path, {"reason": ""}).status_code == 400
     assert alice.post(path, {"reason": "r"}).status_code == 302
@@ -258,7 +258,7 @@ def test_a_hold_is_released_once_and_only_with_a_reason(company: Company, alice:
 
 
 def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice: Client) -> None:
-    certificate = certificate_of(company)
+    certificate = issue_test_certificate(company)
     path = f"/retention/certificates/{certificate.id}"
 
     certificate_list = alice.get("/retention/certificates").content.decode()
@@ -273,14 +273,14 @@ def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice:
 
 
 def test_an_uploaded_certificate_is_verified(company: Company, alice: Client) -> None:
-    document = certificate_of(company).document
+    document = issue_test_certificate(company).document
     valid_file = SimpleUploadedFile("c.json", document.encode())
     changed_file = SimpleUploadedFile("c.json", document.replace("row", "raw").encode())
-    none = SimpleUploadedFile("c.zip", b"PK\x03\x04 no archive")
+    no_certificate = SimpleUploadedFile("c.zip", b"PK\x03\x04 no archive")
 
     pages = [
         alice.post("/retention/verify", {"document": file}).content.decode()
-        for file in (valid_file, changed_file, none)
+        for file in (valid_file, changed_file, no_certificate)
     ]
 
     assert ["the signature is valid" in page for page in pages] == [
@@ -329,8 +329,8 @@ def test_days_that_the_policy_sets_are_marked_as_set_by_policy(
 
 
 def test_another_tenants_certificates_and_holds_are_not_found(cast: Cast, alice: Client) -> None:
-    certificate = certificate_of(cast.globex)
-    hold_id = hold_of(cast.globex)
+    certificate = issue_test_certificate(cast.globex)
+    hold_id = place_test_hold(cast.globex)
 
     for path in (
         f"/retention/certificates/{certificate.id}",
@@ -341,14 +341,14 @@ def test_another_tenants_certificates_and_holds_are_not_found(cast: Cast, alice:
         assert alice.get(path).status_code == 404
 
 
-@pytest.mark.parametrize("path", [USAGE, "hold"])
+@pytest.mark.parametrize("path", [USAGE_PAGE, "hold"])
 def test_destructive_actions_require_a_step_up(
     company: Company, sign_in: SignIn, path: str
 ) -> None:
     client = sign_in(company.administrator)
-    target_path = f"/retention/holds/{hold_of(company)}/release" if path == "hold" else path
+    target_path = f"/retention/holds/{place_test_hold(company)}/release" if path == "hold" else path
 
     answer = client.post(target_path, {"days": "90", "expected_version": "0", "reason": "r"})
 
     assert answer["Location"].startswith("/account/confirm?next=")
-    assert days_of(company) == 400
+    assert read_retention_days(company) == 400

@@ -1,4 +1,4 @@
-"""The list of seats, and the smallest group that reports show."""
+"""The list of seats, and the setting for the smallest group whose figures reports show."""
 
 import re
 
@@ -12,7 +12,7 @@ from tenants.models import ApiKey, AuditEntry, Tenant
 from tests.fixtures.companies import ACME, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import count, use
+from tests.integration.console.pages.usage_rows import add_requests, roll_up
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
 def test_seats_are_listed_without_figures_until_an_administrator_shows_single_users(
     company: Company, client: Client
 ) -> None:
-    use(company, company.developer, num=3, accepted=1)
-    count(company)
+    add_requests(company, company.developer, num=3, accepted=1)
+    roll_up(company)
 
     with few_queries():
         hidden = client.get("/members/seats").content.decode()
@@ -63,14 +63,16 @@ def test_idle_seats_are_filtered(company: Company, client: Client) -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "1001", "many", ""])
-def test_an_invalid_smallest_group_is_refused(company: Company, client: Client, value: str) -> None:
+def test_an_invalid_minimum_group_size_is_refused(
+    company: Company, client: Client, value: str
+) -> None:
     response = client.post("/privacy/small-groups", {"min_users": value, "reason": "x"})
 
     assert response.status_code == 400
     assert Tenant.objects.get(id=company.tenant_id).min_group_users == 5
 
 
-def test_the_smallest_group_needs_a_reason_and_the_permission(
+def test_changing_the_minimum_group_size_needs_a_reason_and_the_permission(
     company: Company, client: Client, sign_in_now: SignIn
 ) -> None:
     auditor = sign_in_now(company.people[Role.AUDITOR])

@@ -1,4 +1,4 @@
-"""The frame of every page: navigation, search, preferences, and the step-up."""
+"""What every page has: navigation, search, the user's preferences, and signing in again."""
 
 import re
 from http.cookies import SimpleCookie
@@ -15,7 +15,7 @@ from tests.integration.console.conftest import SignIn
 PREFERENCES = "/account/preferences"
 
 
-PART = {"HX-Request": "true"}
+HTMX_HEADERS = {"HX-Request": "true"}
 
 
 def search(client: Client, query: str, headers: dict[str, str]) -> str:
@@ -54,8 +54,8 @@ def test_every_navigation_item_has_its_own_area() -> None:
 def test_the_search_finds_a_page_by_word_prefixes(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 
-    assert "Preferences" in search(client, "time ZO", PART)
-    assert "Preferences" not in search(client, "zzz", PART)
+    assert "Preferences" in search(client, "time ZO", HTMX_HEADERS)
+    assert "Preferences" not in search(client, "zzz", HTMX_HEADERS)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_search_finds_a_page_by_word_prefixes(cast: Cast, sign_in: SignIn) -
 def test_the_search_finds_settings_and_actions_by_synonyms_and_stems(
     cast: Cast, sign_in: SignIn, query: str, title: str
 ) -> None:
-    assert title in search(sign_in(cast.acme.people[Role.OWNER]), query, PART)
+    assert title in search(sign_in(cast.acme.people[Role.OWNER]), query, HTMX_HEADERS)
 
 
 @pytest.mark.parametrize("query", ["policy", "richtlinie", "Richtlinien"])
@@ -85,11 +85,11 @@ def test_the_search_understands_german_and_english(cast: Cast, sign_in: SignIn, 
     client = sign_in(cast.acme.administrator)
     client.cookies["caret-language"] = "de"
 
-    assert "Richtlinie bearbeiten" in search(client, query, PART)
+    assert "Richtlinie bearbeiten" in search(client, query, HTMX_HEADERS)
 
 
 def test_the_search_finds_only_what_the_role_may_open(cast: Cast, sign_in: SignIn) -> None:
-    assert "New budget" not in search(sign_in(cast.acme.developer), "budget", PART)
+    assert "New budget" not in search(sign_in(cast.acme.developer), "budget", HTMX_HEADERS)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry.title))
@@ -125,12 +125,12 @@ def test_htmx_gets_the_search_results_without_the_page_around_them(
 
     assert whole_page["Vary"].count("HX-Request") == 1
     assert "<html" in whole_page.content.decode()
-    assert "<html" not in search(client, "", PART)
-    assert "<html" in search(client, "", PART | {"HX-Boosted": "true"})
+    assert "<html" not in search(client, "", HTMX_HEADERS)
+    assert "<html" in search(client, "", HTMX_HEADERS | {"HX-Boosted": "true"})
 
 
 def test_the_search_text_is_escaped(cast: Cast, sign_in: SignIn) -> None:
-    assert "<script>" not in search(sign_in(cast.acme.developer), "<script>", PART)
+    assert "<script>" not in search(sign_in(cast.acme.developer), "<script>", HTMX_HEADERS)
 
 
 def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:

@@ -1,4 +1,4 @@
-"""The audit sinks' pages: create, test, replay, delete after a confirmation."""
+"""Audit sinks are created, tested, replayed and deleted on the console's pages."""
 
 import re
 import uuid
@@ -19,11 +19,11 @@ from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-PUSHERS = {Role.OWNER, Role.ADMINISTRATOR}
+WRITERS = {Role.OWNER, Role.ADMINISTRATOR}
 
 
 @pytest.fixture(autouse=True)
-def _loopback_is_ours(settings: Any) -> None:
+def _loopback_may_be_called(settings: Any) -> None:
     settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
 
 
@@ -46,11 +46,11 @@ def hook() -> Iterator[Hook]:
         yield hook
 
 
-def sinks(company: Company) -> list[SinkView]:
+def list_audit_sinks(company: Company) -> list[SinkView]:
     return list_sinks(actor=company.administrator.actor, limit=50, cursor=None).rows
 
 
-def make(client: Client, hook: Hook, **fields: str) -> Any:
+def post_sink(client: Client, hook: Hook, **fields: str) -> Any:
     return client.post("/audit-sinks/new", {"name": "Splunk", "address": hook.url} | fields)
 
 
@@ -60,19 +60,19 @@ def test_auditors_read_sinks_and_administrators_create_them(
 ) -> None:
     client = sign_in(company.people[role])
 
-    reads = role in PUSHERS | {Role.AUDITOR}
-    assert client.get("/audit-sinks").status_code == (200 if reads else 403)
-    assert client.get("/audit-sinks/new").status_code == (200 if role in PUSHERS else 403)
+    may_read = role in WRITERS | {Role.AUDITOR}
+    assert client.get("/audit-sinks").status_code == (200 if may_read else 403)
+    assert client.get("/audit-sinks/new").status_code == (200 if role in WRITERS else 403)
     assert ('href="/audit-sinks/new"' in client.get("/audit-sinks").content.decode()) == (
-        role in PUSHERS
+        role in WRITERS
     )
 
 
 def test_a_webhooks_secret_is_shown_once(company: Company, alice: Client, hook: Hook) -> None:
-    created = make(alice, hook)
+    created = post_sink(alice, hook)
 
     assert re.search(r"whsec_[\w+/]+=", created.content.decode()) is not None
-    (sink,) = sinks(company)
+    (sink,) = list_audit_sinks(company)
     for path in ("/audit-sinks", f"/audit-sinks/{sink.id}"):
         page = alice.get(path).content.decode()
         assert "Splunk" in page
@@ -92,52 +92,52 @@ def test_a_webhooks_secret_is_shown_once(company: Company, alice: Client, hook: 
 def test_an_invalid_value_gets_an_error_at_its_field(
     company: Company, alice: Client, hook: Hook, fields: dict[str, str], field: str
 ) -> None:
-    answer = make(alice, hook, **fields)
+    answer = post_sink(alice, hook, **fields)
 
     page = answer.content.decode()
     assert answer.status_code == 400
     assert re.findall(r'class="wrong" id="id_(\w+)_error"', page) == [field]
-    assert sinks(company) == []
+    assert list_audit_sinks(company) == []
 
 
 def test_a_duplicate_name_is_refused_and_keeps_the_input(
     company: Company, alice: Client, hook: Hook
 ) -> None:
-    make(alice, hook)
+    post_sink(alice, hook)
 
-    answer = make(alice, hook)
+    answer = post_sink(alice, hook)
 
     assert answer.status_code == 400
     assert hook.url in answer.content.decode()
-    assert len(sinks(company)) == 1
+    assert len(list_audit_sinks(company)) == 1
 
 
 def test_a_test_message_reports_success_or_failure(
     company: Company, alice: Client, hook: Hook
 ) -> None:
-    secret = re.search(r"whsec_[\w+/=]+", make(alice, hook).content.decode())
+    secret = re.search(r"whsec_[\w+/=]+", post_sink(alice, hook).content.decode())
     assert secret is not None
     hook.secret = secret[0]
-    (sink,) = sinks(company)
+    (sink,) = list_audit_sinks(company)
 
-    well = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
+    success_page = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
     hook.statuses = [500]
-    badly = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
+    failure_page = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
 
-    assert "Test message delivered." in well
-    assert "toast-error" in badly
+    assert "Test message delivered." in success_page
+    assert "toast-error" in failure_page
 
 
 def test_a_replay_starts_from_a_given_entry(company: Company, alice: Client, hook: Hook) -> None:
-    make(alice, hook)
-    (sink,) = sinks(company)
+    post_sink(alice, hook)
+    (sink,) = list_audit_sinks(company)
     with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
 
     alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": "1"})
     refused_replay = alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": str(last + 50)})
 
-    assert sinks(company)[0].delivered_sequence == 0
+    assert list_audit_sinks(company)[0].delivered_sequence == 0
     assert refused_replay.status_code == 400
     assert f'value="{last + 50}"' in refused_replay.content.decode()
 
@@ -145,18 +145,18 @@ def test_a_replay_starts_from_a_given_entry(company: Company, alice: Client, hoo
 def test_deleting_a_sink_requires_a_step_up(
     company: Company, sign_in: SignIn, alice: Client, hook: Hook
 ) -> None:
-    make(alice, hook)
-    (sink,) = sinks(company)
+    post_sink(alice, hook)
+    (sink,) = list_audit_sinks(company)
     path = f"/audit-sinks/{sink.id}/delete"
 
     answer = sign_in(company.administrator).post(path)
 
     assert answer["Location"].startswith("/account/confirm?next=")
-    assert len(sinks(company)) == 1
+    assert len(list_audit_sinks(company)) == 1
 
 
 @pytest.mark.parametrize(
-    ("remembered", "way"),
+    ("session_values", "next_step"),
     [
         ({"account_authentication_methods": [{"method": "password", "at": 1_000}]}, "confirm"),
         ({"signed-in-by-provider-at": 1_000}, "reauthenticate"),
@@ -164,29 +164,33 @@ def test_deleting_a_sink_requires_a_step_up(
     ],
 )
 def test_an_old_sign_in_must_be_confirmed_by_the_same_method(
-    company: Company, alice: Client, hook: Hook, remembered: dict[str, Any], way: str | None
+    company: Company,
+    alice: Client,
+    hook: Hook,
+    session_values: dict[str, Any],
+    next_step: str | None,
 ) -> None:
-    make(alice, hook)
-    (sink,) = sinks(company)
+    post_sink(alice, hook)
+    (sink,) = list_audit_sinks(company)
     session = alice.session
     session["account_authentication_methods"] = []  # the user stays signed in
-    if "signed-in-by-provider-at" in remembered:
+    if "signed-in-by-provider-at" in session_values:
         session["signed-in-by-provider"] = str(company.tenant_id)
-    session.update(remembered)
+    session.update(session_values)
     session.save()
 
     answer = alice.get(f"/audit-sinks/{sink.id}/delete")
 
-    assert (answer.status_code == 200) == (way is None)
-    if way is not None:
-        assert answer["Location"].startswith(f"/account/{way}?next=")
+    assert (answer.status_code == 200) == (next_step is None)
+    if next_step is not None:
+        assert answer["Location"].startswith(f"/account/{next_step}?next=")
 
 
 def test_deleting_a_sink_asks_for_confirmation_and_reports_success(
     company: Company, alice: Client, hook: Hook
 ) -> None:
-    make(alice, hook)
-    (sink,) = sinks(company)
+    post_sink(alice, hook)
+    (sink,) = list_audit_sinks(company)
     path = f"/audit-sinks/{sink.id}/delete"
 
     confirmation = alice.get(path).content.decode()
@@ -194,26 +198,26 @@ def test_deleting_a_sink_asks_for_confirmation_and_reports_success(
 
     assert "Delete Splunk?" in confirmation
     assert "Splunk deleted. No more entries are sent to it." in done
-    assert sinks(company) == []
+    assert list_audit_sinks(company) == []
 
 
 @pytest.mark.parametrize("action", ["", "/test", "/replay", "/delete"])
 def test_another_tenants_sink_is_not_found(
     company: Company, alice: Client, sign_in_now: SignIn, hook: Hook, action: str
 ) -> None:
-    make(alice, hook)
-    (sink,) = sinks(company)
+    post_sink(alice, hook)
+    (sink,) = list_audit_sinks(company)
     bob = sign_in_now(make_company("hooli", GLOBEX).administrator)
 
     for sink_id in (sink.id, uuid.uuid4()):
         ask = bob.post if action else bob.get
         assert ask(f"/audit-sinks/{sink_id}{action}", {"from_sequence": "1"}).status_code == 404
-    assert len(sinks(company)) == 1
+    assert len(list_audit_sinks(company)) == 1
 
 
 def test_the_pages_run_few_queries(company: Company, alice: Client, hook: Hook) -> None:
-    make(alice, hook)
-    (sink,) = sinks(company)
+    post_sink(alice, hook)
+    (sink,) = list_audit_sinks(company)
 
     for path in ("/audit-sinks", f"/audit-sinks/{sink.id}"):
         with few_queries():

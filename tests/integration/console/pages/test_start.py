@@ -16,8 +16,8 @@ from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, 
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-HTMX = {"HX-Request": "true"}
-# They ask for the key, or get it from the language server.
+HTMX_HEADERS = {"HX-Request": "true"}
+# The settings of these editors contain no key: they ask for it, or the language server has it.
 _ASK_FOR_THE_KEY = ("zed", "caret-vscode", "caret-neovim")
 _CARD = "This card disappears when you complete all steps."
 
@@ -27,27 +27,29 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def done(client: Client) -> list[str]:
+def list_done_steps(client: Client) -> list[str]:
     page = client.get("/onboarding").content.decode()
     return re.findall(r'step-done">.*?class="name">([^<]+?) *<', page, flags=re.DOTALL)
 
 
 def search(client: Client, query: str) -> list[str]:
-    page = client.get("/search", {"q": query}, headers=HTMX).content.decode()
+    page = client.get("/search", {"q": query}, headers=HTMX_HEADERS).content.decode()
     return re.findall(r'href="(/(?:keys|members|teams)/[^"]+)"', page)
 
 
 @pytest.mark.parametrize(
-    ("role", "steps"),
+    ("role", "num_steps"),
     [(Role.OWNER, 5), (Role.ADMINISTRATOR, 5), (Role.DEVELOPER, 3)],
 )
-def test_each_role_has_its_steps(cast: Cast, sign_in: SignIn, role: Role, steps: int) -> None:
+def test_each_role_has_its_number_of_first_steps(
+    cast: Cast, sign_in: SignIn, role: Role, num_steps: int
+) -> None:
     client = sign_in(cast.acme.people[role])
 
     with few_queries():
         page = client.get("/onboarding").content.decode()
 
-    assert page.count('class="step-mark"') == steps
+    assert page.count('class="step-mark"') == num_steps
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
@@ -57,18 +59,18 @@ def test_roles_without_steps_are_refused_the_page(cast: Cast, sign_in: SignIn, r
 
 def test_steps_are_marked_as_done_from_stored_facts(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
-    before = done(client)
+    before = list_done_steps(client)
     make_key(company, company.developer)
-    done_steps = done(client)
+    done_steps = list_done_steps(client)
     create_playground_key(actor=company.developer.actor, now=timezone.now())
-    played = done(client)
+    steps_after_playground = list_done_steps(client)
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(is_playground=False).update(last_used_at=timezone.now())
 
     assert before == []
     assert done_steps == ["Create a key"]
-    assert played == [*done_steps, "Try the playground"]
-    assert done(client) == [*played, "Get a completion in your editor"]
+    assert steps_after_playground == [*done_steps, "Try the playground"]
+    assert list_done_steps(client) == [*steps_after_playground, "Get a completion in your editor"]
     assert _CARD not in client.get("/").content.decode()
 
 
@@ -76,8 +78,8 @@ def test_a_second_member_completes_the_invitation_step(sign_in: SignIn) -> None:
     alone = make_company("hooli", {Role.OWNER: "gavin"})
     two = make_company("initech", {Role.OWNER: "bill", Role.DEVELOPER: "peter"})
 
-    assert done(sign_in(alone.people[Role.OWNER])) == []
-    assert done(sign_in(two.people[Role.OWNER])) == ["Invite members"]
+    assert list_done_steps(sign_in(alone.people[Role.OWNER])) == []
+    assert list_done_steps(sign_in(two.people[Role.OWNER])) == ["Invite members"]
 
 
 @pytest.mark.parametrize("editor", [editor.code for editor in EDITORS])
@@ -88,19 +90,19 @@ def test_each_editor_has_a_tab_of_its_own(cast: Cast, sign_in: SignIn, editor: s
     assert "http://127.0.0.1:8401" in page
 
 
-def test_settings_have_the_gateway_and_the_key() -> None:
+def test_the_settings_of_an_editor_contain_the_gateways_url_and_the_key() -> None:
     for editor in settings_with("cpk_live_x"):
         assert editor.code == "caret-neovim" or "http://127.0.0.1:8401" in editor.text
         assert "URL" not in editor.text
         assert editor.code in _ASK_FOR_THE_KEY or "cpk_live_x" in editor.text
 
 
-def test_settings_name_the_editor_where_the_client_does_not() -> None:
-    """Caret's clients, Tabby and Zed name it themselves; llama.vscode has no setting for it."""
-    names_itself = {"caret-vscode", "caret-ls", "caret-neovim", "tabby", "zed", "llama-vscode"}
+def test_settings_name_the_editor_unless_its_client_does() -> None:
+    """Caret's clients, Tabby and Zed send their own name; llama.vscode has no setting for it."""
+    without_name = {"caret-vscode", "caret-ls", "caret-neovim", "tabby", "zed", "llama-vscode"}
 
     for editor in settings_with("cpk_live_x"):
-        if editor.code not in names_itself:
+        if editor.code not in without_name:
             assert re.search(r"X-Caret-Editor|\?editor=", editor.text), editor.code
 
 

@@ -21,7 +21,7 @@ from tenants.policy.queries import get_policy
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.forms import parse_form
 from tests.integration.console.pages.step_up import with_recent_step_up
 
 CONFIRM = "/account/confirm?next="
@@ -50,20 +50,20 @@ def submit_after_step_up(client: Client, company: Company, answer: Any) -> Any:
     page = client.get(return_path(answer)).content.decode()
     action = re.search(r'<form class="stack" method="post" action="([^"]+)"', page)
     assert action is not None
-    return client.post(unescape(action[1]), fields_of(page))
+    return client.post(unescape(action[1]), parse_form(page))
 
 
-def needs_factor(company: Company) -> bool:
+def is_second_factor_required(company: Company) -> bool:
     return get_rules(actor=company.platform).is_mfa_required
 
 
 def test_a_submitted_form_is_restored_after_the_step_up(company: Company, client: Client) -> None:
     answer = client.post("/sign-in-settings/second-factor/required")
-    needed_before = needs_factor(company)
+    required_before = is_second_factor_required(company)
 
     submit_after_step_up(client, company, answer)
 
-    assert (needed_before, needs_factor(company)) == (False, True)
+    assert (required_before, is_second_factor_required(company)) == (False, True)
 
 
 def test_a_restored_form_keeps_the_typed_text(company: Company, client: Client) -> None:
@@ -72,9 +72,9 @@ def test_a_restored_form_keeps_the_typed_text(company: Company, client: Client) 
         r'name="form_token" value="([^"]+)"', client.get("/sign-in-settings").content.decode()
     )
     assert token is not None
-    late = client.session
-    late["account_authentication_methods"] = []
-    late.save()
+    session = client.session
+    session["account_authentication_methods"] = []
+    session.save()
 
     name = 'Okta "west"  <1>'
     answer = client.post("/sign-in-settings/scim", {"token_name": name, "form_token": token[1]})
@@ -143,7 +143,7 @@ def test_a_step_up_expires_after_five_minutes(company: Company, client: Client) 
     fresh = client.get("/sign-in-settings/provider/openid").status_code
     session = client.session
     for record in (records := session["account_authentication_methods"]):
-        record["at"] -= 360
+        record["at"] -= 360  # six minutes ago
     session["account_authentication_methods"] = records
     session.save()
 
@@ -154,13 +154,13 @@ def test_a_step_up_expires_after_five_minutes(company: Company, client: Client) 
     )
 
 
-def put_in_force(company: Company, **fields: object) -> int:
+def set_policy_fields(company: Company, **fields: object) -> int:
     actor = company.platform
     document = serialize_policy(get_policy(actor=actor).policy) | fields
     return set_policy(actor=actor, document=document, reason="x", now=timezone.now()).version
 
 
-def reviewed(client: Client, company: Company, **fields: object) -> Any:
+def save_policy(client: Client, company: Company, **fields: object) -> Any:
     """Save a policy version as its review page does."""
     current = get_policy(actor=company.platform)
     draft = PolicyDraft(parse_policy(serialize_policy(current.policy) | fields), current.version)
@@ -172,15 +172,15 @@ def reviewed(client: Client, company: Company, **fields: object) -> Any:
     return client.post("/policies/review", form | {"step": "save", "reason": "Leaner"})
 
 
-KEPT = {"consent_text": "tenant-1", "retention_days": 30, "training": False}
+CONTENT_CAPTURE = {"consent_text": "tenant-1", "retention_days": 30, "training": False}
 
 
 def test_a_policy_that_shortens_retention_requires_a_step_up(
     company: Company, client: Client
 ) -> None:
-    version = put_in_force(company, content_capture=KEPT)
+    version = set_policy_fields(company, content_capture=CONTENT_CAPTURE)
 
-    answer = reviewed(client, company, content_capture=KEPT | {"retention_days": 7})
+    answer = save_policy(client, company, content_capture=CONTENT_CAPTURE | {"retention_days": 7})
     current_version = get_policy(actor=company.platform).version
     submit_after_step_up(client, company, answer)
 
@@ -191,14 +191,14 @@ def test_a_policy_that_shortens_retention_requires_a_step_up(
 
 
 def test_a_policy_that_deletes_nothing_needs_no_step_up(company: Company, client: Client) -> None:
-    answer = reviewed(client, company, max_key_lifetime_days=90)
+    answer = save_policy(client, company, max_key_lifetime_days=90)
 
     assert answer["Location"] == "/policies"
     assert get_policy(actor=company.platform).policy.max_key_lifetime_days == 90
 
 
 def test_undoing_content_capture_requires_a_step_up(company: Company, client: Client) -> None:
-    version = put_in_force(company, content_capture=KEPT)
+    version = set_policy_fields(company, content_capture=CONTENT_CAPTURE)
 
     answer = client.post(f"/policies/versions/{version}/undo")
     current_version = get_policy(actor=company.platform).version
@@ -211,7 +211,7 @@ def test_undoing_content_capture_requires_a_step_up(company: Company, client: Cl
 def test_undoing_a_version_that_deletes_nothing_needs_no_step_up(
     company: Company, client: Client
 ) -> None:
-    version = put_in_force(company, max_key_lifetime_days=90)
+    version = set_policy_fields(company, max_key_lifetime_days=90)
 
     client.post(f"/policies/versions/{version}/undo")
 
@@ -235,10 +235,10 @@ def test_inviting_an_owner_or_administrator_requires_a_step_up(
     email = f"new@{company.slug}.example"
 
     answer = client.post("/members/invite", {"emails": email, "role": role.value})
-    before = invited(company)
+    before = list_invited(company)
     submit_after_step_up(client, company, answer)
 
-    assert (before, invited(company)) == ([], [email])
+    assert (before, list_invited(company)) == ([], [email])
 
 
 def test_inviting_a_developer_needs_no_step_up(company: Company, client: Client) -> None:
@@ -246,7 +246,7 @@ def test_inviting_a_developer_needs_no_step_up(company: Company, client: Client)
 
     client.post("/members/invite", {"emails": email, "role": Role.DEVELOPER.value})
 
-    assert invited(company) == [email]
+    assert list_invited(company) == [email]
 
 
 def test_sending_an_owners_invitation_again_requires_a_step_up(
@@ -279,7 +279,7 @@ def test_an_administrator_who_may_not_change_owners_gets_no_step_up(
     assert find_member(actor=company.platform, user_id=owner).role is Role.OWNER
 
 
-def invited(company: Company) -> list[str]:
+def list_invited(company: Company) -> list[str]:
     page = read_page_of_invitations(
         actor=company.platform, limit=9, cursor=None, now=timezone.now()
     )
@@ -296,7 +296,10 @@ def test_each_of_two_tabs_creates_one_key(company: Company, client: Client) -> N
     form = {"kind": "live", "owner": company.developer.email, "lifetime": "90"}
     form |= {"modes": "inference"}
 
-    answers = [client.post("/keys/new", form | {"name": t, "form_token": t}) for t in tokens * 2]
+    answers = [
+        client.post("/keys/new", form | {"name": token, "form_token": token})
+        for token in tokens * 2
+    ]
 
     assert [answer.status_code for answer in answers] == [200, 200, 302, 302]
 

@@ -29,7 +29,7 @@ from tests.fixtures.companies import (
 )
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
 _ALERT = re.compile(r'class="alert-line alert-(\w+)".*?<span>([^<]+?)\s*<', re.DOTALL)
 _DONE = re.compile(r'step-done">(?:(?!<li).)*?class="name">([^<]+?) *<', re.DOTALL)
@@ -47,15 +47,15 @@ def summary_page(client: Client) -> str:
     return client.get("/").content.decode()
 
 
-def alerts(client: Client) -> list[tuple[str, str]]:
+def list_alerts(client: Client) -> list[tuple[str, str]]:
     return _ALERT.findall(summary_page(client))
 
 
-def figures(page: str) -> dict[str, str]:
+def read_figures(page: str) -> dict[str, str]:
     return dict(_FIGURE.findall(page))
 
 
-def certificate_until(expires_at: datetime) -> str:
+def make_certificate(expires_at: datetime) -> str:
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
     begins_at = expires_at - timedelta(days=365)
@@ -97,16 +97,16 @@ def add_failing_sink(company: Company) -> None:
 
 
 def test_seats_are_active_by_their_requests(company: Company, sign_in: SignIn) -> None:
-    people = [company.developer, *colleagues(company, 5)]
+    people = [company.developer, *make_colleagues(company, 5)]
     for person in people:
-        use(company, person, num=2, accepted=1)
-    count(company)
+        add_requests(company, person, num=2, accepted=1)
+    roll_up(company)
 
     page = summary_page(sign_in(company.administrator))
 
-    assert figures(page)["Active seats"] == "6 of 10"
+    assert read_figures(page)["Active seats"] == "6 of 10"
     assert "4 idle seats" in page
-    assert figures(page)["Acceptance rate"] == "50.0%"
+    assert read_figures(page)["Acceptance rate"] == "50.0%"
 
 
 def test_the_cost_equals_that_of_the_billing_page(company: Company, sign_in: SignIn) -> None:
@@ -115,7 +115,7 @@ def test_the_cost_equals_that_of_the_billing_page(company: Company, sign_in: Sig
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])
 
-    cost = figures(summary_page(client))["Cost this month"]
+    cost = read_figures(summary_page(client))["Cost this month"]
 
     (total,) = re.findall(
         r'<dt>Total</dt>\s*<dd><span class="figure-value">([^<]*)<',
@@ -126,8 +126,8 @@ def test_the_cost_equals_that_of_the_billing_page(company: Company, sign_in: Sig
 
 @pytest.mark.parametrize("role", list(Role))
 def test_each_role_has_its_first_page(company: Company, sign_in: SignIn, role: Role) -> None:
-    use(company, company.developer)
-    count(company)
+    add_requests(company, company.developer)
+    roll_up(company)
 
     page = summary_page(sign_in(company.people[role]))
 
@@ -145,21 +145,21 @@ def test_the_summary_needs_few_queries(company: Company, sign_in: SignIn) -> Non
 
 
 def test_an_installation_without_faults_has_no_alerts(company: Company, sign_in: SignIn) -> None:
-    add_provider(company, certificate_until(timezone.now() + timedelta(days=90)))
+    add_provider(company, make_certificate(timezone.now() + timedelta(days=90)))
 
-    assert alerts(sign_in(company.administrator)) == []
+    assert list_alerts(sign_in(company.administrator)) == []
 
 
 def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
     now = timezone.now()
-    add_provider(company, certificate_until(now + timedelta(days=10)))
+    add_provider(company, make_certificate(now + timedelta(days=10)))
     make_key(company, company.developer)
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(kind="live").update(leaked_at=now)
     make_service_key(company, KeyScope.INFERENCE, expires_at=now + timedelta(days=5))
     add_failing_sink(company)
 
-    alert_texts = alerts(sign_in(company.administrator))
+    alert_texts = list_alerts(sign_in(company.administrator))
 
     assert alert_texts == [
         ("bad", "1 API key was found in public. We revoked it."),
@@ -167,16 +167,16 @@ def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
         ("warn", "The certificate of your identity provider expires soon."),
         ("warn", "1 service key expires soon."),
     ]
-    assert alerts(sign_in(company.people[Role.BILLING])) == []
-    assert alerts(sign_in(make_company("hooli", ACME).administrator)) == []
+    assert list_alerts(sign_in(company.people[Role.BILLING])) == []
+    assert list_alerts(sign_in(make_company("hooli", ACME).administrator)) == []
 
 
 def test_a_successors_certificate_prevents_the_alert(company: Company, sign_in: SignIn) -> None:
     now = timezone.now()
-    soon, later_certificate = (certificate_until(now + timedelta(days=num)) for num in (5, 400))
+    soon, later_certificate = (make_certificate(now + timedelta(days=num)) for num in (5, 400))
     add_provider(company, soon, later_certificate)
 
-    assert alerts(sign_in(company.administrator)) == []
+    assert list_alerts(sign_in(company.administrator)) == []
 
 
 def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
@@ -188,7 +188,7 @@ def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])
 
-    assert alerts(client) == [("bad", "1 budget is used up.")]
+    assert list_alerts(client) == [("bad", "1 budget is used up.")]
 
 
 def test_setting_a_retention_period_completes_its_step(sign_in: SignIn) -> None:

@@ -17,7 +17,7 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-NOBODY = uuid.UUID(int=0)
+UNKNOWN_ID = uuid.UUID(int=0)
 
 
 @pytest.fixture
@@ -40,25 +40,25 @@ def make_team(company: Company, name: str) -> TeamView:
     return create_team(actor=company.platform, name=name, now=timezone.now())
 
 
-def names(company: Company) -> list[str]:
+def list_team_names(company: Company) -> list[str]:
     page = find_teams(actor=company.platform, team_filter=TeamFilter(), limit=10, cursor=None)
     return [team.name for team in page.rows]
 
 
-def people_of(company: Company, team: TeamView) -> list[str]:
+def list_member_emails(company: Company, team: TeamView) -> list[str]:
     page = search_members(
         actor=company.platform, member_filter=MemberFilter(team_id=team.id), limit=10, cursor=None
     )
     return [row.email for row in page.rows]
 
 
-@pytest.mark.parametrize("path", ["", "/new", f"/{NOBODY}", f"/{NOBODY}/delete"])
+@pytest.mark.parametrize("path", ["", "/new", f"/{UNKNOWN_ID}", f"/{UNKNOWN_ID}/delete"])
 def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(f"/teams{path}")["Location"] == f"/sign-in?next=/teams{path}"
 
 
 @pytest.mark.parametrize(
-    ("role", "status", "changes"),
+    ("role", "status", "may_change"),
     [
         (Role.OWNER, 200, True),
         (Role.ADMINISTRATOR, 200, True),
@@ -68,19 +68,19 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
-    cast: Cast, sign_in_now: SignIn, role: Role, status: int, changes: bool
+    cast: Cast, sign_in_now: SignIn, role: Role, status: int, may_change: bool
 ) -> None:
     team = make_team(cast.acme, f"Team of the {role}")
     client = sign_in_now(cast.acme.people[role])
     team_page = client.get(f"/teams/{team.id}")
 
     assert client.get("/teams").status_code == team_page.status_code == status
-    assert (f"/teams/{team.id}/rename" in team_page.content.decode()) == changes
-    assert client.get("/teams/new").status_code == (200 if changes else 403)
+    assert (f"/teams/{team.id}/rename" in team_page.content.decode()) == may_change
+    assert client.get("/teams/new").status_code == (200 if may_change else 403)
     for action in ("rename", "delete"):
         path = f"/teams/{team.id}/{action}"
-        assert client.get(path).status_code == (200 if changes else 403)
-    if not changes:
+        assert client.get(path).status_code == (200 if may_change else 403)
+    if not may_change:
         assert client.post(f"/teams/{team.id}/add", {"email": "x@y.example"}).status_code == 403
 
 
@@ -105,7 +105,7 @@ def test_another_tenants_team_is_not_found(
     client = sign_in_now(cast.globex.administrator)
 
     foreign_team = client.get(f"/teams/{platform_team.id}{path}")
-    unknown_team = client.get(f"/teams/{NOBODY}{path}")
+    unknown_team = client.get(f"/teams/{UNKNOWN_ID}{path}")
 
     assert foreign_team.status_code == unknown_team.status_code == 404
     assert foreign_team.content == unknown_team.content
@@ -127,7 +127,7 @@ def test_another_tenant_cannot_change_a_team(
     assert client.post(f"{path}/add", colleague_form).status_code == 404
     assert client.post(f"{path}/delete").status_code == 404
     assert client.post(f"{path}/rename", {"name": "Ours"}).status_code == 404
-    assert names(company) == ["Platform"]
+    assert list_team_names(company) == ["Platform"]
 
 
 def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: Client) -> None:
@@ -152,13 +152,13 @@ def test_a_team_is_created_renamed_and_deleted(company: Company, client: Client)
     path = created.redirect_chain[-1][0]
 
     client.post(f"{path}/rename", {"name": "Bellows"})
-    renamed = names(company)
+    renamed = list_team_names(company)
     done = client.post(f"{path}/delete", follow=True).content.decode()
 
     assert "Team Anvil created" in created.content.decode()
     assert renamed == ["Bellows"]
     assert "Bellows deleted" in done
-    assert names(company) == []
+    assert list_team_names(company) == []
 
 
 @pytest.mark.parametrize("name", ["", "platform", "a\x07b", "x" * 121])
@@ -172,24 +172,24 @@ def test_an_invalid_name_gets_an_error_message(
 
     assert new.status_code == rename.status_code == 400
     assert 'class="wrong"' in new.content.decode()
-    assert names(company) == ["Other", "Platform"]
+    assert list_team_names(company) == ["Other", "Platform"]
 
 
-def test_the_toast_undoes_removing_a_member(
+def test_removing_a_member_can_be_undone_from_its_success_message(
     company: Company, platform_team: TeamView, client: Client
 ) -> None:
     path = f"/teams/{platform_team.id}"
     gus = company.developer
 
     client.post(f"{path}/add", {"email": gus.email.upper()})
-    added = people_of(company, platform_team)
+    emails_after_adding = list_member_emails(company, platform_team)
     page = client.post(f"{path}/members/{gus.user_id}/out", follow=True).content.decode()
-    taken_out = people_of(company, platform_team)
+    emails_after_removal = list_member_emails(company, platform_team)
     client.post(re.findall(r'action="([^"]+/back)"', page)[0])
 
-    assert added == [gus.email]
-    assert taken_out == []
-    assert people_of(company, platform_team) == [gus.email]
+    assert emails_after_adding == [gus.email]
+    assert emails_after_removal == []
+    assert list_member_emails(company, platform_team) == [gus.email]
 
 
 @pytest.mark.parametrize("email", ["no address", "nobody@nowhere.example", ""])
@@ -200,18 +200,18 @@ def test_only_members_of_the_tenant_can_join_a_team(
 
     assert answer.status_code == 400
     assert 'class="wrong"' in answer.content.decode()
-    assert people_of(company, platform_team) == []
+    assert list_member_emails(company, platform_team) == []
 
 
 def test_a_user_of_another_tenant_cannot_join_a_team(
     company: Company, platform_team: TeamView, cast: Cast, client: Client
 ) -> None:
-    stranger = cast.acme.developer
+    other_user = cast.acme.developer
     path = f"/teams/{platform_team.id}"
 
-    assert client.post(f"{path}/add", {"email": stranger.email}).status_code == 400
-    assert client.post(f"{path}/members/{stranger.user_id}/back").status_code == 404
-    assert people_of(company, platform_team) == []
+    assert client.post(f"{path}/add", {"email": other_user.email}).status_code == 400
+    assert client.post(f"{path}/members/{other_user.user_id}/back").status_code == 404
+    assert list_member_emails(company, platform_team) == []
 
 
 def test_a_teams_page_runs_few_queries(
@@ -231,4 +231,4 @@ def test_deleting_a_team_requires_a_step_up(
     answer = sign_in(company.administrator).post(f"/teams/{platform_team.id}/delete")
 
     assert answer["Location"].startswith("/account/confirm")
-    assert names(company) == ["Platform"]
+    assert list_team_names(company) == ["Platform"]

@@ -1,5 +1,4 @@
-"""A toast's undo button: works once, for the same user, while nobody has changed the value
-since."""
+"""The undo button of a success message restores the previous value, unless it has changed since."""
 
 import re
 import uuid
@@ -51,7 +50,7 @@ class UndoCase:
     values: tuple[str, str]  # two values to set
 
 
-def a_budget(company: Company, owner: Client) -> UndoCase:
+def make_budget_case(company: Company, owner: Client) -> UndoCase:
     budget = make_budget(company, webhook_url="https://hooks.example.com/a")
 
     def current_budget() -> Any:
@@ -76,7 +75,7 @@ def a_budget(company: Company, owner: Client) -> UndoCase:
     return UndoCase(change, state, ("20", "30"))
 
 
-def a_team(company: Company, owner: Client) -> UndoCase:
+def make_team_case(company: Company, owner: Client) -> UndoCase:
     team_id = make_team(company, "Anvil")
 
     def state() -> object:
@@ -88,7 +87,7 @@ def a_team(company: Company, owner: Client) -> UndoCase:
     return UndoCase(change, state, (" Fire & Ice ", "Hammer"))
 
 
-def days(company: Company, owner: Client) -> UndoCase:
+def make_retention_case(company: Company, owner: Client) -> UndoCase:
     def state() -> object:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
         page = owner.get("/retention").content.decode()
@@ -96,13 +95,17 @@ def days(company: Company, owner: Client) -> UndoCase:
 
     def change(days: str) -> Any:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
-        form = {"days": days, "reason": "r", "expected_version": str(rule.version or 0)}
+        form = {
+            "days": days,
+            "reason": "r",
+            "expected_version": str(rule.version or 0),
+        }
         return owner.post("/retention/classes/usage_records", form, follow=True)
 
     return UndoCase(change, state, ("90", "100"))
 
 
-def rules(company: Company, owner: Client) -> UndoCase:
+def make_override_case(company: Company, owner: Client) -> UndoCase:
     ada = company.developer
 
     def state() -> object:
@@ -116,18 +119,21 @@ def rules(company: Company, owner: Client) -> UndoCase:
     return UndoCase(change, state, ("60", "70"))
 
 
-@pytest.fixture(params=[a_budget, a_team, days, rules], ids=lambda make: make.__name__)
+@pytest.fixture(
+    params=[make_budget_case, make_team_case, make_retention_case, make_override_case],
+    ids=lambda make: make.__name__,
+)
 def undo_case(request: pytest.FixtureRequest, company: Company, owner: Client) -> UndoCase:
     case: UndoCase = request.param(company, owner)
     return case
 
 
-def undo_of(page: Any) -> str:
+def find_undo_path(page: Any) -> str:
     (path,) = _UNDO.findall(page.content.decode())
     return unescape(path)
 
 
-def num_entries(company: Company) -> int:
+def count_audit_entries(company: Company) -> int:
     with tenant_scope(company.tenant_id):
         return AuditEntry.objects.count()
 
@@ -136,20 +142,20 @@ def test_undo_restores_the_previous_value_and_is_audited(
     undo_case: UndoCase, company: Company, owner: Client
 ) -> None:
     before = undo_case.state()
-    undo = undo_of(undo_case.change(undo_case.values[0]))
+    undo = find_undo_path(undo_case.change(undo_case.values[0]))
     assert undo_case.state() != before
-    entries = num_entries(company)
+    entries = count_audit_entries(company)
 
     owner.post(undo)
 
     assert undo_case.state() == before
-    assert num_entries(company) == entries + 1
+    assert count_audit_entries(company) == entries + 1
 
 
 def test_undo_reverts_only_the_last_change(undo_case: UndoCase, owner: Client) -> None:
     undo_case.change(undo_case.values[0])
     before = undo_case.state()
-    undo = undo_of(undo_case.change(undo_case.values[1]))
+    undo = find_undo_path(undo_case.change(undo_case.values[1]))
 
     owner.post(undo)
 
@@ -157,7 +163,7 @@ def test_undo_reverts_only_the_last_change(undo_case: UndoCase, owner: Client) -
 
 
 def test_undo_does_not_overwrite_a_later_change(undo_case: UndoCase, owner: Client) -> None:
-    undo = undo_of(undo_case.change(undo_case.values[0]))
+    undo = find_undo_path(undo_case.change(undo_case.values[0]))
     undo_case.change(undo_case.values[1])
     meanwhile = undo_case.state()
 
@@ -170,7 +176,7 @@ def test_undo_does_not_overwrite_a_later_change(undo_case: UndoCase, owner: Clie
 def test_another_tenant_and_a_developer_cannot_undo_a_change(
     undo_case: UndoCase, company: Company, cast: Cast, sign_in_now: SignIn
 ) -> None:
-    undo = undo_of(undo_case.change(undo_case.values[0]))
+    undo = find_undo_path(undo_case.change(undo_case.values[0]))
     after = undo_case.state()
     other_administrator = cast.globex.administrator
 

@@ -17,7 +17,12 @@ from tenants.models import AuditEntry
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, minutes_ago, use
+from tests.integration.console.pages.usage_rows import (
+    add_requests,
+    make_colleagues,
+    minutes_ago,
+    roll_up,
+)
 from tests.integration.tenants.records import add_outcome
 
 PAGES = ["/usage", "/usage/quality", "/usage/requests"]
@@ -30,10 +35,11 @@ def company() -> Company:
 
 @pytest.fixture
 def busy_company(company: Company) -> Company:
-    for person in [company.developer, *colleagues(company, 5)]:
-        use(company, person, num=2, accepted=1)
-    use(company, company.developer, language="cobol", first_token_ms=900.0)
-    count(company)
+    """Give six users two requests each in python, and one of them a slow one in cobol."""
+    for person in [company.developer, *make_colleagues(company, 5)]:
+        add_requests(company, person, num=2, accepted=1)
+    add_requests(company, company.developer, language="cobol", first_token_ms=900.0)
+    roll_up(company)
     return company
 
 
@@ -126,21 +132,21 @@ def test_a_csv_file_hides_small_groups(alice: Client) -> None:
 
 
 def test_a_csv_file_escapes_formulas(company: Company, sign_in: SignIn) -> None:
-    use(company, company.developer, language="=1+1")
-    count(company)
+    add_requests(company, company.developer, language="=1+1")
+    roll_up(company)
 
     answer = sign_in(company.developer).get("/usage", {"by": "language", "as": "csv"})
 
     assert "'=1+1" in answer.content.decode()
 
 
-WRONG = {"range": "custom", "start": "2026-02-30"}
+INVALID_DATES = {"range": "custom", "start": "2026-02-30"}
 
 
 @pytest.mark.parametrize(
     ("path", "query", "field"),
     [
-        *((path, WRONG, "start") for path in [*PAGES, "/cache", "/experiments"]),
+        *((path, INVALID_DATES, "start") for path in [*PAGES, "/cache", "/experiments"]),
         ("/usage", {"by": "x"}, "by"),
         ("/usage", {"team": "x"}, "team"),
         ("/usage/requests", {"mode": "x"}, "mode"),
@@ -161,8 +167,8 @@ def test_an_invalid_filter_makes_no_file(
 def test_the_file_of_requests_has_all_requests_that_match_the_filters(
     company: Company, sign_in: SignIn
 ) -> None:
-    use(company, company.developer, num=60)
-    use(company, company.developer, language="cobol")
+    add_requests(company, company.developer, num=60)
+    add_requests(company, company.developer, language="cobol")
 
     answer = sign_in(company.administrator).get(
         "/usage/requests", {"language": "python", "as": "csv"}
@@ -178,14 +184,10 @@ def test_a_truncated_file_ends_with_a_note(
     monkeypatch.setattr(csv_response, "MAX_PAGE", 10)
     monkeypatch.setattr(csv_response, "MAX_ROWS", 10)
     monkeypatch.setattr(list_page, "MAX_PAGE", 10)
-    use(company, company.developer, num=11)
+    add_requests(company, company.developer, num=11)
 
-    lines = (
-        sign_in(company.administrator)
-        .get("/usage/requests", {"as": "csv"})
-        .content.decode()
-        .splitlines()
-    )
+    answer = sign_in(company.administrator).get("/usage/requests", {"as": "csv"})
+    lines = answer.content.decode().splitlines()
 
     assert len(lines) == 12
     assert lines[-1].startswith('"Truncated: a file has at most 10 rows.')
@@ -215,7 +217,7 @@ def test_the_list_of_an_hour_excludes_requests_of_other_hours(
 ) -> None:
     hour = minutes_ago(300).replace(minute=0, second=0, microsecond=0)
     for minutes in (-5, 5, 65):
-        use(company, company.developer, at=hour + timedelta(minutes=minutes))
+        add_requests(company, company.developer, at=hour + timedelta(minutes=minutes))
 
     page = usage_page(sign_in(company.administrator), "/usage/requests", hour=hour.isoformat())
 
@@ -239,7 +241,7 @@ def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Clien
 
 
 @pytest.mark.parametrize(
-    ("query", "num"),
+    ("query", "num_matching"),
     [
         ({"language": "cobol"}, 1),
         ({"mode": "chat"}, 0),
@@ -250,9 +252,9 @@ def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Clien
     ],
 )
 def test_filters_select_the_matching_requests(
-    alice: Client, query: dict[str, str], num: int
+    alice: Client, query: dict[str, str], num_matching: int
 ) -> None:
-    assert len(links_to_requests(usage_page(alice, "/usage/requests", **query))) == num
+    assert len(links_to_requests(usage_page(alice, "/usage/requests", **query))) == num_matching
 
 
 def audited_lists(company: Company) -> list[Any]:
@@ -263,7 +265,7 @@ def audited_lists(company: Company) -> list[Any]:
 
 def test_listing_requests_of_few_users_is_audited(busy_company: Company, alice: Client) -> None:
     page = usage_page(alice, "/usage/requests", language="cobol")
-    usage_page(alice, "/usage/requests", language="cobol", format="csv")
+    usage_page(alice, "/usage/requests", language="cobol", **{"as": "csv"})
 
     assert "requests of only a few users" in page
     of_page, of_file = audited_lists(busy_company)
@@ -283,7 +285,7 @@ def test_listing_requests_of_many_users_or_none_is_not_audited(
 def test_listing_all_requests_of_a_small_tenant_is_not_audited(
     company: Company, sign_in: SignIn
 ) -> None:
-    use(company, company.developer)
+    add_requests(company, company.developer)
 
     page = usage_page(sign_in(company.administrator), "/usage/requests")
 

@@ -1,4 +1,4 @@
-"""Usage for the pages that show it: today's, rolled up."""
+"""Requests of today, and their rollups, for the pages that show usage."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ def minutes_ago(minutes: float) -> datetime:
     return timezone.now().astimezone(UTC) - timedelta(minutes=minutes)
 
 
-def use(
+def add_requests(
     company: Company, person: Person, *, num: int = 1, accepted: int = 0, **fields: object
 ) -> None:
     """Add requests of this minute; `accepted` of them were accepted, the rest rejected."""
@@ -27,9 +27,9 @@ def use(
         add_outcome(company, request_id, event, occurred_at=at, user_id=person.user_id)
 
 
-def colleagues(company: Company, num: int) -> list[Person]:
+def make_colleagues(company: Company, num: int) -> list[Person]:
     return [make_colleague(company, Role.DEVELOPER) for _ in range(num)]
 
 
-def count(company: Company) -> None:
+def roll_up(company: Company) -> None:
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { endsSession, explained, shares, totals } from "../../../../console/playground/completion_meta.js";
+import { endsSession, explain, segmentShares, totalsByKind } from "../../../../console/playground/completion_meta.js";
 
 const TEXTS = {
   finish: { stop: "Stopped.", filtered: "Withheld.", shed: "Shed." },
@@ -28,7 +28,7 @@ for (const [name, frame, text, outcome, sentences] of [
   ["an unknown error", { type: "error", code: "new", message: "m" }, "", "refused", ["m"]],
 ]) {
   test(`${name} is explained`, () => {
-    assert.deepEqual(explained(frame, text, TEXTS), { outcome, sentences });
+    assert.deepEqual(explain(frame, text, TEXTS), { outcome, sentences });
   });
 }
 
@@ -46,17 +46,17 @@ const SEGMENTS = [
 ];
 
 test("shares are adjacent and cover the whole prompt", () => {
-  const found = shares(SEGMENTS);
+  const found = segmentShares(SEGMENTS);
   assert.deepEqual(found.map((share) => share.from), [0, 0.6, 0.7, 0.9]);
   assert.ok(Math.abs(found.reduce((sum, share) => sum + share.width, 0) - 1) < 1e-9);
   assert.deepEqual(found.map((share) => share.cachedWidth), [0.6, 0.05, 0, 0]);
 });
 
 test("segments of the same kind are added up", () => {
-  assert.deepEqual(totals(SEGMENTS)[1], { kind: "markers", tokens: 20, cached: 5 });
+  assert.deepEqual(totalsByKind(SEGMENTS)[1], { kind: "markers", tokens: 20, cached: 5 });
 });
 
 test("unknown cached tokens are not shown as zero", () => {
   const unknown = SEGMENTS.map((segment) => ({ ...segment, cached_tokens: null }));
-  assert.ok(totals(unknown).every((total) => total.cached === null));
+  assert.ok(totalsByKind(unknown).every((total) => total.cached === null));
 });

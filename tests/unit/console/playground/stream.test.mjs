@@ -34,16 +34,16 @@ test("the key is sent as a subprotocol and not in the URL", () => {
 
 test("no request is sent before the stream is open", () => {
   const world = openStream();
-  assert.equal(world.stream.ask({ type: "complete", id: "1" }), false);
+  assert.equal(world.stream.request({ type: "complete", id: "1" }), false);
   world.last().onopen();
-  assert.equal(world.stream.ask({ type: "complete", id: "1" }), true);
+  assert.equal(world.stream.request({ type: "complete", id: "1" }), true);
   assert.equal(world.last().sent.length, 1);
 });
 
 test("an outcome waits for the end of its completion", () => {
   const world = openStream();
   world.last().onopen();
-  world.stream.ask({ type: "complete", id: "1" });
+  world.stream.request({ type: "complete", id: "1" });
   world.stream.outcome("1", { event: "shown" });
   world.receive({ type: "delta", id: "1", text: "a" });
   assert.equal(world.last().sent.length, 1);
@@ -55,7 +55,7 @@ test("an outcome waits for the end of its completion", () => {
 test("only a completion in flight is cancelled", () => {
   const world = openStream();
   world.last().onopen();
-  world.stream.ask({ type: "complete", id: "1" });
+  world.stream.request({ type: "complete", id: "1" });
   world.stream.cancel("1");
   world.receive({ type: "done", id: "1" });
   world.stream.cancel("1");

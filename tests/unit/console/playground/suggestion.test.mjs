@@ -6,7 +6,7 @@ import { Suggestion } from "../../../../console/playground/suggestion.js";
 function suggestionOf(text) {
   const clock = { now: 0 };
   const suggestion = new Suggestion("1", { now: () => clock.now });
-  if (text) suggestion.grow(text);
+  if (text) suggestion.append(text);
   clock.now = 900.4;
   return suggestion;
 }
@@ -15,23 +15,23 @@ const events = (suggestion) => suggestion.outcomes.map((each) => each.event);
 
 test("a growing suggestion is reported as shown once", () => {
   const suggestion = suggestionOf("a");
-  suggestion.grow("b");
+  suggestion.append("b");
   assert.deepEqual(suggestion.outcomes, [{ event: "shown", after_ms: 0 }]);
-  assert.equal(suggestion.left, "ab");
+  assert.equal(suggestion.remaining, "ab");
 });
 
 test("taking the whole text accepts it", () => {
   const suggestion = suggestionOf("a\nb");
-  assert.equal(suggestion.takeAll(), "a\nb");
+  assert.equal(suggestion.acceptAll(), "a\nb");
   assert.deepEqual(suggestion.outcomes[1], { event: "accepted", chars: 3, lines: 2, after_ms: 900 });
   assert.ok(suggestion.isOver);
 });
 
 test("taking a word accepts a part, and the last word the whole", () => {
   const suggestion = suggestionOf("count + 1");
-  assert.equal(suggestion.takeWord(), "count");
-  assert.equal(suggestion.takeWord(), " +");
-  assert.equal(suggestion.takeWord(), " 1");
+  assert.equal(suggestion.acceptWord(), "count");
+  assert.equal(suggestion.acceptWord(), " +");
+  assert.equal(suggestion.acceptWord(), " 1");
   assert.deepEqual(events(suggestion), ["shown", "partially_accepted", "partially_accepted", "accepted"]);
   assert.equal(suggestion.outcomes[3].chars, 9);
 });
@@ -39,7 +39,7 @@ test("taking a word accepts a part, and the last word the whole", () => {
 test("typing the suggested text shortens the suggestion", () => {
   const suggestion = suggestionOf("count");
   assert.ok(suggestion.type("co"));
-  assert.equal(suggestion.left, "unt");
+  assert.equal(suggestion.remaining, "unt");
   assert.ok(suggestion.type("unt"));
   assert.deepEqual(events(suggestion), ["shown", "accepted"]);
 });
@@ -48,7 +48,7 @@ test("other typed text does not match", () => {
   const suggestion = suggestionOf("count");
   assert.ok(!suggestion.type("x"));
   assert.ok(!suggestion.type(""));
-  assert.equal(suggestion.left, "count");
+  assert.equal(suggestion.remaining, "count");
 });
 
 test("a suggestion is rejected once, and only if it was shown", () => {
@@ -63,10 +63,10 @@ test("a suggestion is rejected once, and only if it was shown", () => {
 
 test("an ended suggestion does not change", () => {
   const suggestion = suggestionOf("a");
-  suggestion.takeAll();
-  suggestion.grow("b");
-  assert.equal(suggestion.takeAll(), "");
-  assert.equal(suggestion.takeWord(), "");
+  suggestion.acceptAll();
+  suggestion.append("b");
+  assert.equal(suggestion.acceptAll(), "");
+  assert.equal(suggestion.acceptWord(), "");
   assert.ok(!suggestion.type("b"));
   assert.deepEqual(events(suggestion), ["shown", "accepted"]);
 });

@@ -9,8 +9,8 @@ local M = {}
 local NAME = 'caret://chat'
 local LABELS = { explain = 'Explain this code', tests = 'Generate tests for this code' }
 local NOTES = {
-  length = 'The answer was cut off at its longest length.',
-  failed = 'The answer could not be finished.',
+  length = 'The answer reached the maximum length and was cut off.',
+  failed = 'The answer could not be completed.',
 }
 local HINT = 'i: ask  a: review the code at the cursor as a diff  Ctrl-C: stop  C: new chat  q: close'
 local WIDTH = 80
@@ -169,7 +169,7 @@ function M.ask(text, options)
   end
   local client = server.client(source) or vim.lsp.get_clients({ name = 'caret' })[1]
   if not client then
-    return server.tell_missing()
+    return server.notify_missing()
   end
   number = number + 1
   local token, lines = number, lines_of(options.range)

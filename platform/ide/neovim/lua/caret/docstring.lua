@@ -5,7 +5,7 @@ local server = require('caret.server')
 
 local M = {}
 
-local function tell(reason)
+local function notify(reason)
   vim.notify('Caret: ' .. sentence(reason), vim.log.levels.WARN)
 end
 
@@ -13,18 +13,18 @@ function M.write()
   local buffer = vim.api.nvim_get_current_buf()
   local client = server.client(buffer)
   if not client then
-    return server.tell_missing()
+    return server.notify_missing()
   end
   local tick = vim.api.nvim_buf_get_changedtick(buffer)
   local line = vim.api.nvim_win_get_cursor(0)[1] - 1
   local params = { uri = vim.uri_from_bufnr(buffer), line = line }
   client:request('$/caret/writeDocstring', params, function(err, result)
     if err or not result then
-      tell('refused')
+      notify('refused')
     elseif not result.edit then
-      tell(result.reason)
+      notify(result.reason)
     elseif vim.api.nvim_buf_get_changedtick(buffer) ~= tick then
-      tell('file_changed')
+      notify('file_changed')
     else
       vim.lsp.util.apply_text_edits({ result.edit }, buffer, client.offset_encoding)
     end

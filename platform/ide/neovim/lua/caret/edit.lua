@@ -17,9 +17,9 @@ local REMOVED = { 'DiffDelete', 'CaretEditRemoved' }
 local namespace = vim.api.nvim_create_namespace('caret_edit')
 
 --- The visible edit: { id, buffer, tick, client, row, removed, added, text_edit }; nil: none. The
---- lines `added` replace the lines `removed` at `row`. `column` is where the user sees the change.
+--- lines `added` replace the lines `removed` at `row`. `tick` is the state of the text that it fits.
 local shown = nil
---- The request in flight: { client, id }; nil: none.
+--- The request in flight: { client, id, origin }; nil: none. `origin` is { buffer, client, tick }.
 local request = nil
 --- Whether the user has just accepted an edit.
 local is_follow_up = false
@@ -116,12 +116,12 @@ local function lines_of(text)
   return lines
 end
 
-local function show(place, result)
+local function show(origin, result)
   local range = result.edit.range
   local last = range['end'].character == 0 and range['end'].line or range['end'].line + 1
-  local old = vim.api.nvim_buf_get_lines(place.buffer, range.start.line, last, false)
+  local old = vim.api.nvim_buf_get_lines(origin.buffer, range.start.line, last, false)
   local change = diff.of_lines(old, lines_of(result.edit.newText))
-  shown = vim.tbl_extend('force', place, {
+  shown = vim.tbl_extend('force', origin, {
     id = result.id,
     row = range.start.line + change.start,
     removed = change.removed,
@@ -130,7 +130,7 @@ local function show(place, result)
   })
   draw()
   vim.cmd.redraw() -- so that the edit is on the screen before the server is told
-  place.client:notify(DISPLAYED, { id = shown.id })
+  origin.client:notify(DISPLAYED, { id = shown.id })
 end
 
 --- Returns the diagnostics of the buffer that are nearest to the cursor.
@@ -140,14 +140,14 @@ local function find_diagnostics(buffer)
   table.sort(all, function(one, other)
     return math.abs(one.lnum - row) < math.abs(other.lnum - row)
   end)
-  return vim.tbl_map(function(each)
-    return { line = each.lnum, severity = SEVERITIES[each.severity] or 'hint', message = each.message }
+  return vim.tbl_map(function(diagnostic)
+    return { line = diagnostic.lnum, severity = SEVERITIES[diagnostic.severity] or 'hint', message = diagnostic.message }
   end, vim.list_slice(all, 1, MAX_DIAGNOSTICS))
 end
 
-local function is_current(place)
-  return vim.api.nvim_get_current_buf() == place.buffer
-    and vim.api.nvim_buf_get_changedtick(place.buffer) == place.tick
+local function is_current(origin)
+  return vim.api.nvim_get_current_buf() == origin.buffer
+    and vim.api.nvim_buf_get_changedtick(origin.buffer) == origin.tick
     and is_inserting()
 end
 
@@ -159,7 +159,7 @@ function M.request()
   if not client or not is_inserting() then
     return
   end
-  local place = { buffer = buffer, client = client, tick = vim.api.nvim_buf_get_changedtick(buffer) }
+  local origin = { buffer = buffer, client = client, tick = vim.api.nvim_buf_get_changedtick(buffer) }
   local params = {
     uri = vim.uri_from_bufnr(buffer),
     position = vim.lsp.util.make_position_params(0, client.offset_encoding).position,
@@ -168,15 +168,15 @@ function M.request()
   }
   is_follow_up = false
   local is_sent, id = client:request(METHOD, params, function(_, result)
-    if request and request.place == place then
+    if request and request.origin == origin then
       request = nil
-      if result and result.edit and is_current(place) and not suggestion.is_shown() then
-        show(place, result)
+      if result and result.edit and is_current(origin) and not suggestion.is_shown() then
+        show(origin, result)
       end
     end
   end, buffer)
   if is_sent then
-    request = { client = client, id = id, place = place }
+    request = { client = client, id = id, origin = origin }
   end
 end
 

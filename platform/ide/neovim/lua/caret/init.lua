@@ -141,9 +141,9 @@ local function map_keys(options)
       'Caret: request a docstring',
     },
   }
-  for _, each in ipairs(requests) do
-    if each[1] then
-      vim.keymap.set('i', each[1], each[2], { desc = each[3] })
+  for _, mapping in ipairs(requests) do
+    if mapping[1] then
+      vim.keymap.set('i', mapping[1], mapping[2], { desc = mapping[3] })
     end
   end
 end

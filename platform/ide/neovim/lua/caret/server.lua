@@ -15,8 +15,8 @@ function M.client(buffer)
   return vim.lsp.get_clients({ bufnr = buffer, name = 'caret' })[1]
 end
 
---- Tells why no server can be asked.
-function M.tell_missing()
+--- Tells the user why there is no server for a request.
+function M.notify_missing()
   vim.notify(status.server_problem or 'Caret is not running. Open a file first.', vim.log.levels.WARN)
 end
 
@@ -26,7 +26,7 @@ function M.execute(name)
   if client then
     client:exec_cmd({ title = name, command = name })
   else
-    M.tell_missing()
+    M.notify_missing()
   end
 end
 

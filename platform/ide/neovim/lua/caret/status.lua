@@ -17,12 +17,12 @@ M.last = nil
 --- Why there is no server; nil: it runs, or has not been started.
 M.server_problem = nil
 
-local told = nil -- the last message; nil: there is no problem
+local last_message = nil -- the last one that the user saw; nil: there is no problem
 local offline_timer = nil
 
-local function tell(message)
-  if message ~= told then
-    told = message
+local function notify_once(message)
+  if message ~= last_message then
+    last_message = message
     vim.notify(message, vim.log.levels.WARN)
   end
 end
@@ -32,11 +32,11 @@ function M.problem(params)
   if params.status == 'offline' then
     return ('Caret: the gateway at %s cannot be reached.'):format(params.gatewayUrl)
   elseif params.status == 'over_budget' then
-    return 'Caret: your budget is spent.'
+    return 'Caret: your budget is used up.'
   elseif params.status ~= 'signed_out' then
     return nil
   elseif params.reason == 'key_refused' then
-    return 'Caret: the gateway refuses your key. It was revoked, or has expired. Sign in with :Caret sign_in.'
+    return 'Caret: the gateway rejected your key. It was revoked or has expired. Sign in with :Caret sign_in.'
   elseif params.reason == 'key_file_not_private' then
     return ('Caret: other users can read your key file, so it is not used. Run: chmod 600 %s'):format(params.keyFile)
   end
@@ -59,12 +59,12 @@ function M.set(params)
   local problem = M.problem(params)
   if params.status == 'offline' then
     offline_timer = vim.defer_fn(function()
-      tell(problem)
+      notify_once(problem)
     end, OFFLINE_AFTER_MS)
   elseif problem then
-    tell(problem)
+    notify_once(problem)
   elseif params.status == 'ready' then
-    told = nil
+    last_message = nil
   end
 end
 
@@ -72,7 +72,7 @@ end
 function M.on_no_server(message)
   M.last = nil
   M.server_problem = message
-  tell(message)
+  notify_once(message)
 end
 
 --- Returns a text for the status line, such as 'Caret: ready'.

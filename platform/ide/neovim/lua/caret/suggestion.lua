@@ -85,7 +85,7 @@ end
 
 --- Requests a suggestion. With `keeps_shown`, the visible one stays until the response arrives.
 --- `index` is the alternative to show; default: the first. `on_nothing` is called if there is none.
-local function ask(trigger, keeps_shown, index, on_nothing)
+local function request_suggestion(trigger, keeps_shown, index, on_nothing)
   local buffer = vim.api.nvim_get_current_buf()
   local client = server.client(buffer)
   if not keeps_shown then
@@ -104,8 +104,8 @@ local function ask(trigger, keeps_shown, index, on_nothing)
       request = nil
       show(place, result, index)
       if not (result and result.items and result.items[1]) then
-        local tell = on_nothing or M.on_none
-        tell(client)
+        local callback = on_nothing or M.on_none
+        callback(client)
       end
     end
   end, buffer)
@@ -191,19 +191,19 @@ end
 
 --- Requests a suggestion now, even where none would be requested automatically.
 function M.suggest()
-  ask(INVOKED)
+  request_suggestion(INVOKED)
 end
 
 --- Shows the alternative `step` further, and requests alternatives first if there are none yet.
 local function show_other(step)
   if not M.is_shown() then
-    return ask(INVOKED)
+    return request_suggestion(INVOKED)
   end
   local num_items = #shown.items
   if num_items > 1 then
     show(shown, { items = shown.items }, (shown.index - 1 + step) % num_items + 1)
   else
-    ask(INVOKED, true, 2)
+    request_suggestion(INVOKED, true, 2)
   end
 end
 
@@ -217,8 +217,8 @@ function M.previous()
   show_other(-1)
 end
 
---- Tells why the user's request brought nothing.
-local function tell_reason(client)
+--- Tells the user why a request has no result.
+local function notify_reason(client)
   client:request('$/caret/explainNoSuggestion', vim.empty_dict(), function(_, result)
     local reason = result and result.reason
     if reason and reason ~= vim.NIL and reason ~= 'newer_keystroke' then
@@ -236,14 +236,14 @@ function M.suggest_mode(mode)
   end
   local params = { command = 'caret.useMode', arguments = { vim.uri_from_bufnr(buffer), mode } }
   client:request('workspace/executeCommand', params, function()
-    ask(INVOKED, false, nil, tell_reason)
+    request_suggestion(INVOKED, false, nil, notify_reason)
   end, buffer)
 end
 
 --- Requests a suggestion because the text has changed, if the user is inserting.
 function M.on_text_changed()
   if is_inserting() then
-    ask(AUTOMATIC, M.is_shown()) -- after a part was inserted, the rest is still shown here
+    request_suggestion(AUTOMATIC, M.is_shown()) -- after a part was inserted, the rest is still shown here
   end
 end
 
@@ -256,7 +256,7 @@ end
 --- The visible suggestion has more text: requests it again at the cursor.
 function M.on_grown(_, params)
   if shown and not request and is_at(shown) and params.uri == vim.uri_from_bufnr(shown.buffer) then
-    ask(AUTOMATIC, true)
+    request_suggestion(AUTOMATIC, true)
   end
 end
 

@@ -2,7 +2,7 @@
 
 import { basename } from "node:path";
 import * as vscode from "vscode";
-import { fitted, locate, type Target } from "./proposal";
+import { fit, locate, type Target } from "./proposal";
 
 const SCHEME = "caret-proposal";
 
@@ -27,23 +27,23 @@ export class Diff implements vscode.TextDocumentContentProvider, vscode.Disposab
 
   /** Show the file beside the file with the change. Without selected code, insert at the cursor. */
   async show(code: string, target: FileTarget | undefined): Promise<void> {
-    const found = target?.text ? target : atCursor(target?.uri);
-    if (found === undefined) {
+    const place = target?.text ? target : atCursor(target?.uri);
+    if (place === undefined) {
       void vscode.window.showWarningMessage(vscode.l10n.t("Open the file that the change belongs to."));
       return;
     }
-    const document = await vscode.workspace.openTextDocument(found.uri);
-    const text = changed(document, found, code);
+    const document = await vscode.workspace.openTextDocument(place.uri);
+    const text = applyTo(document, place, code);
     if (text === null) {
-      sayChanged();
+      showChangedMessage();
       return;
     }
-    this.proposal = { target: found, code };
-    const right = found.uri.with({ scheme: SCHEME, query: String(++this.number) });
+    this.proposal = { target: place, code };
+    const proposedUri = place.uri.with({ scheme: SCHEME, query: String(++this.number) });
     this.texts.clear(); // only the newest proposal can be applied
-    this.texts.set(right.toString(), text);
-    const title = vscode.l10n.t("{0}: proposed change", basename(found.uri.path));
-    await vscode.commands.executeCommand("vscode.diff", found.uri, right, title, { preview: true });
+    this.texts.set(proposedUri.toString(), text);
+    const title = vscode.l10n.t("{0}: proposed change", basename(place.uri.path));
+    await vscode.commands.executeCommand("vscode.diff", place.uri, proposedUri, title, { preview: true });
   }
 
   /** Change the file as proposed, although it may have changed elsewhere since. */
@@ -56,7 +56,7 @@ export class Diff implements vscode.TextDocumentContentProvider, vscode.Disposab
     const document = await vscode.workspace.openTextDocument(target.uri);
     const start = offsetOf(document.getText(), target);
     if (start === null) {
-      sayChanged();
+      showChangedMessage();
       return;
     }
     const edit = new vscode.WorkspaceEdit();
@@ -64,7 +64,7 @@ export class Diff implements vscode.TextDocumentContentProvider, vscode.Disposab
       document.positionAt(start),
       document.positionAt(start + target.text.length),
     );
-    edit.replace(target.uri, range, fitted(code, target.text));
+    edit.replace(target.uri, range, fit(code, target.text));
     await vscode.workspace.applyEdit(edit);
     await this.discard();
   }
@@ -100,20 +100,20 @@ function atCursor(uri: vscode.Uri | undefined): FileTarget | undefined {
   return targetOf(editor ?? vscode.window.activeTextEditor);
 }
 
-function changed(document: vscode.TextDocument, target: FileTarget, code: string): string | null {
+function applyTo(document: vscode.TextDocument, target: FileTarget, code: string): string | null {
   const text = document.getText();
   const start = offsetOf(text, target);
   if (start === null) {
     return null;
   }
-  return text.slice(0, start) + fitted(code, target.text) + text.slice(start + target.text.length);
+  return text.slice(0, start) + fit(code, target.text) + text.slice(start + target.text.length);
 }
 
 function offsetOf(text: string, target: FileTarget): number | null {
   return target.text === "" ? Math.min(target.start, text.length) : locate(text, target);
 }
 
-function sayChanged(): void {
+function showChangedMessage(): void {
   void vscode.window.showWarningMessage(
     vscode.l10n.t("The code has changed since the question. Select it and ask again."),
   );

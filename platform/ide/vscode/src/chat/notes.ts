@@ -1,9 +1,9 @@
 /** Sentences for answers that ended early without a reason of the language server. */
 
 export const NOTES = {
-  length: "The answer was cut off at its longest length.",
+  length: "The answer reached the maximum length and was cut off.",
   cancelled: "Stopped.",
-  failed: "The answer could not be finished.",
+  failed: "The answer could not be completed.",
 } as const;
 
 /** Return the sentence for a finish reason; null for a whole answer. */

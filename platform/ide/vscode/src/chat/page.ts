@@ -38,17 +38,17 @@ export function pageOf({ nonce, cspSource, scriptUrl, styleUrl, texts }: PagePar
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
-  const t = (name: TextName) => escaped(texts[name]);
+  const t = (name: TextName) => escapeHtml(texts[name]);
   return `<!DOCTYPE html>
 <html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width">
-<link rel="stylesheet" href="${escaped(styleUrl)}">
+<link rel="stylesheet" href="${escapeHtml(styleUrl)}">
 <title>Caret</title>
 </head>
-<body data-texts="${escaped(JSON.stringify(texts))}">
+<body data-texts="${escapeHtml(JSON.stringify(texts))}">
 <main id="turns" aria-live="polite"></main>
 <section id="empty">
 <h1>${t("emptyTitle")}</h1>
@@ -68,11 +68,11 @@ export function pageOf({ nonce, cspSource, scriptUrl, styleUrl, texts }: PagePar
 <button type="button" id="stop" hidden>${t("stop")}</button>
 </div>
 </form>
-<script nonce="${nonce}" src="${escaped(scriptUrl)}"></script>
+<script nonce="${nonce}" src="${escapeHtml(scriptUrl)}"></script>
 </body>
 </html>`;
 }
 
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

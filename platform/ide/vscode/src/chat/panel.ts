@@ -84,8 +84,8 @@ export class ChatPanel implements vscode.WebviewViewProvider, vscode.Disposable 
 
   dispose(): void {
     this.running?.cancel();
-    for (const each of this.disposables) {
-      each.dispose();
+    for (const disposable of this.disposables) {
+      disposable.dispose();
     }
   }
 

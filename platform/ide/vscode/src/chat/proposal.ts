@@ -19,7 +19,7 @@ export function locate(current: string, target: Target): number | null {
 }
 
 /** Return the code with the indentation and the line end of the code that it replaces. */
-export function fitted(code: string, replaced: string): string {
+export function fit(code: string, replaced: string): string {
   const text = code.replace(/\s+$/, "");
   const missing = missingIndent(text, replaced);
   const lines = text.split("\n").map((line) => (line.trim() === "" ? "" : missing + line));
@@ -34,6 +34,6 @@ function missingIndent(code: string, replaced: string): string {
 }
 
 function indentOf(text: string): string {
-  const line = text.split("\n").find((each) => each.trim() !== "") ?? "";
+  const line = text.split("\n").find((candidate) => candidate.trim() !== "") ?? "";
   return /^[ \t]*/.exec(line)?.[0] ?? "";
 }

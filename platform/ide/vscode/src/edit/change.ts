@@ -94,8 +94,8 @@ export function startOf(change: Change, lines: Lines): { line: number; character
 }
 
 /**
- * Return the drawing: a change within one line stands in that line. Added lines stand as a block to
- * the right of the text, because the editor can only draw within lines that exist.
+ * Return the drawing. A change within one line is drawn in that line. Added lines are drawn as a block
+ * to the right of the text, because the editor can only draw within lines that exist.
  */
 export function drawingOf(change: Change, lines: Lines, tabSize: number): Drawing {
   const [removed, added] = [change.removed[0], change.added[0]];

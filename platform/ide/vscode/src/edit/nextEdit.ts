@@ -18,15 +18,15 @@ const DEFAULT_TAB_SIZE = 4;
 interface Answer {
   readonly id: string;
   readonly version: number;
-  readonly edit?: { readonly range: { readonly start: Place; readonly end: Place }; readonly newText: string };
+  readonly edit?: { readonly range: { readonly start: LinePosition; readonly end: LinePosition }; readonly newText: string };
 }
 
-interface Place {
+interface LinePosition {
   readonly line: number;
   readonly character: number;
 }
 
-interface Shown {
+interface ShownEdit {
   readonly id: string;
   readonly editor: vscode.TextEditor;
   readonly range: vscode.Range;
@@ -38,7 +38,7 @@ const added = new vscode.ThemeColor("diffEditor.insertedTextBackground");
 const removed = new vscode.ThemeColor("diffEditor.removedTextBackground");
 
 export class NextEdit implements vscode.Disposable {
-  private shown: Shown | undefined;
+  private shown: ShownEdit | undefined;
   private pending: vscode.CancellationTokenSource | undefined;
   private readonly removedText = vscode.window.createTextEditorDecorationType({
     backgroundColor: removed,
@@ -79,7 +79,7 @@ export class NextEdit implements vscode.Disposable {
 
   dispose(): void {
     this.dismiss();
-    this.disposables.forEach((each) => each.dispose());
+    this.disposables.forEach((disposable) => disposable.dispose());
   }
 
   /** Request the next edit. The server waits for a pause, and cancels the request if text changes. */
@@ -139,7 +139,7 @@ export class NextEdit implements vscode.Disposable {
     moveTo(editor, new vscode.Position(line, character));
   }
 
-  private async apply({ id, editor, range, text, change }: Shown): Promise<void> {
+  private async apply({ id, editor, range, text, change }: ShownEdit): Promise<void> {
     this.hide();
     await this.server.notify(ACCEPTED, { id }); // before the change of the text
     if (!(await editor.edit((builder) => builder.replace(range, text)))) {

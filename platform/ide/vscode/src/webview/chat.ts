@@ -34,14 +34,14 @@ function byId(id: string): HTMLElement {
   return element;
 }
 
-function made(tag: string, className: string, text = ""): HTMLElement {
+function createElement(tag: string, className: string, text = ""): HTMLElement {
   const element = document.createElement(tag);
   element.className = className;
   element.textContent = text;
   return element;
 }
 
-function filled(text: string, ...values: (string | number)[]): string {
+function fillIn(text: string, ...values: (string | number)[]): string {
   return text.replace(/\{(\d)\}/g, (_, index: string) => String(values[Number(index)] ?? ""));
 }
 
@@ -79,16 +79,16 @@ function drawSoon(): void {
 }
 
 function article(turn: Turn, index: number): HTMLElement {
-  const element = made("article", turn.role);
-  element.append(made("h2", "", turn.role === "user" ? texts.you : "Caret"));
+  const element = createElement("article", turn.role);
+  element.append(createElement("h2", "", turn.role === "user" ? texts.you : "Caret"));
   if (turn.role === "user") {
-    element.append(made("p", "question", turn.text));
+    element.append(createElement("p", "question", turn.text));
     element.append(...contextOf(turn));
   } else {
     const isWaiting = isBusy && index === turns.length - 1 && turn.text === "";
-    element.append(isWaiting ? made("p", "waiting", texts.waiting) : answer(turn, index));
+    element.append(isWaiting ? createElement("p", "waiting", texts.waiting) : answer(turn, index));
     if (turn.note !== undefined) {
-      element.append(made("p", "note", turn.note));
+      element.append(createElement("p", "note", turn.note));
     }
   }
   return element;
@@ -99,26 +99,26 @@ function contextOf(turn: Turn): HTMLElement[] {
   if (context === undefined) {
     return [];
   }
-  const row = made("p", "context");
+  const row = createElement("p", "context");
   context.files.forEach((file, index) => {
     const [first, last] = (index === 0 && context.selection) || [];
-    const lines = first === undefined ? "" : `, ${filled(texts.lines, first, last ?? first)}`;
-    row.append(made("span", "chip", file + lines));
+    const lines = first === undefined ? "" : `, ${fillIn(texts.lines, first, last ?? first)}`;
+    row.append(createElement("span", "chip", file + lines));
   });
   if (context.withheld !== null) {
-    row.append(made("span", "chip withheld", filled(texts.withheld, context.withheld)));
+    row.append(createElement("span", "chip withheld", fillIn(texts.withheld, context.withheld)));
   }
   return [row];
 }
 
 function answer(turn: Turn, index: number): HTMLElement {
-  const element = made("div", "answer");
+  const element = createElement("div", "answer");
   element.innerHTML = markdown.render(turn.text);
   for (const figure of element.querySelectorAll("figure")) {
     const code = figure.querySelector("code")?.textContent ?? "";
     const language = figure.dataset["language"] ?? "";
     figure.querySelector("figcaption")?.append(
-      made("span", "fill"),
+      createElement("span", "fill"),
       button(texts.copy, (pressed) => {
         api.postMessage({ type: "copy", code });
         pressed.textContent = texts.copied;
@@ -131,7 +131,7 @@ function answer(turn: Turn, index: number): HTMLElement {
 }
 
 function button(text: string, run: (pressed: HTMLElement) => void): HTMLElement {
-  const element = made("button", "link", text) as HTMLButtonElement;
+  const element = createElement("button", "link", text) as HTMLButtonElement;
   element.type = "button";
   element.addEventListener("click", () => run(element));
   return element;
@@ -180,9 +180,9 @@ question.addEventListener("keydown", (event) => {
 });
 byId("stop").addEventListener("click", () => api.postMessage({ type: "stop" }));
 byId("clear").addEventListener("click", () => api.postMessage({ type: "clear" }));
-for (const each of document.querySelectorAll<HTMLElement>("[data-command]")) {
-  each.addEventListener("click", () => {
-    const command = each.dataset["command"] === "tests" ? "tests" : "explain";
+for (const element of document.querySelectorAll<HTMLElement>("[data-command]")) {
+  element.addEventListener("click", () => {
+    const command = element.dataset["command"] === "tests" ? "tests" : "explain";
     api.postMessage({ type: "command", command, hasOpenFiles: openFiles.checked });
   });
 }

@@ -59,10 +59,8 @@ def _write_rows(claim: JobClaim, row: ExportJob, member: ExportProgress) -> Writ
 def _write_pack(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str
 ) -> WriteDigest:
-    out, digest = (
-        sealed_objects.SealedFile(claim),
-        WriteDigest(rows=sum(member.rows for member in members)),
-    )
+    out = sealed_objects.SealedFile(claim)
+    digest = WriteDigest(rows=sum(member.rows for member in members))
     digesting_out = DigestingWriter(cast("IO[bytes]", out), digest)
     write_pack(claim, row, members, slug=slug, out=cast("IO[bytes]", digesting_out))
     out.finish()

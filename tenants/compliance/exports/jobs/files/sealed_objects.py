@@ -2,7 +2,7 @@
 
     <tenant>/<object>        sealed with the job's own key, bound to job and object
 
-Each object's row is written first and marked once the object is stored. After a crash the sweep
+Each object's row is written first and marked once the object is stored. After a crash the clean-up
 deletes the unmarked row and its object. A job's key is shredded before its objects are deleted.
 """
 

@@ -17,8 +17,12 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-NOBODY = uuid.UUID(int=0)
-GOOD = {"issuer": "https://login.example.com", "client_id": "caret", "client_secret": "s3cret"}
+UNKNOWN_ID = uuid.UUID(int=0)
+VALID_PROVIDER = {
+    "issuer": "https://login.example.com",
+    "client_id": "caret",
+    "client_secret": "s3cret",
+}
 
 
 @pytest.fixture
@@ -32,20 +36,20 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
     return sign_in_now(company.people[Role.OWNER])
 
 
-def rules(company: Company) -> SignInRules:
+def find_sign_in_rules(company: Company) -> SignInRules:
     return get_rules(actor=company.platform)
 
 
-def domains(company: Company) -> list[str]:
+def list_domain_names(company: Company) -> list[str]:
     return [domain.name for domain in list_domains(actor=company.platform)]
 
 
-def token_names(company: Company) -> list[str]:
+def list_token_names(company: Company) -> list[str]:
     tokens = list_scim_tokens(actor=company.platform)
     return [token.name for token in tokens if token.revoked_at is None]
 
 
-def form_token(client: Client) -> str:
+def find_form_token(client: Client) -> str:
     match = re.search(
         r'name="form_token" value="([^"]+)"', client.get("/sign-in-settings").content.decode()
     )
@@ -85,18 +89,18 @@ def test_only_an_owner_sees_and_opens_the_provider_forms(
 @pytest.mark.parametrize(
     "path",
     [
-        *("domains", f"domains/{NOBODY}/verify", f"domains/{NOBODY}/release"),
-        *("scim", f"scim/{NOBODY}/revoke", f"groups/{NOBODY}/role"),
+        *("domains", f"domains/{UNKNOWN_ID}/verify", f"domains/{UNKNOWN_ID}/release"),
+        *("scim", f"scim/{UNKNOWN_ID}/revoke", f"groups/{UNKNOWN_ID}/role"),
         *("provider/openid", "provider/saml", "provider/remove", "second-factor/required"),
     ],
 )
 def test_an_administrator_cannot_change_sign_in_settings(
     company: Company, sign_in_now: SignIn, path: str
 ) -> None:
-    answer = sign_in_now(company.administrator).post(f"/sign-in-settings/{path}", GOOD)
+    answer = sign_in_now(company.administrator).post(f"/sign-in-settings/{path}", VALID_PROVIDER)
 
     assert answer.status_code == 403
-    assert rules(company) == SignInRules(is_mfa_required=False, provider=None)
+    assert find_sign_in_rules(company) == SignInRules(is_mfa_required=False, provider=None)
 
 
 def test_an_owner_claims_and_releases_a_domain(company: Company, client: Client) -> None:
@@ -111,7 +115,7 @@ def test_an_owner_claims_and_releases_a_domain(company: Company, client: Client)
     assert claimed.name == name
     assert claimed.txt_record in page
     assert f"Release {name}?" in confirmation
-    assert domains(company) == []
+    assert list_domain_names(company) == []
 
 
 @pytest.mark.parametrize("name", ["", "no domain", "x" * 300])
@@ -122,7 +126,7 @@ def test_an_invalid_domain_gets_an_error_message(
 
     assert answer.status_code == 400
     assert 'class="wrong"' in answer.content.decode()
-    assert domains(company) == []
+    assert list_domain_names(company) == []
 
 
 def test_another_tenants_domain_and_token_are_not_found(
@@ -136,39 +140,41 @@ def test_another_tenants_domain_and_token_are_not_found(
     for path in (f"domains/{domain.id}/verify", f"domains/{domain.id}/release"):
         assert client.post(f"/sign-in-settings/{path}").status_code == 404
     assert client.post(f"/sign-in-settings/scim/{scim_token.token.id}/revoke").status_code == 404
-    assert domains(company) == ["initech.example"]
-    assert token_names(company) == ["Okta"]
+    assert list_domain_names(company) == ["initech.example"]
+    assert list_token_names(company) == ["Okta"]
 
 
 def test_an_owner_makes_the_second_factor_required(company: Company, client: Client) -> None:
     answer = client.post("/sign-in-settings/second-factor/required")
 
     assert answer["Location"] == "/sign-in-settings"
-    assert rules(company).is_mfa_required
+    assert find_sign_in_rules(company).is_mfa_required
 
 
 def test_a_provider_is_configured_shown_without_its_secret_and_removed(
     company: Company, client: Client
 ) -> None:
     before = client.get("/sign-in-settings/provider/openid").content.decode()
-    page = client.post("/sign-in-settings/provider/openid", GOOD, follow=True).content.decode()
-    provider = rules(company).provider
+    page = client.post(
+        "/sign-in-settings/provider/openid", VALID_PROVIDER, follow=True
+    ).content.decode()
+    provider = find_sign_in_rules(company).provider
     client.post("/sign-in-settings/provider/remove")
 
     assert f"/sign-in/provider/{company.tenant_id}" in before
     assert provider is not None
-    assert provider.issuer == GOOD["issuer"]
-    assert GOOD["issuer"] in page
-    assert GOOD["client_secret"] not in page
-    assert rules(company).provider is None
+    assert provider.issuer == VALID_PROVIDER["issuer"]
+    assert VALID_PROVIDER["issuer"] in page
+    assert VALID_PROVIDER["client_secret"] not in page
+    assert find_sign_in_rules(company).provider is None
 
 
 @pytest.mark.parametrize(
     ("path", "changes", "expected"),
     [
         ("openid", {"issuer": "http://plain.example"}, "http://plain.example"),
-        ("openid", {"client_id": ""}, GOOD["issuer"]),
-        ("openid", {"client_id": "x\0"}, GOOD["issuer"]),
+        ("openid", {"client_id": ""}, VALID_PROVIDER["issuer"]),
+        ("openid", {"client_id": "x\0"}, VALID_PROVIDER["issuer"]),
         ("saml", {"metadata": "<no metadata"}, "&lt;no metadata"),
         ("saml", {"metadata_url": "ftp://x.example"}, "ftp://x.example"),
         ("saml", {}, ""),
@@ -177,13 +183,13 @@ def test_a_provider_is_configured_shown_without_its_secret_and_removed(
 def test_an_invalid_provider_configuration_gets_an_error_message(
     company: Company, client: Client, path: str, changes: dict[str, str], expected: str
 ) -> None:
-    answer = client.post(f"/sign-in-settings/provider/{path}", GOOD | changes)
+    answer = client.post(f"/sign-in-settings/provider/{path}", VALID_PROVIDER | changes)
 
     text = answer.content.decode()
     assert answer.status_code == 400
     assert 'class="wrong"' in text or 'role="alert"' in text
     assert expected in text
-    assert rules(company).provider is None
+    assert find_sign_in_rules(company).provider is None
 
 
 def test_changing_the_provider_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
@@ -192,35 +198,35 @@ def test_changing_the_provider_requires_a_step_up(company: Company, sign_in: Sig
     client = sign_in(company.people[Role.OWNER])
 
     for path in ("openid", "saml", "remove"):
-        answer = client.post(f"/sign-in-settings/provider/{path}", GOOD)
+        answer = client.post(f"/sign-in-settings/provider/{path}", VALID_PROVIDER)
         assert answer["Location"].startswith("/account/confirm")
-    assert rules(company).provider is not None
+    assert find_sign_in_rules(company).provider is not None
 
 
 def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client) -> None:
-    form = {"token_name": "Okta", "form_token": form_token(client)}
+    form = {"token_name": "Okta", "form_token": find_form_token(client)}
 
     page = client.post("/sign-in-settings/scim", form)
     second_page = client.post("/sign-in-settings/scim", form, follow=True).content.decode()
     text = re.findall(r'<code class="whole">([^<]+)</code>', page.content.decode())[0]
     [token] = list_scim_tokens(actor=company.platform)
-    names = token_names(company)
+    names_before = list_token_names(company)
     client.post(f"/sign-in-settings/scim/{token.id}/revoke")
 
     assert page["Cache-Control"] == "no-store"
     assert text not in client.get("/sign-in-settings").content.decode()
     assert "We did not create a second token" in second_page
-    assert names == ["Okta"]
-    assert token_names(company) == []
+    assert names_before == ["Okta"]
+    assert list_token_names(company) == []
 
 
 def test_a_token_with_an_invalid_name_is_not_created(company: Company, client: Client) -> None:
-    form = {"token_name": "a\x07b", "form_token": form_token(client)}
+    form = {"token_name": "a\x07b", "form_token": find_form_token(client)}
 
     answer = client.post("/sign-in-settings/scim", form)
 
     assert answer.status_code == 400
-    assert token_names(company) == []
+    assert list_token_names(company) == []
 
 
 def test_the_page_runs_few_queries(company: Company, client: Client) -> None:

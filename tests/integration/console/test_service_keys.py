@@ -1,4 +1,4 @@
-"""The API with service keys: the endpoints of each scope, and those that no key may use."""
+"""The REST API with service keys: the endpoints that each scope opens, and rejected keys."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -20,10 +20,10 @@ from tests.integration.console.test_api_permissions import (
     NAMES,
     SHARED_NAME,
     Endpoint,
-    ask,
+    call_endpoint,
 )
 
-# All endpoints authenticate in the same way.
+# All endpoints authenticate in the same way, so the default suite calls one of each method.
 FIRST_OF_EACH_METHOD = [
     pytest.param(
         endpoint,
@@ -42,7 +42,7 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def bearing(text: str, *, address: str = "192.0.2.7") -> Client:
+def client_with_key(text: str, *, address: str = "192.0.2.7") -> Client:
     client = Client(headers={"Authorization": f"Bearer {text}"}, REMOTE_ADDR=address)
     client.handler.enforce_csrf_checks = True
     return client
@@ -62,7 +62,7 @@ def key_for() -> FindKey:
     return find_key
 
 
-def code_of(response: Any) -> tuple[int, str]:
+def status_and_code(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["code"]
 
 
@@ -70,14 +70,14 @@ def post(client: Client, path: str, body: object) -> Any:
     return client.post(f"/api/v1/{path}", json.dumps(body), content_type="application/json")
 
 
-def opening_scopes(endpoint: Endpoint) -> set[KeyScope]:
+def sufficient_scopes(endpoint: Endpoint) -> set[KeyScope]:
     return {
         scope for scope, permissions in PERMISSIONS_OF.items() if permissions & endpoint.permissions
     }
 
 
-def extra_scopes(endpoint: Endpoint) -> set[KeyScope]:
-    """Return further scopes: an export also allows the scope that reads the same data."""
+def additional_scopes(endpoint: Endpoint) -> set[KeyScope]:
+    """Return the scopes needed as well: an export also needs the scope that reads its data."""
     return {KeyScope.USAGE_READ} if endpoint.path.startswith("exports") else set()
 
 
@@ -85,23 +85,23 @@ def extra_scopes(endpoint: Endpoint) -> set[KeyScope]:
 def test_a_scope_allows_the_endpoints_of_its_permissions(
     cast: Cast, endpoint: Endpoint, key_for: FindKey
 ) -> None:
-    for scope in sorted(opening_scopes(endpoint)):
-        extra = extra_scopes(endpoint)
-        client = bearing(key_for(cast.acme, {scope, *extra, KeyScope.INFERENCE}))
+    for scope in sorted(sufficient_scopes(endpoint)):
+        additional = additional_scopes(endpoint)
+        client = client_with_key(key_for(cast.acme, {scope, *additional, KeyScope.INFERENCE}))
 
         # A finished export cannot be cancelled (409).
-        status = ask(client, endpoint, cast.acme).status_code
+        status = call_endpoint(client, endpoint, cast.acme).status_code
         assert status < 400 or (status == 409 and endpoint.path.endswith("cancel"))
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_all_other_scopes_together_are_refused(
+def test_an_endpoint_refuses_a_key_with_all_other_scopes(
     cast: Cast, endpoint: Endpoint, key_for: FindKey
 ) -> None:
-    other_scopes = {*PERMISSIONS_OF, KeyScope.INFERENCE} - opening_scopes(endpoint)
-    client = bearing(key_for(cast.acme, other_scopes))
+    other_scopes = {*PERMISSIONS_OF, KeyScope.INFERENCE} - sufficient_scopes(endpoint)
+    client = client_with_key(key_for(cast.acme, other_scopes))
 
-    assert code_of(ask(client, endpoint, cast.acme)) == (403, "forbidden")
+    assert status_and_code(call_endpoint(client, endpoint, cast.acme)) == (403, "forbidden")
 
 
 # The default suite sends these requests as a signed-in user: test_api_permissions.py.
@@ -110,9 +110,9 @@ def test_all_other_scopes_together_are_refused(
 def test_another_tenants_key_gets_none_of_the_data(
     cast: Cast, endpoint: Endpoint, key_for: FindKey
 ) -> None:
-    client = bearing(key_for(cast.globex, {*PERMISSIONS_OF, KeyScope.INFERENCE}))
+    client = client_with_key(key_for(cast.globex, {*PERMISSIONS_OF, KeyScope.INFERENCE}))
 
-    response = ask(client, endpoint, cast.acme)
+    response = call_endpoint(client, endpoint, cast.acme)
 
     if "{" in endpoint.path.replace(SHARED_NAME, ""):
         is_for_keys = endpoint.permissions & list_permissions(PERMISSIONS_OF)
@@ -128,7 +128,7 @@ def test_an_invalid_key_is_refused_even_with_a_session(
     client = sign_in(cast.acme.administrator)
     client.defaults["HTTP_AUTHORIZATION"] = "Bearer cpk_svc_no"
 
-    assert code_of(ask(client, endpoint, cast.acme)) == (401, "invalid_api_key")
+    assert status_and_code(call_endpoint(client, endpoint, cast.acme)) == (401, "invalid_api_key")
 
 
 def test_a_key_needs_no_csrf_token_and_creates_no_session(company: Company) -> None:
@@ -136,7 +136,9 @@ def test_a_key_needs_no_csrf_token_and_creates_no_session(company: Company) -> N
     before = Session.objects.count()
 
     response = post(
-        bearing(service_key.text), "keys", {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
+        client_with_key(service_key.text),
+        "keys",
+        {"name": "CI", "kind": "svc", "scopes": ["keys:read"]},
     )
 
     assert response.status_code == 201
@@ -164,29 +166,39 @@ def test_a_created_key_has_the_requested_scopes_and_networks(
 
 @pytest.mark.parametrize("scope", ["policies:write", "inference", "usage:read"])
 def test_a_key_cannot_create_a_key_with_more_permissions(company: Company, scope: str) -> None:
-    client = bearing(make_service_key(company, KeyScope.KEYS_WRITE).text)
+    client = client_with_key(make_service_key(company, KeyScope.KEYS_WRITE).text)
 
     response = post(client, "keys", {"name": "CI", "kind": "svc", "scopes": [scope]})
 
-    assert code_of(response) == (403, "forbidden")
+    assert status_and_code(response) == (403, "forbidden")
     with tenant_scope(company.tenant_id):
         assert ApiKey.objects.count() == 1
 
 
 def test_a_network_restricted_key_cannot_create_an_unrestricted_one(company: Company) -> None:
-    maker = make_service_key(company, KeyScope.KEYS_WRITE, networks=(OFFICE,))
+    restricted_key = make_service_key(company, KeyScope.KEYS_WRITE, networks=(OFFICE,))
     request: dict[str, object] = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
 
-    assert code_of(post(bearing(maker.text), "keys", request)) == (403, "forbidden")
-    assert post(bearing(maker.text), "keys", request | {"networks": [OFFICE]}).status_code == 201
+    assert status_and_code(post(client_with_key(restricted_key.text), "keys", request)) == (
+        403,
+        "forbidden",
+    )
+    assert (
+        post(
+            client_with_key(restricted_key.text), "keys", request | {"networks": [OFFICE]}
+        ).status_code
+        == 201
+    )
 
 
 def test_a_key_cannot_rotate_itself(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.KEYS_WRITE)
 
-    response = post(bearing(service_key.text), f"keys/{service_key.key.lookup_id}/rotate", {})
+    response = post(
+        client_with_key(service_key.text), f"keys/{service_key.key.lookup_id}/rotate", {}
+    )
 
-    assert code_of(response) == (403, "forbidden")
+    assert status_and_code(response) == (403, "forbidden")
 
 
 @pytest.mark.parametrize("address", ["198.51.100.7", "2001:db8::1"])
@@ -194,33 +206,35 @@ def test_a_restricted_key_from_another_network_gets_the_error_of_an_invalid_key(
     company: Company, address: str
 ) -> None:
     restricted_key = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
-    invalid_key_response = bearing("cpk_svc_wrong", address=address).get("/api/v1/usage")
+    invalid_key_response = client_with_key("cpk_svc_wrong", address=address).get("/api/v1/usage")
 
-    refusal = bearing(restricted_key.text, address=address).get("/api/v1/usage")
+    refusal = client_with_key(restricted_key.text, address=address).get("/api/v1/usage")
 
     assert (refusal.status_code, refusal.content) == (
         invalid_key_response.status_code,
         invalid_key_response.content,
     )
     assert (
-        bearing(restricted_key.text, address="::ffff:192.0.2.9").get("/api/v1/usage").status_code
+        client_with_key(restricted_key.text, address="::ffff:192.0.2.9")
+        .get("/api/v1/usage")
+        .status_code
         == 200
     )
 
 
 def test_a_forwarded_address_from_an_untrusted_proxy_is_ignored(company: Company) -> None:
     restricted_key = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
-    client = bearing(restricted_key.text, address="198.51.100.7")
+    client = client_with_key(restricted_key.text, address="198.51.100.7")
 
     response = client.get("/api/v1/usage", headers={"X-Forwarded-For": "192.0.2.7"})
 
-    assert code_of(response) == (401, "invalid_api_key")
+    assert status_and_code(response) == (401, "invalid_api_key")
 
 
 def test_a_developers_key_is_refused(company: Company) -> None:
-    response = bearing(make_key(company, company.developer).text).get("/api/v1/usage")
+    response = client_with_key(make_key(company, company.developer).text).get("/api/v1/usage")
 
-    assert code_of(response) == (401, "wrong_api_key_kind")
+    assert status_and_code(response) == (401, "wrong_api_key_kind")
 
 
 def test_a_rotated_key_works_only_with_its_new_secret(company: Company, sign_in: SignIn) -> None:
@@ -229,8 +243,11 @@ def test_a_rotated_key_works_only_with_its_new_secret(company: Company, sign_in:
     path = f"keys/{rotated_key.key.lookup_id}/rotate"
     rotated = post(sign_in(company.administrator), path, {"overlap_hours": 0}).json()
 
-    assert code_of(bearing(rotated_key.text).get("/api/v1/usage")) == (401, "expired_api_key")
-    assert bearing(rotated["text"]).get("/api/v1/usage").status_code == 200
+    assert status_and_code(client_with_key(rotated_key.text).get("/api/v1/usage")) == (
+        401,
+        "expired_api_key",
+    )
+    assert client_with_key(rotated["text"]).get("/api/v1/usage").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -247,7 +264,7 @@ def test_a_rotated_key_works_only_with_its_new_secret(company: Company, sign_in:
 def test_an_invalid_key_request_is_rejected_with_the_fields_name(
     company: Company, body: dict[str, object], field: str
 ) -> None:
-    client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
+    client = client_with_key(make_service_key(company, *PERMISSIONS_OF).text)
 
     response = post(client, "keys", {"name": "CI", "kind": "svc"} | body)
 
@@ -256,7 +273,7 @@ def test_an_invalid_key_request_is_rejected_with_the_fields_name(
 
 @pytest.mark.parametrize("hours", [-1, 169, "x", 1.5])
 def test_an_invalid_overlap_is_rejected(company: Company, hours: object) -> None:
-    client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
+    client = client_with_key(make_service_key(company, *PERMISSIONS_OF).text)
     other_key = make_service_key(company, KeyScope.USAGE_READ)
 
     response = post(client, f"keys/{other_key.key.lookup_id}/rotate", {"overlap_hours": hours})
@@ -266,7 +283,7 @@ def test_an_invalid_overlap_is_rejected(company: Company, hours: object) -> None
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 10_000, b"x" * (1024 * 1024 + 1)])
 def test_an_unreadable_or_oversized_body_is_rejected(company: Company, body: bytes) -> None:
-    client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
+    client = client_with_key(make_service_key(company, *PERMISSIONS_OF).text)
 
     response = client.post("/api/v1/keys", body, content_type="application/json")
 
@@ -274,10 +291,10 @@ def test_an_unreadable_or_oversized_body_is_rejected(company: Company, body: byt
     assert response["Content-Type"] == "application/problem+json"
 
 
-def test_an_idempotency_key_works_with_api_keys(company: Company) -> None:
+def test_a_repeated_request_with_an_idempotency_key_creates_one_key(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.KEYS_WRITE)
     request = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
-    client = bearing(service_key.text)
+    client = client_with_key(service_key.text)
 
     answers = [
         client.post(
@@ -291,7 +308,7 @@ def test_an_idempotency_key_works_with_api_keys(company: Company) -> None:
 
     assert answers[0].content == answers[1].content
     with tenant_scope(company.tenant_id):
-        assert ApiKey.objects.count() == 2
+        assert ApiKey.objects.count() == 2  # the one that sent the requests, and the new one
 
 
 def test_idle_keys_are_listed(company: Company) -> None:
@@ -302,14 +319,14 @@ def test_idle_keys_are_listed(company: Company) -> None:
             created_at=timezone.now() - timedelta(days=31)
         )
 
-    page = bearing(service_key.text).get("/api/v1/keys/idle?days=30").json()
+    page = client_with_key(service_key.text).get("/api/v1/keys/idle?days=30").json()
 
     assert [row["lookup_id"] for row in page["items"]] == [idle.key.lookup_id]
 
 
 def test_a_policy_change_by_a_key_is_audited_with_its_lookup_id(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.POLICIES_WRITE)
-    client = bearing(service_key.text)
+    client = client_with_key(service_key.text)
     policy = client.get("/api/v1/policy").json()["policy"]
 
     response = client.put(

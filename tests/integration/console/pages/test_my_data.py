@@ -19,7 +19,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 PAGE = "/account/my-data"
-YES = {"agrees": "on", "wording": ["content-capture-1", "training-1"]}
+CONSENT_FORM = {"agrees": "on", "wording": ["content-capture-1", "training-1"]}
 
 
 @pytest.fixture
@@ -69,20 +69,20 @@ def test_every_role_opens_the_page_with_the_sections_that_apply_to_it(
 def test_roles_that_cannot_consent_are_refused(cast: Cast, sign_in: SignIn, role: Role) -> None:
     client = sign_in(cast.acme.people[role])
 
-    assert client.post(f"{PAGE}/consent/content_capture", YES).status_code == 403
+    assert client.post(f"{PAGE}/consent/content_capture", CONSENT_FORM).status_code == 403
     assert client.post(f"{PAGE}/consent/content_capture/withdraw").status_code == 403
 
 
 def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
     consenting_company: Company, ada: Client
 ) -> None:
-    page_after = ada.get(PAGE).content.decode()
-    ada.post(f"{PAGE}/consent/content_capture", YES)
+    page_before = ada.get(PAGE).content.decode()
+    ada.post(f"{PAGE}/consent/content_capture", CONSENT_FORM)
     first = find_consent(consenting_company)
-    ada.post(f"{PAGE}/consent/training", YES)
+    ada.post(f"{PAGE}/consent/training", CONSENT_FORM)
 
     page = ada.get(PAGE).content.decode()
-    assert "the text around the cursor" in page_after
+    assert "the text around the cursor" in page_before
     assert first == UserConsent(content_capture=True, training=False)
     assert find_consent(consenting_company) == UserConsent(content_capture=True, training=True)
     assert page.count('data-label="Decision"') == 2
@@ -112,22 +112,22 @@ def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
 ) -> None:
     client = sign_in(cast.acme.developer)
 
-    answer = client.post(f"{PAGE}/consent/content_capture", YES, follow=True)
+    answer = client.post(f"{PAGE}/consent/content_capture", CONSENT_FORM, follow=True)
 
     assert "Your tenant does not allow this" in answer.content.decode()
     assert find_consent(cast.acme) == NO_CONSENT
 
 
-def test_withdrawing_telemetry_withdraws_training_but_not_vice_versa(
+def test_withdrawing_content_capture_withdraws_training_but_not_vice_versa(
     consenting_company: Company, ada: Client
 ) -> None:
     for kind in ("content_capture", "training"):
-        ada.post(f"{PAGE}/consent/{kind}", YES)
+        ada.post(f"{PAGE}/consent/{kind}", CONSENT_FORM)
 
     confirmation = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
     ada.post(f"{PAGE}/consent/training/withdraw")
     without_training = find_consent(consenting_company)
-    ada.post(f"{PAGE}/consent/training", YES)
+    ada.post(f"{PAGE}/consent/training", CONSENT_FORM)
     ada.post(f"{PAGE}/consent/content_capture/withdraw")
 
     assert "not part of any training data set" in confirmation
@@ -154,7 +154,7 @@ def test_withdrawing_consent_that_was_never_given_leaves_no_receipt(
 def test_an_administrator_sees_only_their_own_receipts(
     consenting_company: Company, ada: Client, sign_in: SignIn
 ) -> None:
-    ada.post(f"{PAGE}/consent/content_capture", YES)
+    ada.post(f"{PAGE}/consent/content_capture", CONSENT_FORM)
 
     page = sign_in(consenting_company.administrator).get(PAGE).content.decode()
 
@@ -163,7 +163,7 @@ def test_an_administrator_sees_only_their_own_receipts(
 
 @pytest.mark.parametrize("kind", ["x", "content-capture-1"])
 def test_an_unknown_kind_of_consent_is_not_found(ada: Client, kind: str) -> None:
-    assert ada.post(f"{PAGE}/consent/{kind}", YES).status_code == 404
+    assert ada.post(f"{PAGE}/consent/{kind}", CONSENT_FORM).status_code == 404
     assert ada.get(f"{PAGE}/consent/{kind}/withdraw").status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""Creating and rotating keys with the forms."""
+"""Keys are created and rotated with the console's forms."""
 
 import re
 import uuid
@@ -32,7 +32,7 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
     return sign_in_now(company.administrator)
 
 
-def listed(client: Client, **query: str) -> str:
+def list_page(client: Client, **query: str) -> str:
     return client.get("/keys", query).content.decode()
 
 
@@ -51,7 +51,7 @@ def filled_form(client: Client, company: Company, path: str = "/keys/new", **cha
     return {name: value for name, value in form.items() if value is not None}
 
 
-def key_in(page: Any) -> ParsedKey:
+def find_key_text(page: Any) -> ParsedKey:
     text = KEY_PATTERN.search(page.content.decode())
     assert text is not None
     key = parse_key(text[0])
@@ -64,7 +64,7 @@ def keys_of(company: Company) -> list[ApiKey]:
         return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
 
 
-def bound_lifetime(company: Company, days: int) -> None:
+def limit_lifetime(company: Company, days: int) -> None:
     policy = serialize_policy(find_policy_in_force(tenant_id=company.tenant_id).policy)
     set_policy(
         actor=company.platform,
@@ -77,11 +77,11 @@ def bound_lifetime(company: Company, days: int) -> None:
 def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> None:
     page = client.post("/keys/new", filled_form(client, company))
 
-    key = key_in(page)
+    key = find_key_text(page)
     assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     assert page["Cache-Control"] == "no-store"
     assert "config.yaml" in page.content.decode()
-    assert key.text not in listed(client)
+    assert key.text not in list_page(client)
     assert keys_of(company)[0].owner_id == uuid.UUID(company.developer.user_id)
 
 
@@ -134,7 +134,9 @@ def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, clie
     page = client.post("/keys/new", form)
 
     key = find_key(
-        actor=company.administrator.actor, lookup_id=key_in(page).lookup_id, now=timezone.now()
+        actor=company.administrator.actor,
+        lookup_id=find_key_text(page).lookup_id,
+        now=timezone.now(),
     )
     assert (key.kind, key.owner_id, key.expires_at) == (KeyKind.SERVICE, None, None)
     assert key.scopes == {KeyScope.USAGE_READ}
@@ -150,6 +152,7 @@ def test_a_key_expires_at_midnight_of_the_users_time_zone(company: Company, clie
 
     expires_at = keys_of(company)[0].expires_at
     assert expires_at is not None
+    # The next midnight in India, which is five and a half hours ahead of UTC.
     assert expires_at.strftime("%Y-%m-%d %H:%M") == f"{day} 18:30"
 
 
@@ -208,7 +211,7 @@ def test_a_member_of_another_tenant_cannot_own_a_key(
 def test_the_form_offers_only_lifetimes_that_the_policy_allows(
     company: Company, client: Client
 ) -> None:
-    bound_lifetime(company, 45)
+    limit_lifetime(company, 45)
 
     page = client.get("/keys/new").content.decode()
     refused = client.post("/keys/new", filled_form(client, company, lifetime="90"))
@@ -220,7 +223,7 @@ def test_the_form_offers_only_lifetimes_that_the_policy_allows(
 def test_a_keys_name_is_escaped(company: Company, client: Client) -> None:
     client.post("/keys/new", filled_form(client, company, name="<script>alert(1)</script>"))
 
-    page = listed(client)
+    page = list_page(client)
 
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
@@ -237,8 +240,8 @@ def test_rotation_creates_a_new_secret_and_expires_the_old_one_after_the_overlap
     page = client.post(path, filled_form(client, company, path, lifetime="keep", overlap="1"))
 
     now = timezone.now()
-    assert key_in(page).text != created.text
-    assert is_key_active(tenant_id=company.tenant_id, key=key_in(page), now=now)
+    assert find_key_text(page).text != created.text
+    assert is_key_active(tenant_id=company.tenant_id, key=find_key_text(page), now=now)
     assert is_key_active(tenant_id=company.tenant_id, key=old, now=now)
     assert not is_key_active(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
     assert "Valid until" in client.get(f"/keys/{old.lookup_id}").content.decode()

@@ -26,13 +26,13 @@ def administrator(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def make(client: Client, key: str) -> Any:
+def create_key(client: Client, key: str) -> Any:
     body = json.dumps({"name": "Build server", "kind": "svc"})
     headers = {"Idempotency-Key": key}
     return client.post("/api/v1/keys", body, content_type="application/json", headers=headers)
 
 
-def num_keys(company: Company) -> int:
+def count_keys(company: Company) -> int:
     with tenant_scope(company.tenant_id):
         return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
 
@@ -41,19 +41,19 @@ def test_an_idempotency_key_on_hold_stays_used_until_the_release(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = company.administrator.actor
-    make(administrator, "a")
+    create_key(administrator, "a")
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
     hold = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
 
-    reused = make(administrator, "a")
+    reused = create_key(administrator, "a")
     with tenant_scope(company.tenant_id):
         num_records = IdempotencyRecord.objects.count()
     release_hold(actor=alice, hold_id=hold, reason="settled", now=timezone.now())
-    released = make(administrator, "a")
+    released = create_key(administrator, "a")
 
     assert (reused.status_code, reused.json()["code"]) == (409, "idempotency_key_reused")
     assert "hold" not in reused.content.decode()
-    assert (num_records, released.status_code, num_keys(company)) == (1, 201, 2)
+    assert (num_records, released.status_code, count_keys(company)) == (1, 201, 2)
 
 
 def test_records_kept_only_by_a_hold_do_not_count_against_the_limit(
@@ -64,7 +64,7 @@ def test_records_kept_only_by_a_hold_do_not_count_against_the_limit(
     monkeypatch.setattr(operations, "MAX_RESPONSES", 2)
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
 
-    statuses = [make(administrator, idempotency_key).status_code for idempotency_key in "abc"]
+    statuses = [create_key(administrator, idempotency_key).status_code for idempotency_key in "abc"]
 
     assert statuses == [201, 201, 201]
     with tenant_scope(company.tenant_id):

@@ -1,4 +1,4 @@
-"""Idempotency keys and conditional requests."""
+"""A request with an idempotency key is executed once; unchanged responses are not sent again."""
 
 import json
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def administrator(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def make(client: Client, key: str | None, body: object = NEW_KEY) -> Any:
+def create_key(client: Client, key: str | None, body: object = NEW_KEY) -> Any:
     return post(client, "keys", key, body)
 
 
@@ -56,27 +56,27 @@ def post(client: Client, path: str, key: str | None, body: object) -> Any:
     )
 
 
-def num_keys(company: Company) -> int:
+def count_keys(company: Company) -> int:
     with tenant_scope(company.tenant_id):
         return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
 
 
 def test_a_request_sent_twice_is_executed_once(company: Company, administrator: Client) -> None:
-    first, second = make(administrator, "a"), make(administrator, "a")
+    first, second = create_key(administrator, "a"), create_key(administrator, "a")
 
     assert (first.status_code, first.json()) == (second.status_code, second.json())
     assert first.status_code == 201
     assert (first.get("Idempotent-Replayed"), second["Idempotent-Replayed"]) == (None, "true")
-    assert num_keys(company) == 1
+    assert count_keys(company) == 1
 
 
 def test_without_an_idempotency_key_a_request_is_executed_twice(
     company: Company, administrator: Client
 ) -> None:
-    make(administrator, None)
-    make(administrator, None)
+    create_key(administrator, None)
+    create_key(administrator, None)
 
-    assert num_keys(company) == 2
+    assert count_keys(company) == 2
 
 
 def test_concurrent_requests_with_the_same_key_are_executed_once(
@@ -86,7 +86,7 @@ def test_concurrent_requests_with_the_same_key_are_executed_once(
 
     def send(client: Client) -> bytes:
         try:
-            content: bytes = make(client, "at-once").content
+            content: bytes = create_key(client, "at-once").content
             return content
         finally:
             connections.close_all()
@@ -97,7 +97,7 @@ def test_concurrent_requests_with_the_same_key_are_executed_once(
     done = [answer for answer in answers if b'"text"' in answer]
     assert len(done) == 1
     assert all(b"idempotency_in_progress" in answer for answer in answers if answer not in done)
-    assert num_keys(company) == 1
+    assert count_keys(company) == 1
 
 
 def test_a_repeated_request_in_progress_is_refused_without_waiting(
@@ -110,14 +110,14 @@ def test_a_repeated_request_in_progress_is_refused_without_waiting(
 
     def send() -> Any:
         try:
-            return make(administrator, "a")
+            return create_key(administrator, "a")
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as threads, tenant_scope(company.tenant_id):
         find_response(idempotent_request, now=timezone.now())
         refusal = threads.submit(send).result(timeout=10)
-    done = make(administrator, "a")
+    done = create_key(administrator, "a")
 
     assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_in_progress")
     assert done.status_code == 201
@@ -128,12 +128,12 @@ def test_a_stored_response_is_refused_after_a_change_of_role(
 ) -> None:
     carl = make_colleague(company, Role.ADMINISTRATOR)
     client = sign_in(carl)
-    first = make(client, "a").json()["text"]
+    first = create_key(client, "a").json()["text"]
 
     for role in (Role.DEVELOPER, Role.OWNER):
         with tenant_scope(company.tenant_id):
             Membership.objects.filter(user_id=carl.user_id).update(role=role)
-        refusal = make(client, "a")
+        refusal = create_key(client, "a")
 
         assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_key_reused")
         assert first not in refusal.content.decode()
@@ -141,8 +141,8 @@ def test_a_stored_response_is_refused_after_a_change_of_role(
 
 def test_a_rotated_keys_old_secret_gets_no_stored_response(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
-    bearing = Client(headers={"Authorization": f"Bearer {service_key.text}"})
-    first = make(bearing, "a")
+    key_client = Client(headers={"Authorization": f"Bearer {service_key.text}"})
+    first = create_key(key_client, "a")
     rotate_key(
         actor=company.platform,
         lookup_id=service_key.key.lookup_id,
@@ -150,7 +150,7 @@ def test_a_rotated_keys_old_secret_gets_no_stored_response(company: Company) -> 
         now=timezone.now(),
     )
 
-    repeat = make(bearing, "a")
+    repeat = create_key(key_client, "a")
 
     assert (first.status_code, repeat.status_code) == (201, 409)
 
@@ -158,7 +158,7 @@ def test_a_rotated_keys_old_secret_gets_no_stored_response(company: Company) -> 
 def test_mail_is_sent_after_the_transaction(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Observed at the mail backend, so that none of our own modules is patched."""
+    """The test observes the mail backend, so that none of our own modules is patched."""
     transaction_states: list[bool] = []
 
     def record_send(messages: Any) -> int:
@@ -203,22 +203,22 @@ def test_an_idempotent_request_counts_once_against_the_rate_limit(
     caller = company.administrator.actor.rate_limit_key
     connect_to_redis().delete(f"caret:throttle:api:{caller}")
 
-    make(administrator, "a")
+    create_key(administrator, "a")
 
     assert connect_to_redis().get(f"caret:throttle:api:{caller}") == b"1"
 
 
 def test_an_unauthenticated_request_runs_no_extra_queries() -> None:
-    stranger = generate_key(KeyKind.SERVICE)
-    bearing = Client(headers={"Authorization": f"Bearer {stranger.text}"})
+    unknown_key = generate_key(KeyKind.SERVICE)
+    key_client = Client(headers={"Authorization": f"Bearer {unknown_key.text}"})
 
-    with CaptureQueriesContext(connection) as without:
-        make(bearing, None)
-    with CaptureQueriesContext(connection) as with_name:
-        refusal = make(bearing, "a")
+    with CaptureQueriesContext(connection) as without_idempotency_key:
+        create_key(key_client, None)
+    with CaptureQueriesContext(connection) as with_idempotency_key:
+        refusal = create_key(key_client, "a")
 
     assert (refusal.status_code, refusal.json()["code"]) == (401, "invalid_api_key")
-    assert len(with_name) == len(without)
+    assert len(with_idempotency_key) == len(without_idempotency_key)
 
 
 def test_each_tenant_has_a_limit_of_stored_responses(
@@ -229,14 +229,16 @@ def test_each_tenant_has_a_limit_of_stored_responses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(operations, "MAX_RESPONSES", 2)
-    first, second, third = (make(administrator, key) for key in "abc")
+    first, second, third = (create_key(administrator, key) for key in "abc")
 
     assert (first.status_code, second.status_code) == (201, 201)
     assert (third.status_code, third.json()["code"]) == (409, "idempotency_storage_full")
-    assert num_keys(company) == 2
-    assert make(administrator, "a")["Idempotent-Replayed"] == "true"
-    assert make(administrator, None).status_code == 201
-    assert make(sign_in(make_company("umbrella", GLOBEX).administrator), "a").status_code == 201
+    assert count_keys(company) == 2
+    assert create_key(administrator, "a")["Idempotent-Replayed"] == "true"
+    assert create_key(administrator, None).status_code == 201
+    assert (
+        create_key(sign_in(make_company("umbrella", GLOBEX).administrator), "a").status_code == 201
+    )
 
 
 def test_a_request_with_a_response_too_large_to_store_is_rolled_back(
@@ -244,17 +246,17 @@ def test_a_request_with_a_response_too_large_to_store_is_rolled_back(
 ) -> None:
     monkeypatch.setattr(operations, "MAX_RESPONSE_BYTES", 10)
 
-    refusal = make(administrator, "a")
+    refusal = create_key(administrator, "a")
 
     assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_storage_full")
-    assert num_keys(company) == 0
+    assert count_keys(company) == 0
 
 
 def test_a_body_over_a_mebibyte_is_refused(company: Company) -> None:
     service_key = make_service_key(company, KeyScope.KEYS_WRITE)
-    bearing = Client(headers={"Authorization": f"Bearer {service_key.text}"})
+    key_client = Client(headers={"Authorization": f"Bearer {service_key.text}"})
 
-    refusal = make(bearing, "a", NEW_KEY | {"name": "x" * 1_100_000})
+    refusal = create_key(key_client, "a", NEW_KEY | {"name": "x" * 1_100_000})
 
     assert (refusal.status_code, refusal.json()["code"]) == (413, "too_large")
 
@@ -262,41 +264,41 @@ def test_a_body_over_a_mebibyte_is_refused(company: Company) -> None:
 def test_a_key_reused_for_another_request_is_refused(
     company: Company, administrator: Client
 ) -> None:
-    make(administrator, "a")
+    create_key(administrator, "a")
 
-    refusal = make(administrator, "a", NEW_KEY | {"name": "Another"})
+    refusal = create_key(administrator, "a", NEW_KEY | {"name": "Another"})
 
     assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_key_reused")
-    assert num_keys(company) == 1
+    assert count_keys(company) == 1
 
 
 def test_a_rejected_request_can_be_corrected_under_the_same_key(
     company: Company, administrator: Client
 ) -> None:
-    refusal = make(administrator, "a", NEW_KEY | {"kind": "gold"})
+    refusal = create_key(administrator, "a", NEW_KEY | {"kind": "gold"})
 
-    mended = make(administrator, "a")
+    corrected = create_key(administrator, "a")
 
-    assert (refusal.status_code, mended.status_code) == (422, 201)
+    assert (refusal.status_code, corrected.status_code) == (422, 201)
 
 
 def test_idempotency_keys_of_two_users_are_independent(cast: Cast, sign_in: SignIn) -> None:
-    first = make(sign_in(cast.acme.administrator), "colleague")
-    second = make(sign_in(cast.acme.people[Role.OWNER]), "colleague")
+    first = create_key(sign_in(cast.acme.administrator), "colleague")
+    second = create_key(sign_in(cast.acme.people[Role.OWNER]), "colleague")
 
     assert first.json()["text"] != second.json()["text"]
 
 
 def test_idempotency_keys_of_two_tenants_are_independent(cast: Cast, sign_in: SignIn) -> None:
-    our_key = make(sign_in(cast.acme.administrator), "neighbour")
-    their_key = make(sign_in(cast.globex.administrator), "neighbour")
+    our_key = create_key(sign_in(cast.acme.administrator), "neighbour")
+    their_key = create_key(sign_in(cast.globex.administrator), "neighbour")
 
     assert "Idempotent-Replayed" not in their_key
     assert our_key.json()["text"] != their_key.json()["text"]
 
 
 def test_stored_responses_are_encrypted(company: Company, administrator: Client) -> None:
-    text = make(administrator, "a").json()["text"]
+    text = create_key(administrator, "a").json()["text"]
 
     with tenant_scope(company.tenant_id):
         record = IdempotencyRecord.objects.get(tenant_id=company.tenant_id)
@@ -304,7 +306,7 @@ def test_stored_responses_are_encrypted(company: Company, administrator: Client)
 
 
 def test_expired_records_are_deleted(company: Company, administrator: Client) -> None:
-    make(administrator, "a")
+    create_key(administrator, "a")
 
     early = delete_expired_records(now=timezone.now(), tenant_ids=[company.tenant_id])
     late = delete_expired_records(now=timezone.now() + RETENTION, tenant_ids=[company.tenant_id])
@@ -315,18 +317,18 @@ def test_expired_records_are_deleted(company: Company, administrator: Client) ->
 def test_an_expired_idempotency_key_can_be_used_again(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make(administrator, "a")
+    create_key(administrator, "a")
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
 
-    repeat = make(administrator, "a")
+    repeat = create_key(administrator, "a")
 
     assert "Idempotent-Replayed" not in repeat
-    assert num_keys(company) == 2
+    assert count_keys(company) == 2
 
 
 @pytest.mark.parametrize("key", ["", "two words", "é", "x" * 256])
 def test_an_invalid_idempotency_key_is_rejected(administrator: Client, key: str) -> None:
-    refusal = make(administrator, key)
+    refusal = create_key(administrator, key)
 
     assert (refusal.status_code, refusal.json()["field"]) == (422, "Idempotency-Key")
 
@@ -334,9 +336,9 @@ def test_an_invalid_idempotency_key_is_rejected(administrator: Client, key: str)
 def test_an_anonymous_request_gets_no_stored_response(
     company: Company, administrator: Client
 ) -> None:
-    make(administrator, "a")
+    create_key(administrator, "a")
 
-    assert make(Client(), "a").status_code == 401
+    assert create_key(Client(), "a").status_code == 401
 
 
 def test_an_unchanged_response_is_not_sent_again(administrator: Client) -> None:
@@ -350,7 +352,7 @@ def test_an_unchanged_response_is_not_sent_again(administrator: Client) -> None:
 
 def test_a_changed_response_is_sent(administrator: Client) -> None:
     first = administrator.get("/api/v1/keys")
-    make(administrator, None)
+    create_key(administrator, None)
 
     repeat = administrator.get("/api/v1/keys", headers={"If-None-Match": first["ETag"]})
 
@@ -359,17 +361,17 @@ def test_a_changed_response_is_sent(administrator: Client) -> None:
 
 @pytest.fixture
 def set_request_count() -> Callable[[Company, int], None]:
-    def take(company: Company, count: int) -> None:
+    def set_count(company: Company, count: int) -> None:
         caller = company.administrator.actor.rate_limit_key
         connect_to_redis().set(f"caret:throttle:api:{caller}", count, ex=60)
 
-    return take
+    return set_count
 
 
 def test_a_request_over_the_rate_limit_gets_a_retry_after(
     company: Company, administrator: Client, set_request_count: Callable[[Company, int], None]
 ) -> None:
-    set_request_count(company, 599)
+    set_request_count(company, 599)  # of 600 that are allowed in a minute
 
     last, refusal = administrator.get("/api/v1/policy"), administrator.get("/api/v1/policy")
 
