@@ -41,7 +41,7 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
-from tests.benchmarks.edit_sessions import Change, Session, make_sessions, iterate_texts
+from tests.benchmarks.edit_sessions import Change, Session, iterate_texts, make_sessions
 from tests.benchmarks.installation import new_tenant
 from tests.benchmarks.results import Report, say
 
