@@ -156,7 +156,7 @@ async def replay(session: Session, gateway: SimulatedGateway, result: Result) ->
         start, end = (_position(text, at) for at in (change.at, change.at + change.delete))
         if change.kind == "typing" and suggestion is not None and change.insert:
             result.num_right += suggestion.text.startswith(change.insert[:1])
-        text, cursor = change.applied_to(text)
+        text, cursor = change.apply_to(text)
         if change.insert or change.delete:
             editor.change(uri, [TextChange(change.insert, start, end)])
         request = InlineRequest(_position(text, cursor))
@@ -274,7 +274,7 @@ def _model(name: str, answers: Path | None) -> Iterator[tuple[Complete, Callable
     def set_session(session: Session) -> None:
         oracle.text = session.text
         for change in session.changes:
-            oracle.text, _ = change.applied_to(oracle.text)
+            oracle.text, _ = change.apply_to(oracle.text)
 
     yield complete_by_oracle, set_session
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.functional.editor.scripted_workbench import (
     MARKS,
-    PATIENCE_S,
+    TIMEOUT_S,
     ScriptedGateway,
     open_workbench,
     scripted_gateway,
@@ -51,7 +51,7 @@ def test_definitions_of_another_extension_are_sent(
         workbench.type_text("a")  # another key: the definition is part of the next request
         return any("definitions" in frame for frame in scripted.requests("cart.js"))
 
-    wait_until(has_definition, timeout_s=PATIENCE_S)
+    wait_until(has_definition, timeout_s=TIMEOUT_S)
     (first, *_) = (frame for frame in scripted.requests("cart.js") if "definitions" in frame)
     assert first["definitions"] == [
         {"path": "prices.js", "text": "export function priceOf(order, rate) {\n"}

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.fakes.polling import wait_until
-from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.functional.editor.test_neovim_chat import becomes
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
@@ -77,7 +77,7 @@ async def test_definitions_of_another_language_server_are_sent(
         neovim.press("a")  # another key: the definition is part of the next request
         return any("definitions" in frame for frame in list(fake.received))
 
-    await wait_until(has_definition, timeout_s=PATIENCE_S)
+    await wait_until(has_definition, timeout_s=TIMEOUT_S)
     (first, *_) = (frame for frame in fake.received if "definitions" in frame)
     assert first["definitions"] == [{"path": "prices.py", "text": "def price_of(order, rate):\n"}]
 
