@@ -74,6 +74,17 @@ async def test_a_symbol_is_asked_again_only_after_a_while(desk: Desk) -> None:
     assert len(desk.questions) == 2
 
 
+async def test_a_symbol_that_was_not_found_is_asked_again_soon(desk: Desk) -> None:
+    await desk.answer(None, None)
+    desk.look_up()
+    assert len(desk.questions) == 1
+
+    desk.clock.now_s += 5
+    desk.look_up()
+
+    assert len(desk.questions) == 2
+
+
 async def test_the_definition_of_another_file_is_sent(desk: Desk) -> None:
     uri = desk.write("shop/prices.py", "RATE = 1\n" + _DEFINITION)
 
