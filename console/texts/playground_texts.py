@@ -116,6 +116,7 @@ SEGMENTS: Final = {
     "pinned_files": _("Pinned files"),
     "files": _("Other files"),
     "snippets": _("Retrieved snippets"),
+    "definitions": _("Definitions of symbols"),
     "path": _("File path"),
     "suffix": _("After the cursor"),
     "prefix": _("Before the cursor"),

@@ -24,6 +24,14 @@ class ContextFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """The definition of a symbol that the cursor's file uses: a few lines of another file."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One turn of a chat."""
 
@@ -57,6 +65,7 @@ class UnvalidatedRequest:
     time_limits: TimeLimits = NO_TIME_LIMITS
     recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
     diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
+    definitions: tuple[Definition, ...] = ()  # in the client's order, which should stay the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from inference.completion.generation_options import (
     Sampling,
     TimeLimits,
 )
-from inference.completion.incoming_request import ChatMessage, ContextFile
+from inference.completion.incoming_request import ChatMessage, ContextFile, Definition
 from inference.completion.variant import Variant
 
 
@@ -44,6 +44,7 @@ class CompletionRequest:
     recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
     diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
     possible_paths: tuple[str, ...] = ()  # paths that the file may have besides `path`
+    definitions: tuple[Definition, ...] = ()  # in the client's order
 
     @property
     def tier(self) -> Tier:

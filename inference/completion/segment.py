@@ -17,6 +17,7 @@ class SegmentKind(StrEnum):
     PINNED_FILES = "pinned_files"  # the same for all users of the repository
     FILES = "files"  # other files, each under its path
     SNIPPETS = "snippets"  # found by retrieval
+    DEFINITIONS = "definitions"  # of symbols in the cursor's file, found by the editor
     PATH = "path"  # of the cursor's own file
     SUFFIX = "suffix"
     PREFIX = "prefix"

@@ -59,7 +59,8 @@ async def admit(
 ) -> AsyncIterator[AdmittedRequest]:
     """Check the request, then hold its concurrency slot until the block ends.
 
-    Files and recent edits that the policy excludes are removed here; no later stage sees them.
+    Files, recent edits and definitions that the policy excludes are removed here; no later stage
+    sees them.
 
     The codes of ForbiddenRequest are `insufficient_scope`, `feature_disabled`, `path_required`,
     `path_excluded` and `region_not_allowed`. CompletionDropped means superseded, shed or over
@@ -112,7 +113,7 @@ def _check_region(admission: AdmissionController, policy: TenantPolicy) -> None:
 
 
 def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
-    """Return the request without the files and recent edits that must not reach a prompt.
+    """Return the request without the files, edits and definitions that must not reach a prompt.
 
     The policy excludes some paths. If it requires paths, those without one are removed too. Raises
     ForbiddenRequest.
@@ -137,6 +138,5 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
 
     files = tuple(file for file in request.files if is_allowed(file.path))
     edits = tuple(edit for edit in request.recent_edits if is_allowed(edit.path))
-    if len(files) == len(request.files) and len(edits) == len(request.recent_edits):
-        return request
-    return replace(request, files=files, recent_edits=edits)
+    definitions = tuple(item for item in request.definitions if is_allowed(item.path))
+    return replace(request, files=files, recent_edits=edits, definitions=definitions)

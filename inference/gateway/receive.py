@@ -7,7 +7,7 @@ from caret.contracts.policy import Mode, Trigger
 from caret.contracts.pricing import MAX_CHAT_TOKENS, MAX_GENERATED_TOKENS
 from inference.completion.edit import Diagnostic, RecentEdit
 from inference.completion.generation_options import Sampling
-from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
+from inference.completion.incoming_request import Definition, IncomingRequest, UnvalidatedRequest
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
 
@@ -21,6 +21,8 @@ MAX_NAME_CHARS: Final = 512  # paths, repository names
 MAX_IMPORTS: Final = 40  # further ones are ignored
 MAX_RECENT_EDITS: Final = 16
 MAX_RECENT_EDITS_CHARS: Final = 8 * 1024  # all together, paths included
+MAX_DEFINITIONS: Final = 16
+MAX_DEFINITIONS_CHARS: Final = 8 * 1024  # all together, paths included
 MAX_DIAGNOSTICS: Final = 16
 MAX_DIAGNOSTIC_CHARS: Final = 500
 MAX_LINE: Final = 2**31 - 1  # as in the Language Server Protocol
@@ -65,6 +67,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         raise BadRequest("invalid_field", "The mode chat requires messages; other modes have none.")
     _check_sizes(draft)
     _check_edit_fields(draft, mode)
+    _check_definitions(draft.definitions, mode)
     _check_sampling(draft.sampling)
     max_tokens = 1 if draft.is_warm_up else _max_tokens(draft.max_tokens, mode)
     return CompletionRequest(
@@ -88,6 +91,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         recent_edits=draft.recent_edits,
         diagnostics=draft.diagnostics,
         possible_paths=draft.possible_paths,
+        definitions=draft.definitions,
     )
 
 
@@ -206,6 +210,22 @@ def _check_diagnostics(diagnostics: tuple[Diagnostic, ...]) -> None:
                 f"diagnostics[{index}].message must have at most {MAX_DIAGNOSTIC_CHARS} characters."
             )
         _check_line(f"diagnostics[{index}].line", diagnostic.line)
+
+
+def _check_definitions(definitions: tuple[Definition, ...], mode: Mode) -> None:
+    if definitions and mode in (Mode.EDIT, Mode.CHAT):
+        raise _bad_value("definitions", f"is not allowed in the mode {mode}")
+    if len(definitions) > MAX_DEFINITIONS:
+        raise _too_large(f"definitions must have at most {MAX_DEFINITIONS} entries.")
+    if sum(len(item.path) + len(item.text) for item in definitions) > MAX_DEFINITIONS_CHARS:
+        raise _too_large(
+            f"definitions must have at most {MAX_DEFINITIONS_CHARS} characters together."
+        )
+    for index, definition in enumerate(definitions):
+        if len(definition.path) > MAX_NAME_CHARS:
+            raise _too_large(
+                f"definitions[{index}].path must have at most {MAX_NAME_CHARS} characters."
+            )
 
 
 def _check_line(name: str, line: int) -> None:

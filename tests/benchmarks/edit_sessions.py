@@ -67,6 +67,7 @@ class Session:
     files: tuple[ContextFile, ...]
     repository: str
     changes: tuple[Change, ...]
+    commit: str = ""  # "": not made of a commit
 
 
 def read_recording(file: Path) -> list[Session]:
@@ -107,7 +108,8 @@ def _make_commit_session(commit: str, path: str, rng: random.Random) -> Session:
     other_names = [name for name in names if name.endswith(".py") and name != path]
     chosen_names = rng.sample(other_names, min(_NUM_FILES, len(other_names)))
     files = tuple(ContextFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen_names)
-    return Session(path, before, files, "caret/caret", tuple(type_text(before, after, rng)))
+    changes = tuple(type_text(before, after, rng))
+    return Session(path, before, files, "caret/caret", changes, commit)
 
 
 def _make_library_session(rng: random.Random) -> Session:

@@ -36,6 +36,8 @@ class OracleEngine:
 
     text: str = ""
     url: str = ""
+    right: float = RIGHT_SHARE
+    empty: float = EMPTY_SHARE
     _tokenizer: Tokenizer = field(
         default_factory=lambda: Tokenizer.from_file(str(Path(WEIGHTS) / "tokenizer.json"))
     )
@@ -47,7 +49,7 @@ class OracleEngine:
             return [_WRONG]
         line_start = self.text.rfind("\n", 0, at) + 1
         # Neighbouring places, 4 characters long, are empty together, as with a real model.
-        if _chance("empty", line_start, (at - line_start) // 4) < EMPTY_SHARE:
+        if _chance("empty", line_start, (at - line_start) // 4) < self.empty:
             return []
         return list(self._predict_words(at))
 
@@ -58,7 +60,7 @@ class OracleEngine:
             num_lines += token.startswith("\n")
             if num_lines > _MAX_LINES:
                 return
-            if token.strip() and token[-1].isalnum() and _chance("word", match.end()) > RIGHT_SHARE:
+            if token.strip() and token[-1].isalnum() and _chance("word", match.end()) > self.right:
                 yield token[: len(token) - len(token.lstrip())] + _WRONG
                 return
             yield token

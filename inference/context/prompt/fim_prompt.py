@@ -1,9 +1,11 @@
 """Builds fill-in-the-middle prompts, laid out for the prefix cache, exactly within the limit."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from caret.contracts.content_exclusion import is_excluded
+from inference.completion.incoming_request import ContextFile
 from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.segment import SegmentTokens, count_segments, join_token_ids
 from inference.completion.snippet import Snippet
@@ -24,6 +26,7 @@ from inference.context.prompt.variant_options import get_ranking, get_shares
 from inference.context.sources.context_items import (
     ContextItem,
     ContextItems,
+    build_definition_items,
     build_file_items,
     build_pinned_items,
     build_snippet_items,
@@ -38,6 +41,9 @@ _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
 _MAX_FILES_SHARE: Final = 0.5
 # Pinned files use at most this share of the budget. The other parts share what is left.
 _MAX_PINNED_SHARE: Final = 0.45
+# Definitions use at most this share of the budget. They take it from the suffix, or else from the
+# prefix: both come after the definitions. A change of the other files would miss the prefix cache.
+_MAX_DEFINITIONS_SHARE: Final = 0.1
 # The prefix's request is rounded up to a sixteenth of the budget. Otherwise each keystroke would
 # take a token from the suffix's end, and everything after the suffix would miss the prefix cache.
 _STEPS: Final = 16
@@ -80,7 +86,7 @@ def build_fim_prompt(
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
     room -= num_context_tokens - num_tokens(pinned)
     # Tokens that no estimate claims are left for a suffix that is denser than estimated.
-    suffix = encoder.encode_after(cursor_text.suffix, max_tokens=room - budget.prefix)
+    suffix = encoder.encode_after(cursor_text.suffix, max_tokens=max(0, room - budget.prefix))
     window = encoder.encode_before(
         cursor_text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
     )
@@ -132,6 +138,14 @@ def _gather_context(
         pinned=pinned,
         files=files,
         snippets=list(fit_items(build_snippet_items(useful_snippets, encoder), max_tokens=nominal)),
+        definitions=build_definition_items(
+            request,
+            encoder,
+            paths_in_prompt=frozenset(
+                file.path for file in _select_whole(request, encoder, [*pinned, *files])
+            ),
+            max_tokens=int(nominal * _MAX_DEFINITIONS_SHARE),
+        ),
         current=encoder.encode_header(request.path),
     )
 
@@ -153,10 +167,7 @@ def _select_useful_snippets(
         for snippet in snippets
         if not is_excluded(policy, repository=request.repository, path=snippet.path)
     ]
-    in_prompt = {item.path for item in files}
-    whole_files = [
-        file for file in request.files if file.path in in_prompt and encoder.is_whole(file)
-    ]
+    whole_files = _select_whole(request, encoder, files)
     nearby_texts = encoder.select_nearby_text(request.prefix, request.suffix, max_tokens=max_tokens)
     return list(
         drop_duplicates(
@@ -165,6 +176,14 @@ def _select_useful_snippets(
             open_files={file.path: file.text for file in request.files},
         )
     )
+
+
+def _select_whole(
+    request: CompletionRequest, encoder: PromptEncoder, items: Iterable[ContextItem]
+) -> list[ContextFile]:
+    """Return the files whose whole text is in the prompt, if nothing is truncated."""
+    in_prompt = {item.path for item in items}
+    return [file for file in request.files if file.path in in_prompt and encoder.is_whole(file)]
 
 
 def _request_budget(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:

@@ -7,7 +7,7 @@ chosen by content (see `text_window`), unless the layout uses sliding windows.
 from typing import Final
 
 from caret.foundation.parsing.parse import ParseBudget
-from inference.completion.incoming_request import ContextFile
+from inference.completion.incoming_request import ContextFile, Definition
 from inference.completion.snippet import Snippet
 from inference.context.prompt.cursor_text import line_after
 from inference.context.prompt.prompt_writer import PromptWriter
@@ -97,7 +97,7 @@ class PromptEncoder:
             key, lambda: self._encode_file(file), partition=self._partition
         )
 
-    def encode_snippet(self, snippet: Snippet, *, max_tokens: int) -> list[int]:
+    def encode_snippet(self, snippet: Snippet | Definition, *, max_tokens: int) -> list[int]:
         """Encode a snippet with its header; empty if it is not suitable as context."""
         if not is_context_file(snippet.path, snippet.text):
             return []

@@ -1,10 +1,11 @@
 """The context of a prompt besides the text around the cursor.
 
-It consists of the repository's name, pinned files, other files, and snippets. Long files are
-replaced by their outlines. Each item has a header with its path, in the format of the model family.
+It consists of the repository's name, pinned files, other files, snippets and definitions. Long
+files are replaced by their outlines. Each item has a header with its path, in the format of the
+model family.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.sources.ranking import Ranking, rank
 
 MAX_SNIPPET_TOKENS: Final = 300
+MAX_DEFINITION_TOKENS: Final = 100
 # A truncated item with fewer tokens than this is of no use.
 MIN_PART_TOKENS: Final = 32
 
@@ -33,6 +35,7 @@ class ContextItems:
     pinned: list[ContextItem]  # by path, already within their share of the budget
     files: list[ContextItem]
     snippets: list[ContextItem]
+    definitions: list[ContextItem]  # in the client's order, already within their share
     current: list[int]  # the header of the cursor's own file
 
     @property
@@ -46,6 +49,7 @@ class ContextItems:
             pinned=self.pinned,
             files=list(fit_items(self.files, max_tokens=files)),
             snippets=list(fit_items(self.snippets, max_tokens=snippets)),
+            definitions=self.definitions,
             current=self.current,
         )
 
@@ -54,8 +58,10 @@ class ContextItems:
 
         The repository's name and the pinned files come first. They are the same for all users of
         the repository, so that users in one cache namespace share the beginning of their prompts.
+        Definitions come last, because the user adds some while typing.
         """
-        if not (self.pinned or self.files or self.snippets or self.repository):
+        items = (*self.pinned, *self.files, *self.snippets, *self.definitions)
+        if not (items or self.repository):
             return []  # without other items, the cursor's file needs no header
         groups = [(SegmentKind.FILES, self.files), (SegmentKind.SNIPPETS, self.snippets)]
         bodies = [
@@ -65,7 +71,11 @@ class ContextItems:
         ]
         repository = SegmentTokens(SegmentKind.REPOSITORY, self.repository)
         pinned = [SegmentTokens(SegmentKind.PINNED_FILES, item.token_ids) for item in self.pinned]
-        return [repository, *pinned, *bodies, SegmentTokens(SegmentKind.PATH, self.current)]
+        definitions = [
+            SegmentTokens(SegmentKind.DEFINITIONS, item.token_ids) for item in self.definitions
+        ]
+        current = SegmentTokens(SegmentKind.PATH, self.current)
+        return [repository, *pinned, *bodies, *definitions, current]
 
 
 def build_pinned_items(
@@ -102,6 +112,28 @@ def build_snippet_items(
     for snippet in snippets:
         if token_ids := encoder.encode_snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
             yield ContextItem(snippet.path, token_ids)
+
+
+def build_definition_items(
+    request: CompletionRequest,
+    encoder: PromptEncoder,
+    *,
+    paths_in_prompt: Collection[str],
+    max_tokens: int,
+) -> list[ContextItem]:
+    """Return the definitions in the client's order, without those that the prompt has anyway.
+
+    A definition that does not fit is left out: a part of one says little.
+    """
+    items: list[ContextItem] = []
+    for definition in request.definitions:
+        if definition.path == request.path or definition.path in paths_in_prompt:
+            continue
+        token_ids = encoder.encode_snippet(definition, max_tokens=MAX_DEFINITION_TOKENS)
+        if token_ids and len(token_ids) <= max_tokens:
+            items.append(ContextItem(definition.path, token_ids))
+            max_tokens -= len(token_ids)
+    return items
 
 
 def fit_items(items: Iterable[ContextItem], *, max_tokens: int) -> Iterator[ContextItem]:

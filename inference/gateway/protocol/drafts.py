@@ -1,9 +1,14 @@
 """Turns frames of clients into requests, which the receive stage validates. Pure."""
 
 from inference.completion.edit import Diagnostic, RecentEdit
-from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
+from inference.completion.incoming_request import ContextFile, Definition, UnvalidatedRequest
 from inference.gateway.protocol.frames import CompleteFrame, FileFrame, FileOpenedFrame
-from inference.gateway.receive import MAX_DIAGNOSTICS, MAX_FILES, MAX_RECENT_EDITS
+from inference.gateway.receive import (
+    MAX_DEFINITIONS,
+    MAX_DIAGNOSTICS,
+    MAX_FILES,
+    MAX_RECENT_EDITS,
+)
 
 
 def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
@@ -28,6 +33,10 @@ def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         diagnostics=tuple(
             Diagnostic(diagnostic.line, diagnostic.severity, diagnostic.message)
             for diagnostic in frame.diagnostics[: MAX_DIAGNOSTICS + 1]
+        ),
+        definitions=tuple(
+            Definition(definition.path, definition.text)
+            for definition in frame.definitions[: MAX_DEFINITIONS + 1]
         ),
     )
 

@@ -29,6 +29,11 @@ class FileFrame(msgspec.Struct, frozen=True):
     is_pinned: bool = False  # the repository chose it as context for all users
 
 
+class DefinitionFrame(msgspec.Struct, frozen=True):
+    path: str
+    text: str
+
+
 class RepositoryFrame(msgspec.Struct, frozen=True):
     name: str = ""
     framework: str = ""
@@ -66,6 +71,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     alternative: int = 0  # 0: the best text; others are sampled, each number another one
     recent_edits: list[RecentEditFrame] = []  # only in the mode edit, oldest first
     diagnostics: list[DiagnosticFrame] = []  # only in the mode edit
+    definitions: list[DefinitionFrame] = []  # of symbols in the file; not in the mode edit
 
 
 class FileOpenedFrame(msgspec.Struct, frozen=True, tag="file_opened"):

@@ -268,6 +268,7 @@ def _estimate_max_tokens(request: CompletionRequest, max_prompt_tokens: int) -> 
         len(request.prefix)
         + len(request.suffix)
         + sum(len(file.text) for file in request.files)
+        + sum(len(definition.text) for definition in request.definitions)
         + sum(len(message.text) for message in request.messages)
     )
     num_prompt_tokens = min(num_chars // _CHARS_PER_TOKEN, max_prompt_tokens)

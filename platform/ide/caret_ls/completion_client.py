@@ -124,6 +124,7 @@ class CompletionClient:
             self._store_passed(flight)
         if is_growing:
             return
+        flight.offered_after_ms = self._measure_ms(flight)
         task = asyncio.create_task(self._grow(flight))
         self._growing[flight.context.uri] = task
         task.add_done_callback(lambda _: self._forget_growing(flight.context.uri, task))
@@ -156,6 +157,12 @@ class CompletionClient:
     def _notify_grown(self, suggestion: Suggestion) -> None:
         if self._on_grown is not None:
             self._on_grown(suggestion)
+
+    def _measure_ms(self, flight: InFlightRequest) -> float | None:
+        """Return the milliseconds since the request was sent."""
+        if flight.sent_s is None:
+            return None
+        return (self._handlers.clock.monotonic_s() - flight.sent_s) * 1000
 
     async def _send(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         if flight.is_prefetch:
@@ -216,7 +223,9 @@ class CompletionClient:
             result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW)
             and not flight.is_prefetch
         ):
-            self._handlers.debouncer.on_response(result.took_ms)
+            # What follows the first line delays nothing that the user could see.
+            first_ms = flight.offered_after_ms
+            self._handlers.debouncer.on_response(result.took_ms if first_ms is None else first_ms)
         if result.finish_reason == "unknown_language":
             self.mark_unknown_language(flight.context.language)
         if result.finish_reason == "no_pool":

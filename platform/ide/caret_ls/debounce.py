@@ -3,8 +3,8 @@
 Rules:
 
 1. At least 75 ms after the last change. On a fresh line, or when invoked, there is no wait.
-2. At least three quarters of the user's usual time between keys. So requests are sent when the user
-   slows down, not at each key.
+2. At least one and a half of the user's usual time between keys. So requests are sent when the user
+   pauses, not at each key.
 3. Slow responses make frequent requests useless, so the wait grows with the response time.
 4. The wait grows with each rejected suggestion; an accepted one resets it.
 5. Each key adds to an allowance. While some is left, and responses come before the next key,
@@ -18,17 +18,18 @@ from typing import Final
 
 MIN_WAIT_MS: Final = 75.0  # Copilot's wait
 MAX_WAIT_MS: Final = 250.0
-# From replays of typing in simulated time. With the whole gap the text comes 100 ms later; with
-# half of it, a weak model gets a request at every second key.
-_GAP_SHARE: Final = 0.75
+# From replays of typing in simulated time. With three quarters of the gap, a weak model gets a
+# request at every second key, and most responses come too late for the next one.
+_GAP_SHARE: Final = 1.5
 USUAL_RESPONSE_MS: Final = 150.0  # slower responses extend the wait
 _NUM_KEYS: Final = 12  # the last ones; a dozen show the current speed of typing
 _MAX_TYPING_GAP_S: Final = 1.0  # a longer pause is not typing
 _NUM_RESPONSES: Final = 8
 _WAIT_GROWTH: Final = 0.1  # how much longer the wait gets with each rejected suggestion
 _MAX_REJECTIONS: Final = 4
-# From replays of typing in simulated time: with prefetches, at most 0.35 requests for each key.
-_ALLOWANCE_PER_KEY: Final = 0.3
+# From replays of typing in simulated time: a request that is sent at once is visible more often
+# than one that is sent after a wait.
+_ALLOWANCE_PER_KEY: Final = 0.33
 MAX_ALLOWANCE: Final = 3.0
 
 

@@ -25,10 +25,22 @@ class FrameFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameDefinition:
+    """A few lines of another file, which define a symbol."""
+
+    path: str
+    text: str
+
+    def to_fields(self) -> Frame:
+        return {"path": self.path, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
 class RequestContext:
     """The context of a request: pinned files, other files, the latest first, and the repository."""
 
     files: tuple[FrameFile, ...] = ()
+    definitions: tuple[FrameDefinition, ...] = ()  # only completions contain them
     repository: str = ""
     framework: str = ""
     imports: tuple[str, ...] = ()
@@ -47,7 +59,7 @@ class RequestContext:
 def build_complete(
     id: str, context: CompletionContext, request_context: RequestContext, *, trigger: str
 ) -> Frame:
-    return {
+    frame: Frame = {
         "type": "complete",
         "id": id,
         "mode": context.mode,
@@ -58,6 +70,9 @@ def build_complete(
         "trigger": trigger,
         **request_context.to_fields(),
     }
+    if request_context.definitions and context.mode != "edit":
+        frame["definitions"] = [item.to_fields() for item in request_context.definitions]
+    return frame
 
 
 def build_file_opened(

@@ -43,6 +43,7 @@ class InFlightRequest:
         self.sent_s: float | None = None  # None: not sent yet
         self.text = ""
         self.offered = ""  # the text that the editor may show already
+        self.offered_after_ms: float | None = None  # when it was offered first, before the end
         self._has_news = asyncio.Event()  # text has arrived, or the request is over
         self.request_id = ""  # the gateway's ID, known at the end
         self._num_waiting = 0

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from caret_ls.clock import LoopClock
-from caret_ls.file_kind import FileKind, detect_file_kind
-from caret_ls.frames import MAX_NAME_CHARS, FrameFile
+from caret_ls.frames import FrameFile
 from caret_ls.git_repository import Repository
 from caret_ls.recent_files import MAX_FILE_CHARS, MAX_FILES
+from caret_ls.repository_files import read_repository_file
 
 CONFIG_NAME: Final = ".caret.toml"
 _MAX_CONFIG_BYTES: Final = 64 * 1024
@@ -71,24 +71,5 @@ def _read_paths(root: Path) -> list[str]:
 
 
 def _read_file(root: Path, path: str) -> FrameFile | None:
-    """Return the file; None if it is long, secret, generated, or outside the repository.
-
-    A foreign repository must not make the editor send other files of the computer, not even by a
-    symbolic link.
-    """
-    try:
-        resolved_root = root.resolve()
-        file = (resolved_root / path).resolve()
-        if not file.is_relative_to(resolved_root) or not file.is_file():
-            return None
-        with file.open(encoding="utf-8", newline="") as stream:
-            text = stream.read(MAX_FILE_CHARS + 1)
-    except (OSError, ValueError):  # ValueError: not UTF-8, or a path with a null character
-        return None
-    name = file.relative_to(resolved_root).as_posix()
-    is_suitable = (
-        len(text) <= MAX_FILE_CHARS
-        and len(name) <= MAX_NAME_CHARS
-        and detect_file_kind(name, text) is FileKind.NORMAL
-    )
-    return FrameFile(name, text, 0.0, is_pinned=True) if is_suitable and text.strip() else None
+    file = read_repository_file(root, Path(path), max_chars=MAX_FILE_CHARS)
+    return None if file is None else FrameFile(*file, edited_at=0.0, is_pinned=True)

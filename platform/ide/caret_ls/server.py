@@ -20,6 +20,11 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
                                  Otherwise the server stores the key
     $/caret/explainNoSuggestion  request: {"reason": "in_comment"} if nothing was suggested, else
                                  null
+    $/caret/findDefinitions      to the editor: {"token", "uri", "positions": [position]}, only if
+                                 its experimental capabilities have "caretDefinitions": true. Where
+                                 are the symbols at these positions defined, by its other servers?
+    $/caret/definitionsFound     from it: {"token", "locations": [{"uri", "line"} or null]}, one for
+                                 each position. Some editors can answer a request only at once
     caret.suggestionAccepted     command of each suggestion; the editor runs it on acceptance
     caret.pause, caret.resume
     caret.startSignIn            opens the console, where the user confirms a code; the key follows.
@@ -46,6 +51,7 @@ from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_list import TRIGGER_CHARACTERS, needs_list, to_completion_list
 from caret_ls.completion_provider import InlineRequest
+from caret_ls.definitions.definition_lookup import DefinitionQuestion, Location
 from caret_ls.edit_features import add_edit_features
 from caret_ls.editor_sign_in import EditorSignIn
 from caret_ls.gateway_connection import Address
@@ -66,11 +72,14 @@ SUGGESTION_GROWN: Final = "$/caret/suggestionGrown"
 SUGGESTION_DISPLAYED: Final = "$/caret/suggestionDisplayed"
 SUGGESTION_DISMISSED: Final = "$/caret/suggestionDismissed"
 SIGN_IN: Final = "$/caret/signIn"
+FIND_DEFINITIONS: Final = "$/caret/findDefinitions"
+DEFINITIONS_FOUND: Final = "$/caret/definitionsFound"
 EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
 START_SIGN_IN: Final = "caret.startSignIn"
-_GROWING: Final = "caretGrowingSuggestions"  # an experimental capability
+_GROWING: Final = "caretGrowingSuggestions"  # experimental capabilities
+_DEFINITIONS: Final = "caretDefinitions"
 _SECTION: Final = "caret"  # of the editor's settings
 _MAX_WORD_CHARS: Final = 200
 _log = logging.getLogger(__name__)
@@ -150,6 +159,8 @@ class CaretServer(LanguageServer):
         )
         experimental = params.capabilities.experimental
         self._session.assistant.can_grow = has_capability(experimental, _GROWING)
+        if has_capability(experimental, _DEFINITIONS):
+            self._session.definitions.send_question = self._send_question
         self._editor_sign_in.initialize(experimental)
 
     async def run(self) -> None:
@@ -208,6 +219,11 @@ class CaretServer(LanguageServer):
     def _send_grown(self, uri: str) -> None:
         self.protocol.notify(SUGGESTION_GROWN, {"uri": uri})
 
+    def _send_question(self, question: DefinitionQuestion) -> None:
+        positions = [types.Position(at.line, at.units) for at in question.positions]
+        params = {"token": question.token, "uri": question.uri, "positions": positions}
+        self.protocol.notify(FIND_DEFINITIONS, params)
+
 
 def make_server() -> CaretServer:
     server = CaretServer()
@@ -217,6 +233,7 @@ def make_server() -> CaretServer:
     _add_commands(server)
     add_assistant_features(server, lambda: server.session)
     add_edit_features(server, lambda: server.session)
+    _add_definitions(server)
     return server
 
 
@@ -267,6 +284,7 @@ def _add_completions(server: CaretServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
         uri, request = params.text_document.uri, to_inline_request(params)
+        server.session.look_up_definitions(uri, request.position)
         offer = await server.session.assistant.provide(uri, request)
         if offer is None:
             return types.InlineCompletionList([])
@@ -294,6 +312,13 @@ def _add_completions(server: CaretServer) -> None:
     @server.feature(EXPLAIN_NO_SUGGESTION)
     def explain_no_suggestion(_params: Any) -> dict[str, str | None]:
         return {"reason": server.session.assistant.last_reason}
+
+
+def _add_definitions(server: CaretServer) -> None:
+    @server.feature(DEFINITIONS_FOUND)
+    async def find_definitions(params: Any) -> None:
+        locations = [item and Location(str(item.uri), int(item.line)) for item in params.locations]
+        await server.session.definitions.on_answer(int(params.token), locations)
 
 
 def _add_commands(server: CaretServer) -> None:

@@ -23,6 +23,7 @@ from caret_ls.completion_client import CompletionClient, ResponseHandlers
 from caret_ls.completion_provider import CompletionProvider, ProviderState
 from caret_ls.content_exclusion import is_excluded
 from caret_ls.debounce import Debouncer
+from caret_ls.definitions.definition_lookup import DefinitionLookup
 from caret_ls.docstring_writer import DocstringWriter, WriterState
 from caret_ls.file_kind import FileKind
 from caret_ls.frames import Frame, RequestContext
@@ -90,6 +91,9 @@ class Session:
         self._gateway_url: str | None = None  # None: no gateway yet
         self._no_key_reason: SignedOutReason | None = None  # None: found, or not searched
         self.outcomes = OutcomeTracker(self._send_outcome)
+        self.definitions = DefinitionLookup(
+            self.files, clock, can_send=self._can_send, excluded_globs=self._excluded_globs
+        )
         self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
         self.policies = PolicyCache(
             lambda repository: self.link.send(frames.build_policy_query(repository))
@@ -207,12 +211,17 @@ class Session:
         self._recency.on_close(uri)
         self.cache.remove(uri)
         self.alternatives.close(uri)
+        self.definitions.on_close(uri)
         self.files.close(uri)
 
     def select(self, uri: str, *, has_selection: bool) -> None:
         file = self.files.get(uri)
         if file is not None:
             file.has_selection = has_selection
+
+    def look_up_definitions(self, uri: str, position: Position) -> None:
+        if self.settings.definitions:
+            self.definitions.look_up(uri, position)
 
     def dismiss(self, uri: str) -> None:
         """Note that the user has hidden the suggestion."""
@@ -335,6 +344,7 @@ class Session:
         )
         return RequestContext(
             files=(*pinned, *other_files),
+            definitions=(self.definitions.list(current_file) if self.settings.definitions else ()),
             repository=current_file.repository_name,
             framework=current_file.framework,
             imports=current_file.imports,

@@ -37,6 +37,7 @@ class Settings:
     excluded_globs: tuple[str, ...] = ()  # globs of paths, in addition to the tenant's policy
     enabled: bool = True
     prefetch: bool = True  # request the continuation while a suggestion is visible
+    definitions: bool = True  # send definitions of the symbols at the cursor
     next_edit: bool = True  # suggest edits near the cursor and away from it
     # Send the edited text of accepted suggestions (platform/docs/content-capture.md).
     share_accepted_text: bool = False
@@ -136,6 +137,7 @@ _READERS: Final = {
     "excluded_globs": _read_texts,
     "enabled": _read_bool,
     "prefetch": _read_bool,
+    "definitions": _read_bool,
     "next_edit": _read_bool,
     "share_accepted_text": _read_bool,
 }

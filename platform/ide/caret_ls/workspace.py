@@ -113,7 +113,7 @@ class OpenFiles:
         return self._open.get(uri)
 
     def open(self, uri: str, language: str, text: str) -> OpenFile:
-        file_path = _local_path(uri)
+        file_path = local_path(uri)
         repository = self._find_repository(file_path) if file_path is not None else None
         path = _path_of(uri, file_path, repository)
         kind = detect_file_kind(path, text[:_HEAD_CHARS])
@@ -124,7 +124,7 @@ class OpenFiles:
         self._open.pop(uri, None)
 
 
-def _local_path(uri: str) -> Path | None:
+def local_path(uri: str) -> Path | None:
     """Return the path; None for files that are not on a local disk (`untitled:`, remote)."""
     parts = urlsplit(uri)
     if parts.scheme != "file":

@@ -100,7 +100,7 @@ def open_workbench(
     """Open a folder with these files, and sign in. The gateway also takes the console's place."""
     vsix = code_server.package(home)
     folder = home / "shop"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
     settings = {"caret.gatewayUrl": gateway_url, "caret.consoleUrl": gateway_url}

@@ -38,16 +38,16 @@ def test_time_since_the_last_key_shortens_the_delay() -> None:
 
 
 def test_the_delay_for_a_fast_typist_covers_the_gap_between_keys() -> None:
-    debouncer, now_s = make_debouncer(0.18)
+    debouncer, now_s = make_debouncer(0.12)
 
-    assert wait_ms(debouncer, now_s) == pytest.approx(0.75 * 180)
+    assert wait_ms(debouncer, now_s) == pytest.approx(1.5 * 120)
 
 
 def test_a_long_pause_does_not_change_the_typing_rate() -> None:
-    debouncer, now_s = make_debouncer(0.2, keys=6)
+    debouncer, now_s = make_debouncer(0.1, keys=6)
     debouncer.on_keystroke(now_s + 30)
 
-    assert wait_ms(debouncer, now_s + 30) == pytest.approx(0.75 * 200)
+    assert wait_ms(debouncer, now_s + 30) == pytest.approx(1.5 * 100)
 
 
 @pytest.mark.parametrize("option", ["is_invoked", "is_fresh_line"])

@@ -64,6 +64,33 @@ async def test_the_rest_follows_into_the_same_suggestion(harness: Harness) -> No
     assert len(harness.gateway.requests) == 1
 
 
+async def test_the_time_to_the_first_line_counts_as_the_response_time(
+    harness: Harness,
+) -> None:
+    harness.debouncer.on_keystroke(harness.clock.now_s)
+    await _show_first_line(harness)
+    harness.clock.now_s += 5
+
+    harness.gateway.respond("1", "    return a")
+    await wait_until(lambda: len(harness.grown) == 1)
+
+    assert harness.debouncer.is_eager()
+
+
+async def test_without_a_first_line_the_whole_time_counts(
+    harness: Harness,
+) -> None:
+    harness.debouncer.on_keystroke(harness.clock.now_s)
+    request = harness.request_suggestion()
+    await harness.wait_for_request(1)
+    harness.clock.now_s += 5
+
+    harness.gateway.respond("1", " pass")
+    assert await request is not None
+
+    assert not harness.debouncer.is_eager()
+
+
 async def test_an_editor_that_cannot_show_growing_suggestions_gets_the_whole(
     harness: Harness,
 ) -> None:

@@ -9,6 +9,7 @@ import { registerModeCommands } from "./assist";
 import { Bar } from "./bar";
 import { ChatPanel } from "./chat/panel";
 import { greetOnce, registerCommands, showMissingServer, showMissingPython, showConsentNotice } from "./commands";
+import { answerDefinitionQuestions } from "./definitions";
 import { NextEdit } from "./edit/nextEdit";
 import { SECRET, Server } from "./server";
 import type { Status } from "./status";
@@ -22,6 +23,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     showNotice(context, status);
   });
   server = newServer;
+  answerDefinitionQuestions(newServer);
   const chat = new ChatPanel(context.extensionUri, newServer);
   context.subscriptions.push(bar, ...registerCommands(context, newServer, bar), ...registerListeners(context, newServer, bar));
   context.subscriptions.push(chat, ...registerModeCommands(newServer, chat), new NextEdit(newServer));

@@ -32,8 +32,8 @@ const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 type Command = readonly [string, ...string[]];
 
 /**
- * Tells the server that the editor stores the key of a sign-in, shows suggestions as they grow, and
- * shows a cancellable progress as a notice.
+ * Tells the server that the editor stores the key of a sign-in, shows suggestions as they grow, finds
+ * definitions, and shows a cancellable progress as a notice.
  */
 const CAPABILITIES: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
@@ -42,6 +42,7 @@ const CAPABILITIES: StaticFeature = {
       caretSecretStorage: true,
       caretProgressNotices: true,
       caretGrowingSuggestions: CAN_GROW,
+      caretDefinitions: true,
     };
   },
   initialize: () => {},

@@ -18,6 +18,7 @@ const WORKSPACE_MAY_SET: Readonly<Record<string, string>> = {
   completeInStrings: "complete_in_strings",
   debounceMs: "debounce_ms",
   prefetch: "prefetch",
+  definitions: "definitions",
   nextEdit: "next_edit",
 };
 // A cloned repository must not decide where code and key are sent.

@@ -1,6 +1,7 @@
 --- Suggestions from a Caret gateway. See |caret|.
 
 local chat = require('caret.chat')
+local definition = require('caret.definition')
 local docstring = require('caret.docstring')
 local edit = require('caret.edit')
 local proposal = require('caret.proposal')
@@ -191,6 +192,7 @@ function M.setup(options)
   server.handlers['$/caret/suggestionGrown'] = suggestion.on_grown
   server.handlers['$/caret/chatContext'] = chat.on_context
   server.handlers['$/caret/chatText'] = chat.on_text
+  server.handlers['$/caret/findDefinitions'] = definition.on_question
   map_keys(options)
   add_autocommands()
   server.enable(options)

@@ -58,7 +58,7 @@ function M.enable(options)
     init_options = options.settings,
     capabilities = {
       textDocument = { inlineCompletion = vim.empty_dict() }, -- else the server sends completion lists
-      experimental = { caretGrowingSuggestions = true },
+      experimental = { caretGrowingSuggestions = true, caretDefinitions = true },
     },
     handlers = M.handlers,
     reuse_client = is_reusable,

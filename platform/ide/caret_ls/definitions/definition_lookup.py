@@ -1,0 +1,186 @@
+"""Looks up the definitions of the symbols at the cursor, and lists those that requests contain.
+
+The editor passes each question on to its other language servers, and answers when it can. No
+request for a completion waits for it: the definitions that have arrived are used.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from caret_ls.clock import LoopClock
+from caret_ls.content_exclusion import is_excluded
+from caret_ls.definitions.symbols import Symbol, excerpt_at, find_symbols
+from caret_ls.frames import FrameDefinition
+from caret_ls.git_repository import Repository, find_repository
+from caret_ls.repository_files import read_repository_file
+from caret_ls.text_document import Position
+from caret_ls.workspace import OpenFile, OpenFiles, local_path
+
+MAX_CHARS: Final = 800  # of a file's definitions; the gateway uses about 200 tokens of them
+MAX_FILE_CHARS: Final = 1_000_000
+MAX_PENDING: Final = 4  # questions without an answer; the oldest is forgotten
+_MAX_AGE_S: Final = 60.0  # then a symbol is looked up again
+_RETRY_AFTER_S: Final = 5.0  # if it was not found
+_MAX_LINE_CHARS: Final = 400
+_MAX_KNOWN: Final = 1_000  # symbols
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionQuestion:
+    """A question to the editor: where are the symbols at these positions defined?"""
+
+    token: int
+    uri: str
+    positions: tuple[Position, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    uri: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    uri: str
+    symbols: tuple[Symbol, ...]
+
+
+class StableDefinitions:
+    """The definitions that requests of one file contain, in an order that stays the same.
+
+    A definition is added at the end and stays, because each change of the list changes the prompt,
+    and the engine must compute what follows it again. A full list loses its older half at once.
+    """
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, FrameDefinition] = {}  # by symbol, the oldest first
+
+    def __iter__(self) -> Iterator[FrameDefinition]:
+        return iter(self._definitions.values())
+
+    def add(self, symbol: str, definition: FrameDefinition) -> None:
+        """Add a definition, or replace the symbol's older one in its place."""
+        if symbol not in self._definitions and definition in self._definitions.values():
+            return  # another name for it
+        self._definitions[symbol] = definition
+        if self._num_chars() > MAX_CHARS:
+            self._drop_older_half()
+
+    def _drop_older_half(self) -> None:
+        symbols = list(self._definitions)
+        for symbol in symbols[:-1]:
+            if self._num_chars() <= MAX_CHARS // 2:
+                return
+            del self._definitions[symbol]
+
+    def _num_chars(self) -> int:
+        return sum(len(item.path) + len(item.text) for item in self._definitions.values())
+
+
+class DefinitionLookup:
+    def __init__(
+        self,
+        files: OpenFiles,
+        clock: LoopClock,
+        *,
+        can_send: Callable[[OpenFile], bool],
+        excluded_globs: Callable[[OpenFile], Sequence[str]],
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._can_send = can_send
+        self._excluded_globs = excluded_globs
+        # Passes a question on to the editor; None: the editor answers none.
+        self.send_question: Callable[[DefinitionQuestion], None] | None = None
+        self._lists: dict[str, StableDefinitions] = {}  # by file
+        self._looked_up_s: dict[tuple[str, str], float] = {}  # by file and symbol
+        self._pending: dict[int, _Pending] = {}
+        self._tokens = count(1)
+
+    def look_up(self, uri: str, position: Position) -> None:
+        """Ask the editor for the symbols before the cursor that were not looked up recently."""
+        file = self._files.get(uri)
+        if self.send_question is None or file is None or file.repository is None:
+            return
+        line_before = file.buffer.text_before(position, max_chars=_MAX_LINE_CHARS)
+        line_before = line_before[max(map(line_before.rfind, "\r\n")) + 1 :]
+        symbols = tuple(self._select_new(uri, find_symbols(line_before)))
+        if not symbols or not self._can_send(file):
+            return
+        token = next(self._tokens)
+        self._pending[token] = _Pending(uri, symbols)
+        if len(self._pending) > MAX_PENDING:
+            del self._pending[next(iter(self._pending))]
+        positions = tuple(Position(position.line, symbol.units) for symbol in symbols)
+        self.send_question(DefinitionQuestion(token, uri, positions))
+
+    async def on_answer(self, token: int, locations: Sequence[Location | None]) -> None:
+        """Take the editor's answer: a location for each position, or None."""
+        pending = self._pending.pop(token, None)
+        if pending is None:
+            return
+        for symbol, location in zip(pending.symbols, locations, strict=False):
+            file = self._files.get(pending.uri)
+            if location is None:  # the other server may not be ready yet
+                counts_as_s = self._clock.monotonic_s() - _MAX_AGE_S + _RETRY_AFTER_S
+                self._looked_up_s[pending.uri, symbol.name] = counts_as_s
+            if location is None or file is None or file.repository is None:
+                continue
+            definition = await self._read_definition(file, file.repository, location)
+            if definition is not None and self._files.get(pending.uri) is file:
+                self._lists.setdefault(file.uri, StableDefinitions()).add(symbol.name, definition)
+
+    def list(self, file: OpenFile) -> tuple[FrameDefinition, ...]:
+        """Return the definitions that a request of the file contains.
+
+        The policy may have changed since they were read.
+        """
+        definitions: Iterable[FrameDefinition] = self._lists.get(file.uri, ())
+        globs = self._excluded_globs(file)
+        return tuple(item for item in definitions if not is_excluded(item.path, globs))
+
+    def on_close(self, uri: str) -> None:
+        self._lists.pop(uri, None)
+        self._looked_up_s = {key: at for key, at in self._looked_up_s.items() if key[0] != uri}
+
+    def _select_new(self, uri: str, symbols: Iterable[Symbol]) -> Iterable[Symbol]:
+        now_s = self._clock.monotonic_s()
+        if len(self._looked_up_s) > _MAX_KNOWN:
+            self._looked_up_s.clear()
+        for symbol in symbols:
+            key = (uri, symbol.name)
+            if now_s - self._looked_up_s.get(key, -_MAX_AGE_S) >= _MAX_AGE_S:
+                self._looked_up_s[key] = now_s
+                yield symbol
+
+    async def _read_definition(
+        self, file: OpenFile, repository: Repository, location: Location
+    ) -> FrameDefinition | None:
+        """Return the definition; None if it is in the file itself, or must not be sent."""
+        path = local_path(location.uri)
+        if path is None or location.uri == file.uri:
+            return None
+        source = self._read_open(repository, location.uri)
+        if source is None and self._files.get(location.uri) is None:
+            source = await asyncio.to_thread(_read_saved, repository, path)
+        if source is None or source[0] == file.path:
+            return None
+        text = excerpt_at(source[1], location.line)
+        return FrameDefinition(source[0], text) if text.strip() else None
+
+    def _read_open(self, repository: Repository, uri: str) -> tuple[str, str] | None:
+        file = self._files.get(uri)
+        if file is None or file.repository != repository or not self._can_send(file):
+            return None
+        return file.path, file.text
+
+
+def _read_saved(repository: Repository, path: Path) -> tuple[str, str] | None:
+    if find_repository(path) != repository:  # a repository in it has rules of its own
+        return None
+    return read_repository_file(repository.root, path, max_chars=MAX_FILE_CHARS)

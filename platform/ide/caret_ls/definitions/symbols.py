@@ -1,0 +1,102 @@
+"""Finds the symbols of a line, and the lines that define a symbol. Pure, without a parser."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from caret_ls.text_document import split_lines, utf16_length
+
+MAX_EXCERPT_LINES: Final = 10
+MAX_EXCERPT_CHARS: Final = 400
+MAX_SYMBOLS: Final = 4  # of a line: the last ones, near the cursor
+_MIN_NAME_CHARS: Final = 3
+_PATH: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_NAME: Final = re.compile(r"\w+")
+# Their members matter; of everything else, the signature.
+_TYPE: Final = re.compile(
+    r"^\s*(?:\w+\s+)*(?:class|struct|interface|enum|trait|protocol|record|object|type)\b"
+)
+_LITERAL: Final = re.compile(r"=\s*[\[{(]\s*$")  # a constant of several lines
+_OPENED: Final = re.compile(r"(?:[:{]|=>|\bdo|\bthen)\s*$")  # the end of a signature
+_CLOSERS: Final = (")", "]", "}")
+_QUOTES: Final = ('"""', "'''")
+_COMMENTS: Final = ("#", "//", "/*", "*", "--", ")", "]", "}")
+_MAX_READ_LINES: Final = 80  # of a definition
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    name: str  # with what it is a member of, such as `order.total`
+    units: int  # UTF-16 code units from the start of the line
+
+
+def find_symbols(line_before: str) -> list[Symbol]:
+    """Return the last symbols before the cursor, without the one that is being typed."""
+    symbols = dict.fromkeys(
+        Symbol(line_before[path.start() : name.end()], utf16_length(line_before[: name.start()]))
+        for path in _PATH.finditer(line_before)
+        for name in _NAME.finditer(line_before, path.start(), path.end())
+        if name.end() < len(line_before) and len(name.group()) >= _MIN_NAME_CHARS
+    )
+    return list(symbols)[-MAX_SYMBOLS:]
+
+
+def excerpt_at(text: str, line: int) -> str:
+    """Return the definition that begins in a line: a signature, or a type with its members.
+
+    Bodies, comments and blank lines are left out.
+    """
+    lines = [
+        line_text.rstrip() for line_text in split_lines(text)[max(line, 0) :][:_MAX_READ_LINES]
+    ]
+    if not lines or not lines[0].strip():
+        return ""
+    indent = _indent_of(lines[0])
+    has_members = bool(_TYPE.match(lines[0]) or _LITERAL.search(lines[0]))
+    selected = _select_members(lines, indent) if has_members else _select_signature(lines, indent)
+    excerpt_lines: list[str] = []
+    for selected_line in islice(selected, MAX_EXCERPT_LINES):
+        excerpt_lines.append(selected_line[indent:])
+        if sum(map(len, excerpt_lines)) > MAX_EXCERPT_CHARS:
+            excerpt_lines.pop()
+            break
+    return "\n".join([*excerpt_lines, ""]) if excerpt_lines else ""
+
+
+def _select_signature(lines: list[str], indent: int) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if number and _is_beyond(line, indent):
+            return
+        yield line
+        if _OPENED.search(line):
+            return
+
+
+def _select_members(lines: list[str], indent: int) -> Iterator[str]:
+    """Yield the first line of a type, and those of its members."""
+    yield lines[0]
+    member_indent, is_docstring = None, False
+    for line in lines[1:]:
+        text = line.strip()
+        if not text:
+            continue
+        if _is_beyond(line, indent):
+            return
+        member_indent = _indent_of(line) if member_indent is None else member_indent
+        if is_docstring or text.startswith(_QUOTES):
+            is_docstring = is_docstring ^ (text.count('"""') + text.count("'''") == 1)
+        elif _indent_of(line) <= member_indent and not text.startswith(_COMMENTS):
+            yield line
+
+
+def _is_beyond(line: str, indent: int) -> bool:
+    """Return whether the line belongs to something else; a closing bracket does not."""
+    if not line.strip():
+        return True
+    return _indent_of(line) <= indent and not line.lstrip().startswith(_CLOSERS)
+
+
+def _indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip())

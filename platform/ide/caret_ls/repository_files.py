@@ -1,0 +1,30 @@
+"""Reads saved files of a repository as context."""
+
+from pathlib import Path
+
+from caret_ls.file_kind import FileKind, detect_file_kind
+from caret_ls.frames import MAX_NAME_CHARS
+
+
+def read_repository_file(root: Path, path: Path, *, max_chars: int) -> tuple[str, str] | None:
+    """Return the file's path and text; None if it is long, secret, generated, or outside of `root`.
+
+    A foreign repository must not make the editor send other files of the computer, not even by a
+    symbolic link.
+    """
+    try:
+        resolved_root = root.resolve()
+        file = (resolved_root / path).resolve()
+        if not file.is_relative_to(resolved_root) or not file.is_file():
+            return None
+        with file.open(encoding="utf-8", newline="") as stream:
+            text = stream.read(max_chars + 1)
+    except (OSError, ValueError):  # ValueError: not UTF-8, or a path with a null character
+        return None
+    name = file.relative_to(resolved_root).as_posix()
+    is_suitable = (
+        len(text) <= max_chars
+        and len(name) <= MAX_NAME_CHARS
+        and detect_file_kind(name, text) is FileKind.NORMAL
+    )
+    return (name, text) if is_suitable and text.strip() else None

@@ -1,0 +1,323 @@
+"""Definitions in prompts: what they cost in the prefix cache, and how often they name what follows.
+
+Editing sessions of this repository (see `edit_sessions`) are replayed without an engine. After each
+key, three prompts are assembled: without definitions, with those that the language server sends
+(`sticky`), and with those of the current line alone (`line`). The editor's language tools are
+imitated: only imported names and their members are found, without types of variables, and they
+arrive after the next key.
+
+    cached      share of the prompt's tokens with which an earlier prompt of the session begins, in
+                blocks of 32 tokens, as an engine caches them
+    present     share of the prompts that contain the identifier that the user types next. Only
+                identifiers that the cursor's file does not contain yet count
+
+    python -m tests.benchmarks.definitions [--sessions 12]
+"""
+
+import argparse
+import ast
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from itertools import islice
+from typing import Final
+
+from caret.contracts.policy import Mode
+from caret.foundation.clock import SystemClock
+from caret.local.engines.engine import DEMO_MODEL, MAX_CONTEXT_TOKENS
+from caret.local.paths import REPOSITORY
+from caret_ls.definitions.definition_lookup import StableDefinitions
+from caret_ls.definitions.symbols import excerpt_at, find_symbols
+from caret_ls.frames import FrameDefinition
+from inference.completion.incoming_request import ContextFile, Definition
+from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
+from inference.completion.variant import NO_VARIANT
+from inference.context.assemble import assemble
+from inference.context.prompt.prompt_options import PromptOptions
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokenizer
+from tests.benchmarks.edit_sessions import Change, Session, iterate_texts, make_sessions
+from tests.benchmarks.installation import new_tenant
+from tests.benchmarks.results import Report, say
+
+BLOCK_TOKENS: Final = 32
+MIN_CACHED_PERCENT: Final = 93.0  # as in prefix_reuse
+KINDS: Final = ("none", "sticky", "line")
+_MAX_CHANGES: Final = 400
+_NUM_FILES: Final = 6
+_ROOTS: Final = ("", "platform/", "platform/ide/")
+_WORD: Final = re.compile(r"[^\W\d]\w*")
+_MIN_WORD_CHARS: Final = 3
+
+
+@dataclass(slots=True)
+class Prompts:
+    """The prompts of one kind, and what was seen of them."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    definition_tokens: int = 0
+    num_prompts: int = 0
+    num_words: int = 0  # prompts where a new identifier follows
+    num_present: int = 0
+    blocks: set[int] = field(default_factory=set)  # of the session, with all tokens before them
+
+    def add(self, token_ids: Sequence[int]) -> None:
+        self.num_prompts += 1
+        self.prompt_tokens += len(token_ids)
+        chain, is_cached = 0, True
+        for end in range(BLOCK_TOKENS, len(token_ids) + 1, BLOCK_TOKENS):
+            chain = hash((chain, *token_ids[end - BLOCK_TOKENS : end]))
+            is_cached = is_cached and chain in self.blocks
+            self.cached_tokens += BLOCK_TOKENS if is_cached else 0
+            self.blocks.add(chain)
+
+
+class ImportedNames:
+    """Finds definitions of the names that a Python file imports, in the tree of a commit."""
+
+    def __init__(self, session: Session) -> None:
+        self._commit = session.commit
+        self._names = dict(_imports(session.text))
+
+    def find(self, symbol: str) -> FrameDefinition | None:
+        first, *members = symbol.split(".")
+        module, name = self._names.get(first, ("", ""))
+        names = [name, *members] if name else members
+        for path in _module_paths(module) if names else ():
+            if text := _read(self._commit, path):
+                line = _line_of(text, tuple(names))
+                excerpt = excerpt_at(text, line) if line is not None else ""
+                return FrameDefinition(path, excerpt) if excerpt else None
+        return None
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.definitions")
+    parser.add_argument("--sessions", type=int, default=12)
+    parser.add_argument("--uses", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    report = Report("definitions")
+    writer = PromptWriter(
+        load_tokenizer(str(DEMO_MODEL)),
+        model="demo",
+        max_context_tokens=MAX_CONTEXT_TOKENS,
+        clock=SystemClock(),
+        options=PromptOptions(has_token_healing=False),
+    )
+    kinds = {kind: Prompts() for kind in KINDS}
+    sessions = (session for session in make_sessions(99, seed=options.seed) if session.commit)
+    for session in islice(sessions, options.sessions):
+        say(f"{session.path} at {session.commit[:8]}")
+        _replay(session, writer, kinds)
+    for kind, prompts in kinds.items():
+        _tell(report, kind, prompts)
+    _measure_uses(writer, random.Random(options.seed), report, num_uses=options.uses)
+    return report.exit_status
+
+
+def _replay(session: Session, writer: PromptWriter, kinds: dict[str, Prompts]) -> None:
+    snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
+    principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
+    names, sticky, of_line = ImportedNames(session), StableDefinitions(), list[FrameDefinition]()
+    for prompts in kinds.values():
+        prompts.blocks.clear()
+    replayed = list(islice(iterate_texts(session), _MAX_CHANGES))
+    for index, (change, prefix, suffix) in enumerate(replayed):
+        if change.kind != "typing":
+            continue
+        rest = _rest_of_line([following for following, _, _ in replayed[index + 1 :]])
+        word = _next_word(prefix, rest)
+        is_new = word and not re.search(rf"\b{word}\b", prefix + "\0" + suffix)
+        definitions = {"none": (), "sticky": tuple(sticky), "line": tuple(of_line)}
+        for kind, prompts in kinds.items():
+            request = _request(session, prefix, suffix, definitions[kind])
+            prompt = assemble(writer, AdmittedRequest(principal, request, "", NO_VARIANT))
+            prompts.add(prompt.token_ids)
+            prompts.definition_tokens += sum(
+                part.num_tokens for part in prompt.segments if part.kind == "definitions"
+            )
+            if is_new:
+                text = writer.tokenizer._plain.decode(prompt.token_ids)
+                prompts.num_words += 1
+                prompts.num_present += bool(re.search(rf"\b{word}\b", text))
+        symbols = find_symbols(prefix[prefix.rfind("\n") + 1 :])
+        by_symbol = [(symbol.name, names.find(symbol.name)) for symbol in symbols]
+        of_line = [definition for _, definition in by_symbol if definition is not None]
+        for name, definition in by_symbol:
+            if definition is not None and definition.path != session.path:
+                sticky.add(name, definition)
+
+
+def _measure_uses(
+    writer: PromptWriter, rng: random.Random, report: Report, *, num_uses: int
+) -> None:
+    """Report the share of prompts with the identifier after an imported name, without and with it.
+
+    Places in this repository's files are taken where a name that the file imports from another file
+    has just been written. The other open files are of the same folder.
+    """
+    snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
+    principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
+    paths = sorted(path for path in _tree("HEAD") if path.endswith(".py"))
+    rng.shuffle(paths)
+    present: Counter[str] = Counter()
+    num_measured = 0
+    for path in paths:
+        if num_measured >= num_uses:
+            break
+        use = _find_use(path, rng)
+        if use is None:
+            continue
+        session, prefix, suffix, definition = use
+        word = _next_word(prefix, suffix.partition("\n")[0])
+        if not word:
+            continue
+        num_measured += 1
+        for kind, definitions in (("without", []), ("with", [definition])):
+            request = _request(session, prefix, suffix.partition("\n")[2], definitions)
+            prompt = assemble(writer, AdmittedRequest(principal, request, "", NO_VARIANT))
+            text = writer.tokenizer._plain.decode(prompt.token_ids)
+            present[kind] += bool(re.search(rf"\b{word}\b", text))
+    for kind, number in present.items():
+        report.figure(f"uses.{kind}", 100 * number / num_measured, "%", places=num_measured)
+
+
+def _find_use(path: str, rng: random.Random) -> tuple[Session, str, str, FrameDefinition] | None:
+    """Return a random place after the use of a name that another file of the repository defines."""
+    text = _read("HEAD", path)
+    folder = path.rpartition("/")[0]
+    others = [name for name in _tree("HEAD") if name.rpartition("/")[0] == folder and name != path]
+    open_names = rng.sample(others, min(_NUM_FILES, len(others)))
+    files = tuple(ContextFile(name, _read("HEAD", name), 0.0) for name in open_names)
+    session = Session(path, text, files, "caret/caret", (), "HEAD")
+    names = ImportedNames(session)
+    places = list(re.finditer(r"(?m)^(?!from |import ).*?\w(?=[.(])[.(]", text))
+    rng.shuffle(places)
+    for place in places:
+        symbols = find_symbols(place[0])
+        definition = names.find(symbols[-1].name) if symbols else None
+        if definition is not None and definition.path != path:
+            return session, text[: place.end()], text[place.end() :], definition
+    return None
+
+
+def _rest_of_line(changes: Sequence[Change]) -> str:
+    """Return what the user types until the end of the line."""
+    rest = ""
+    for change in changes:
+        if change.kind != "typing" or "\n" in change.insert:
+            break
+        rest += change.insert[:1]
+    return rest
+
+
+def _next_word(prefix: str, rest: str) -> str:
+    """Return the identifier that is being typed, or the next one; "" if there is none."""
+    begun = re.search(r"\w*$", prefix)
+    for word in _WORD.finditer((begun[0] if begun else "") + rest):
+        if len(word[0]) >= _MIN_WORD_CHARS:
+            return word[0]
+    return ""
+
+
+def _request(
+    session: Session, prefix: str, suffix: str, definitions: Sequence[FrameDefinition]
+) -> CompletionRequest:
+    return CompletionRequest(
+        mode=Mode.INLINE,
+        path=session.path,
+        language="",
+        prefix=prefix,
+        suffix=suffix,
+        files=session.files,
+        repository=session.repository,
+        max_tokens=64,
+        stop=(),
+        is_raw=False,
+        definitions=tuple(Definition(item.path, item.text) for item in definitions),
+    )
+
+
+def _imports(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each imported name with its module and its name there; "" for the module itself."""
+    for statement in ast.walk(_parse(text)):
+        if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+            for alias in statement.names:
+                yield alias.asname or alias.name, (statement.module, alias.name)
+        elif isinstance(statement, ast.Import):
+            for alias in statement.names:
+                yield alias.asname or alias.name, (alias.name, "")
+
+
+def _parse(text: str) -> ast.Module:
+    """Return the syntax tree; an empty one for a file with errors, such as a test's example."""
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _module_paths(module: str) -> list[str]:
+    path = module.replace(".", "/")
+    return [f"{root}{path}{end}" for root in _ROOTS for end in (".py", "/__init__.py")]
+
+
+def _line_of(text: str, names: tuple[str, ...]) -> int | None:
+    """Return the line that defines a name, or a member of it."""
+    body: Sequence[ast.stmt] = _parse(text).body
+    line = None
+    for name in names:
+        node = next((node for node in body if name in _defined_names(node)), None)
+        if node is None:
+            return None
+        line = node.lineno - 1
+        body = node.body if isinstance(node, ast.ClassDef) else ()
+    return line
+
+
+def _defined_names(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return [node.name]
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+@cache
+def _tree(commit: str) -> tuple[str, ...]:
+    command = ("git", "-C", str(REPOSITORY), "ls-tree", "-r", "--name-only", commit)
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    return tuple(listed.stdout.splitlines())
+
+
+@lru_cache(maxsize=2_000)
+def _read(commit: str, path: str) -> str:
+    command = ("git", "-C", str(REPOSITORY), "show", f"{commit}:{path}")
+    output = subprocess.run(command, capture_output=True, text=True, check=False)
+    return output.stdout if output.returncode == 0 else ""
+
+
+def _tell(report: Report, kind: str, prompts: Prompts) -> None:
+    cached = 100 * prompts.cached_tokens / prompts.prompt_tokens
+    tokens = {
+        "prompt_tokens": round(prompts.prompt_tokens / prompts.num_prompts),
+        "definition_tokens": round(prompts.definition_tokens / prompts.num_prompts),
+    }
+    if kind == "line":
+        report.figure(f"{kind}.cached", cached, "%", prompts=prompts.num_prompts, **tokens)
+    else:
+        target = f"at least {MIN_CACHED_PERCENT:g}"
+        passed = cached >= MIN_CACHED_PERCENT
+        report.judged(f"{kind}.cached", cached, "%", passed=passed, target=target, **tokens)
+    present = 100 * prompts.num_present / max(prompts.num_words, 1)
+    report.figure(f"{kind}.present", present, "%", prompts=prompts.num_words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

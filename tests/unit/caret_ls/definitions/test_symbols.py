@@ -1,0 +1,105 @@
+"""The symbols of a line, and the lines that define a symbol."""
+
+import pytest
+
+from caret_ls.definitions.symbols import (
+    MAX_EXCERPT_CHARS,
+    MAX_EXCERPT_LINES,
+    Symbol,
+    excerpt_at,
+    find_symbols,
+)
+
+_CLASS = '''\
+class Order:
+    """An order.
+
+    It has lines.
+    """
+
+    number: int
+    # A comment.
+    paid: bool = False
+
+    def total(self, rate: float) -> float:
+        tax = rate * 2
+        return tax
+
+VALUE = 1
+'''
+
+
+def test_symbols_before_the_cursor_are_found_with_what_they_are_members_of() -> None:
+    assert find_symbols("    x = order.total(rates[") == [
+        Symbol("order", 8),
+        Symbol("order.total", 14),
+        Symbol("rates", 20),
+    ]
+
+
+def test_the_symbol_that_is_being_typed_is_left_out() -> None:
+    assert find_symbols("    order.tot") == [Symbol("order", 4)]
+
+
+def test_only_the_last_symbols_of_a_line_are_found() -> None:
+    assert [symbol.name for symbol in find_symbols("one, two, three, four, five, six, ")] == [
+        *("three", "four", "five", "six")
+    ]
+
+
+def test_positions_count_utf16_code_units() -> None:
+    assert find_symbols('"🙂", order.') == [Symbol("order", 6)]
+
+
+@pytest.mark.parametrize("line", ["", "(", "x.y(", "12345 ", "'"])
+def test_a_line_may_have_no_symbols(line: str) -> None:
+    assert find_symbols(line) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "excerpt"),
+    [
+        ("def f(a, b):\n    return a\n", "def f(a, b):\n"),
+        (
+            "    def f(\n        a,\n    ) -> int:\n        return a\n",
+            "def f(\n    a,\n) -> int:\n",
+        ),
+        ("func Do(a int) error {\n\treturn nil\n}\n", "func Do(a int) error {\n"),
+        ("RATE = 3\nOTHER = 4\n", "RATE = 3\n"),
+        ("def f(a):\r\n    return '\x0c'\r\n", "def f(a):\n"),
+        ("const a = {\n  one: 1,\n  two: 2,\n};\nlet b;\n", "const a = {\n  one: 1,\n  two: 2,\n"),
+        (
+            "export interface A {\n  // Its name.\n  name: string;\n  run(): void;\n}\nlet b;\n",
+            "export interface A {\n  name: string;\n  run(): void;\n",
+        ),
+        (
+            _CLASS,
+            "class Order:\n    number: int\n    paid: bool = False\n"
+            "    def total(self, rate: float) -> float:\n",
+        ),
+        ("", ""),
+        ("\n\n", ""),
+    ],
+)
+def test_an_excerpt_is_a_signature_or_a_type_with_its_members(text: str, excerpt: str) -> None:
+    assert excerpt_at(text, 0) == excerpt
+
+
+def test_only_line_ends_of_editors_count() -> None:
+    assert excerpt_at("a = '\x0c'\nb = '\u2028'\ndef f():\n    pass\n", 2) == "def f():\n"
+
+
+@pytest.mark.parametrize("line", [-1, 5, 2**40])
+def test_a_line_outside_of_the_text_raises_nothing(line: int) -> None:
+    excerpt_at("def f():\n    pass\n", line)
+
+
+def test_an_excerpt_is_bounded() -> None:
+    long_class = "class A:\n" + "    name: str\n" * 500
+    long_line = "def f(" + "a, " * 5_000 + "):\n"
+
+    assert excerpt_at(long_class, 0).count("\n") == MAX_EXCERPT_LINES
+    assert excerpt_at(long_line, 0) == ""
+    assert len(excerpt_at("class A:\n" + "    name: str = 'some text'\n" * 500, 0)) < (
+        MAX_EXCERPT_CHARS + MAX_EXCERPT_LINES
+    )
