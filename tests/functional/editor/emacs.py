@@ -19,7 +19,7 @@ from tests.stack.waiting import wait_until as wait_for_condition
 
 EMACS: Final = shutil.which("emacs")
 PACKAGES: Final = Path("/usr/share/emacs/site-lisp/elpa")  # of Debian
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 # The terminal's code of C-RET.
 CONTROL_RETURN: Final = "\x1b[27;5;13~"
 _COMMAND: Final = " ".join(json.dumps(word) for word in (sys.executable, "-m", "caret_ls"))
@@ -57,7 +57,7 @@ class Emacs:
                 values[:] = [self.evaluate(expression)]
             return bool(values) and bool(values[0])
 
-        assert await wait_until(has_value, patience_s=PATIENCE_S), f"{expression} stays nil"
+        assert await wait_until(has_value, timeout_s=TIMEOUT_S), f"{expression} stays nil"
         return values[0]
 
 
@@ -85,7 +85,7 @@ def running_emacs(home: Path, file: Path, init: str, **variables: str) -> Iterat
         screen = threading.Thread(target=_read_screen, args=(terminal,))
         screen.start()
         try:
-            wait_for_condition(emacs.socket.exists, timeout_s=PATIENCE_S)
+            wait_for_condition(emacs.socket.exists, timeout_s=TIMEOUT_S)
             yield emacs
         finally:
             process.kill()

@@ -27,7 +27,7 @@ PICTURES: Final = REPOSITORY / ".caret" / "pictures" / "extension"
 _TEXT: Final = "def f(a):\n    return a\n"
 _ANSWER: Final = "It is **short**:\n\n```python\ndef f(b):\n    return b\n```\n\n<img src=x>\n"
 _FILES: Final = ("applied.py", "changed.py", "stopped.py", "refused.py")
-_PATIENCE_MS: Final = 30_000
+_TIMEOUT_MS: Final = 30_000
 
 
 class ScriptedChat:
@@ -83,7 +83,7 @@ def _request_explanation(
 
 def _send_answer(scripted_chat: ScriptedChat, panel: FrameLocator) -> None:
     scripted_chat.run(lambda: scripted_chat.gateway.send(*_ANSWER))
-    expect(panel.locator("article").last).to_contain_text("<img src=x>", timeout=_PATIENCE_MS)
+    expect(panel.locator("article").last).to_contain_text("<img src=x>", timeout=_TIMEOUT_MS)
     scripted_chat.run(scripted_chat.gateway.end)
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
 
@@ -131,7 +131,7 @@ def test_a_stopped_answer_is_cancelled_and_its_text_stays(
 ) -> None:
     _, panel = _request_explanation(workbench, scripted_chat, "stopped.py")
     scripted_chat.run(lambda: scripted_chat.gateway.send("Because"))
-    expect(panel.locator("article").last).to_contain_text("Because", timeout=_PATIENCE_MS)
+    expect(panel.locator("article").last).to_contain_text("Because", timeout=_TIMEOUT_MS)
     panel.get_by_role("button", name="Stop").click()
     expect(panel.locator(".note").last).to_have_text("Stopped.")
 
@@ -146,5 +146,5 @@ def test_a_refused_question_gets_the_reason(
     _, panel = _request_explanation(workbench, scripted_chat, "refused.py")
 
     expect(panel.locator(".note").last).to_have_text(
-        "Your policy or your API key does not allow chats here.", timeout=_PATIENCE_MS
+        "Your policy or your API key does not allow chats here.", timeout=_TIMEOUT_MS
     )

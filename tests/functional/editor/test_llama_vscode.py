@@ -32,7 +32,7 @@ _COMMANDS: Final = (
     ("npm", "run", "bundle"),
 )
 _COMMAND_S: Final = 300
-_PATIENCE_MS: Final = 60_000.0
+_TIMEOUT_MS: Final = 60_000.0
 _DELIVERED_S: Final = 30.0
 
 
@@ -65,7 +65,7 @@ def workbench(site: Site, tmp_path: Path) -> Iterator[Workbench]:
         opened_workbench = Workbench(page, url, folder)
         page.locator(".explorer-folders-view [aria-label='reader.py']").dblclick()
         webview = page.frame_locator("iframe.webview.ready").frame_locator("#active-frame")
-        webview.get_by_role("button", name="OK").click(timeout=_PATIENCE_MS)
+        webview.get_by_role("button", name="OK").click(timeout=_TIMEOUT_MS)
         expect(page.locator(".tab").filter(has_text="Information")).to_have_count(0)
         yield opened_workbench
 
@@ -79,7 +79,7 @@ def editors(site: Site) -> set[str]:
 def test_llama_vscode_shows_and_accepts_a_suggestion(site: Site, workbench: Workbench) -> None:
     file = workbench.open_file("reader.py")
     workbench.type_text(_TYPED)
-    wait_until(lambda: _REST in workbench.wait_for_suggestion(), timeout_s=_PATIENCE_MS / 1_000)
+    wait_until(lambda: _REST in workbench.wait_for_suggestion(), timeout_s=_TIMEOUT_MS / 1_000)
     workbench.take_screenshot(_PICTURE)
     workbench.press_keys("Tab")
     workbench.save_and_expect(file, f"        self.m{_REST}")

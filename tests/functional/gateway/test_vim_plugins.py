@@ -13,7 +13,7 @@ import pytest
 from caret.contracts.usage import CompletionRecord
 from tests.functional.clients.console_settings import fill_in, settings_of
 from tests.functional.clients.plugin_sources import find_plugin
-from tests.functional.editor.neovim import NEOVIM, PATIENCE_S, Neovim
+from tests.functional.editor.neovim import NEOVIM, TIMEOUT_S, Neovim
 from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.stack.language_server import environment_of
 from tests.stack.waiting import wait_until as wait_for_condition
@@ -65,7 +65,7 @@ def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Ite
         command, env=neovim.environment, cwd=home, stdout=subprocess.DEVNULL
     ) as process:
         try:
-            wait_for_condition(neovim.is_listening, timeout_s=PATIENCE_S)
+            wait_for_condition(neovim.is_listening, timeout_s=TIMEOUT_S)
             yield neovim
         finally:
             process.kill()
