@@ -1,6 +1,7 @@
 """Sign-in settings and audit sinks: identity providers, SCIM, SIEMs.
 
-The domains are subdomains without any users, so passwords still work.
+Users of a verified domain must sign in with the identity provider, which does not exist here. No
+demo user has an address in such a domain, so all of them can sign in with passwords.
 """
 
 import base64
@@ -97,7 +98,7 @@ def _set_provider(company: DemoCompany, now: datetime) -> None:
             actor=owner, config=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
         )
     else:
-        new = OidcProviderConfig(f"https://{host}/", "caret", "of a demonstration")
+        new = OidcProviderConfig(f"https://{host}/", "caret", "demo-client-secret")
         set_provider(actor=owner, new=new, now=now)
 
 

@@ -82,8 +82,9 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
 def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Show or process the editor.
 
-    `step` is `test`, `review`, `add` or `remove-N` for a rule of the list, `list` or `yaml` for the
-    other editor, or `edit` for a draft under review.
+    `step` names the button that the user pressed. `add` and `remove-N` change the list of rules.
+    `list` and `yaml` switch to the other editor. `test` tests a path, and `review` shows the
+    changes. `edit` returns from the review to the editor.
     """
     current = get_policy(actor=member.actor)
     if request.method == "GET":
@@ -91,8 +92,8 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     member.actor.require(Permission.WRITE_POLICY)
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
-        exclusion = draft.policy.content_exclusion
-        editor = ExclusionEditor(ExclusionForm(), draft.expected_version, _list_rules(exclusion))
+        rules = _list_rules(draft.policy.content_exclusion)
+        editor = ExclusionEditor(ExclusionForm(), draft.expected_version, rules)
         return _render_page(request, member, current, editor)
     return _process_form(request, member, current)
 
@@ -162,7 +163,10 @@ def _edit_further(
 
 
 def _read_rules(form_data: QueryDict, step: str) -> list[Rule]:
-    """Return the rules of the list after the step `add` or `remove-N`."""
+    """Return the rules of the list, without rule N if the step is `remove-N`.
+
+    The form data already contains a rule that `add` adds.
+    """
     names, globs = form_data.getlist("rule_repository"), form_data.getlist("rule_pattern")
     rules = [(name.strip(), glob.strip()) for name, glob in zip(names, globs, strict=False)]
     removed = (

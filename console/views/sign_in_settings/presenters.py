@@ -1,4 +1,4 @@
-"""The page of sign-in settings, which its forms return to."""
+"""The sign-in settings page, which is also shown again with the errors of a submitted form."""
 
 from dataclasses import dataclass
 from typing import Any, Final

@@ -55,7 +55,7 @@ Times are UTC. API keys and passwords are stored only as digests, which are not 
 captured_content.ndjson contains prompts and completions that were kept with the person's consent.
 retrieval_content.ndjson contains the parts of files that are indexed for this person only.
 manifest.json is signed. `manage.py verify_bundle FILE --public-key KEYS` checks that the export is
-complete and unchanged. It needs only this file and the public keys of the installation.
+complete and unchanged. It needs only the ZIP file and the public keys of the installation.
 """
 
 
@@ -77,9 +77,9 @@ def write_bundle(
 ) -> dict[str, Any]:
     """Write the bundle and return its manifest. Memory use is constant.
 
-    Raises Forbidden, InvalidValue, NotFound, OSError, redis.RedisError, what the object store
-    raises, and Conflict if the bundle exceeds the limits or another one of the tenant is being
-    created.
+    Raises Forbidden, InvalidValue, NotFound, OSError, redis.RedisError and errors of the object
+    store. Raises Conflict if the bundle exceeds the limits, or if another bundle of the tenant is
+    being created.
     """
     is_own = bundle_request.user_id == actor.user_id and actor.kind is ActorKind.USER
     actor.require(

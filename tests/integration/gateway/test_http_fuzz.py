@@ -1,6 +1,7 @@
 """Every HTTP endpoint, fuzzed from the OpenAPI description.
 
-Responses must match the description, no server error may occur, and no response may repeat input.
+Responses must match the description. No server error may occur, and no error response may repeat
+input.
 """
 
 import re

@@ -1,6 +1,7 @@
 """A real gateway for the operators' pages.
 
-It uses the session's Valkey, which contains the drains, and an engine with values from the test.
+It reads drained and added replicas from the session's Valkey. Its engine is a fake that reports
+ENGINE_METRICS.
 """
 
 import http.client

@@ -22,7 +22,7 @@ HELLO = (ConversationTurn("user", "Why?"),)
 
 
 class Harness:
-    """One file, and a gateway that answers with `parts`, once for each list."""
+    """One open file, and a gateway. Each list in `parts` answers one request."""
 
     def __init__(self, *parts: list[str | ChatEnd | ChatFailed]) -> None:
         self.parts = list(parts)

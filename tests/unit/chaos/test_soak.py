@@ -1,4 +1,4 @@
-"""A long run detects a process whose memory or descriptors grow, by a line through its samples."""
+"""A soak test fits a line to the samples of a process, to detect growing memory or descriptors."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_growth_is_measured_over_the_whole_time() -> None:
     assert growth.more_memory_mb == pytest.approx(9.9, abs=0.1)
 
 
-def test_growth_before_settling_shows_only_in_the_course() -> None:
+def test_only_the_course_of_the_memory_includes_growth_before_settling() -> None:
     filling = [replace(sample, at_s=sample.at_s - 100.0) for sample in _samples(mb_each=0.5)]
     flat = [
         replace(sample, resources=replace(sample.resources, memory_mb=150.0))

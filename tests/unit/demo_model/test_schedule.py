@@ -45,7 +45,7 @@ def test_early_rows_are_shorter_and_more_often_echoes() -> None:
 
 
 def test_every_step_has_the_same_number_of_tokens() -> None:
-    # Every 97th step: 97 is a prime, so no period of the schedule is always met at one phase.
+    # Every 97th step: 97 is a prime, so the samples cover all positions of a repeated pattern.
     batches = [STABLE.compose_batch(step) for step in range(0, 20_000, 97)]
 
     assert {batch.num_rows * batch.row_tokens for batch in batches} == {TOKENS_PER_STEP}

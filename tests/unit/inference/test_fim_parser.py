@@ -48,7 +48,7 @@ def test_a_rendered_template_is_parsed_into_its_parts(name: str, prefix: str, su
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(prefix=code, suffix=code)
 def test_a_repeated_marker_makes_a_prompt_ambiguous(name: str, prefix: str, suffix: str) -> None:
-    # A begin marker is removed at the start of a prompt; elsewhere it does not make it ambiguous.
+    # Begin markers are left out, because a prompt that repeats one is not ambiguous.
     begin_markers = {family.begin for family in FAMILIES}
 
     for marker in SPELLINGS - begin_markers:
