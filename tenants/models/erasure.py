@@ -21,7 +21,7 @@ class Erasure(models.Model):
     secret = models.BinaryField(null=True)
     keys = models.JSONField()  # destroyed keys: [{"id", "fingerprint", "scope"}]
     counts = models.JSONField()  # erased rows so far: name -> rows
-    held_by = models.JSONField()  # IDs of legal holds that kept rows, as of the end
+    held_by = models.JSONField()  # IDs of legal holds that still kept rows at the end
     requested_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)  # None: not finished
 
@@ -50,7 +50,10 @@ class Erasure(models.Model):
 
 
 def allow_deletion_after_shredding(name: str, table: str) -> DeletableWhen:
-    """Return the condition to delete append-only rows: the tenant's erasure was requested."""
+    """Return the condition under which rows of an append-only table can be deleted.
+
+    The erasure of their whole tenant must have been requested. A request destroys the keys first.
+    """
     condition = f"e.tenant_id = {table}.tenant_id AND e.user_id IS NULL"
     return DeletableWhen(
         name=name, condition=f"EXISTS (SELECT FROM tenants_erasure e WHERE {condition})"

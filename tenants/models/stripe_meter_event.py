@@ -1,4 +1,4 @@
-"""Data reported to Stripe: the tenant's customer, and meter events until they have arrived."""
+"""Data for Stripe: the tenant's customer, and meter events with the state of their delivery."""
 
 from typing import ClassVar
 

@@ -193,14 +193,14 @@ def _time_request(server: Server) -> float:
         server.request(connection)
         response = connection.getresponse()
         first = response.read(1)
-        durations_ms = (time.perf_counter() - began_s) * 1000
+        duration_ms = (time.perf_counter() - began_s) * 1000
     except (OSError, HTTPException) as error:
         raise SystemExit(f"The other client got no response: {error!r}") from error
     finally:
         connection.close()
     if response.status != 200 or not first:
         raise SystemExit(f"The other client got {response.status}.")
-    return durations_ms
+    return duration_ms
 
 
 if __name__ == "__main__":

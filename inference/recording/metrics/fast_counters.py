@@ -1,9 +1,9 @@
 """Counters and histograms that cost a quarter of a microsecond, exported as Prometheus families.
 
 The metrics of prometheus_client take a lock and a microsecond or more, and a completion updates
-fifteen metrics. The metrics here are used on one event loop only. A label must have a limited
-number of values: each combination of values is one line of the page (in histograms, one line for
-each bound) as long as the process runs.
+fifteen metrics. The metrics here need no lock, because only one event loop uses them. A label must
+have a limited number of values. Prometheus reads one line for each combination of values (in
+histograms, one for each bound), and no line is removed while the process runs.
 """
 
 from bisect import bisect_left

@@ -101,19 +101,19 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     hard_rows = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard_rows:
         return SpendingLimits()
-    members = build_month_spend(tenant_id, {})
+    month_spend = build_month_spend(tenant_id, {})  # only for the current members
     return SpendingLimits(
         prices=read_price_book(tenant_id).starting(utc_day(now)),
-        budgets=tuple(_to_hard_budget(budget, members) for budget in hard_rows),
-        budgets_of=_index_budgets_by_user(hard_rows, members),
+        budgets=tuple(_to_hard_budget(budget, month_spend) for budget in hard_rows),
+        budgets_of=_index_budgets_by_user(hard_rows, month_spend),
     )
 
 
-def _to_hard_budget(budget: Budget, members: TenantMonthSpend) -> HardBudget:
+def _to_hard_budget(budget: Budget, month_spend: TenantMonthSpend) -> HardBudget:
     return HardBudget(
         budget_id=str(budget.id),
         scope=BudgetScope(budget.scope),
-        limit_micros=members.limit_of_budget(budget),
+        limit_micros=month_spend.limit_of_budget(budget),
     )
 
 

@@ -1,4 +1,4 @@
-"""Formats of sealed data and wrapped keys. Pure except for nonces.
+"""Formats of sealed data and wrapped keys. Pure except for random keys and nonces.
 
     sealed = 1 byte version | 16 bytes data key's id | 12 nonce | ciphertext | 16 tag
 
@@ -91,7 +91,10 @@ def build_data_key_context(
 
 
 def create_canary(key: bytes, key_id: UUID) -> bytes:
-    """Seal a known text that proves, after the key's destruction, that nothing opens it."""
+    """Seal a known text with the key.
+
+    After the key's destruction, Caret tries to open the text again. If that fails, the key is lost.
+    """
     return seal(key, _CANARY, bound_to=key_id.bytes)
 
 

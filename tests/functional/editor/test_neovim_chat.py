@@ -1,4 +1,4 @@
-"""The chat of the plugin for Neovim, and its other modes. The gateway is a script."""
+"""The chat of the plugin for Neovim, and its other modes. The gateway is a fake."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -55,7 +55,7 @@ def buffer_text(neovim: Neovim) -> str:
     return neovim.evaluate("join(getbufline('a.py', 1, '$'), nr2char(10))").rstrip("\n")
 
 
-# Of "&diff .. tabpagenr('$')": Neovim compares two texts (1), in a second tab (2).
+# The value of "&diff .. tabpagenr('$')": the window shows a diff (1), and there are two tabs (2).
 _DIFF_IN_SECOND_TAB: Final = "12"
 
 

@@ -1,7 +1,6 @@
-"""Audit entries are sent over syslog and TLS to real servers.
+"""Audit entries are sent to real servers: by syslog or webhook, with and without TLS.
 
-When its first sink exists, the company's audit log has seven entries: six of the creation of the
-company, and the sink's own.
+The audit log of a new company has six entries. Adding its first sink writes the seventh.
 """
 
 import asyncio

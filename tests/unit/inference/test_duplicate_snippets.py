@@ -47,7 +47,7 @@ def test_text_of_another_sent_file_is_not_repeated(path: str) -> None:
     assert _num_snippets(files=(ContextFile(path, f"import x\n\n{CHUNK}\n", 0),)) == 0
 
 
-def test_a_part_of_a_file_shown_only_as_an_outline_is_shown() -> None:
+def test_a_snippet_is_shown_if_the_prompt_has_only_an_outline_of_its_file() -> None:
     assert _num_snippets(files=(ContextFile("pay.py", f"{LONG}\n{CHUNK}\n", 0),)) == 1
 
 

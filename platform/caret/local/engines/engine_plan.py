@@ -52,8 +52,8 @@ def read_machine() -> Machine:
 def plan_engines(setting: str, machine: Machine, *, is_demo_model: bool) -> EnginePlan:
     """Decide on the number of engines. `setting` is CARET_ENGINES.
 
-    Two are only started on their own for the demonstration model: the size of other models is not
-    known. Raises BadSetting.
+    With `auto`, two engines start only for the demonstration model, because the size of other
+    models is not known. Raises BadSetting.
     """
     if setting not in ("auto", "1", "2", "mixed"):
         raise BadSetting(f"CARET_ENGINES is {setting!r}; write auto, 1, 2 or mixed.")

@@ -14,21 +14,21 @@ MAX_SYMBOLS: Final = 4  # of a line: the last ones, near the cursor
 _MIN_NAME_CHARS: Final = 3
 _PATH: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _NAME: Final = re.compile(r"\w+")
-# Their members matter; of everything else, the signature.
+# The first line of a type. Its excerpt lists the members; other excerpts show only a signature.
 _TYPE: Final = re.compile(
     r"^\s*(?:\w+\s+)*(?:class|struct|interface|enum|trait|protocol|record|object|type)\b"
 )
-_LITERAL: Final = re.compile(r"=\s*[\[{(]\s*$")  # a constant of several lines
+_LITERAL: Final = re.compile(r"=\s*[\[{(]\s*$")  # a constant of several lines, listed like a type
 _OPENED: Final = re.compile(r"(?:[:{]|=>|\bdo|\bthen)\s*$")  # the end of a signature
 _CLOSERS: Final = (")", "]", "}")
 _QUOTES: Final = ('"""', "'''")
-_COMMENTS: Final = ("#", "//", "/*", "*", "--", ")", "]", "}")
+_NON_MEMBERS: Final = ("#", "//", "/*", "*", "--", *_CLOSERS)  # beginnings of other lines
 _MAX_READ_LINES: Final = 80  # of a definition
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    name: str  # with what it is a member of, such as `order.total`
+    name: str  # of a member: with the object before it, such as `order.total`
     units: int  # UTF-16 code units from the start of the line
 
 
@@ -87,7 +87,7 @@ def _select_members(lines: list[str], indent: int) -> Iterator[str]:
         member_indent = _indent_of(line) if member_indent is None else member_indent
         if is_docstring or text.startswith(_QUOTES):
             is_docstring = is_docstring ^ (text.count('"""') + text.count("'''") == 1)
-        elif _indent_of(line) <= member_indent and not text.startswith(_COMMENTS):
+        elif _indent_of(line) <= member_indent and not text.startswith(_NON_MEMBERS):
             yield line
 
 
