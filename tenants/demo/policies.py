@@ -17,7 +17,7 @@ from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.usage.reports.operations import set_min_group_users
@@ -72,7 +72,7 @@ def _plan_change(
     company: DemoCompany, share: float, changed_fields: dict[str, Any], reason: str
 ) -> TimelineEvent:
     def change(now: datetime) -> None:
-        policy = find_policy_in_force(tenant_id=company.timeline.tenant_id).policy
+        policy = load_active_policy(tenant_id=company.timeline.tenant_id)
         document = serialize_policy(msgspec.structs.replace(policy, **changed_fields))
         actor = company.member_with_role(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)

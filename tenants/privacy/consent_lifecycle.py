@@ -8,7 +8,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.operations import PolicyChange
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.consent.consent import (
     NO_CONSENT,
@@ -61,7 +61,7 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         # This locks the tenant, so that the policy cannot change in the meantime.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         allowance = get_tenant_consent(
-            find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
+            load_active_policy(tenant_id=actor.tenant_id).content_capture
         )
         if compute_effective_consent(choice.consent, allowance) != choice.consent:
             raise Conflict("Your tenant does not allow this.")

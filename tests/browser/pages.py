@@ -150,6 +150,7 @@ REDIRECTS: Final = frozenset(
     }
 )
 _LISTED: Final = (
+    Page(""),
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
     Page("help/<slug:name>", path=lambda scene: "/help/policies"),
     Page("help/rest-api", max_first_load_bytes=700_000),  # loads Swagger UI

@@ -28,7 +28,7 @@ from tenants.identity.trials import compute_trial_end
 from tenants.models import ApiKey, Tenant
 from tenants.policy.availability.model_offers import read_model_pools
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.consent.queries import find_all_effective_consents
 
 
@@ -42,9 +42,7 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
         # The version is read before its contents: a commit in between gives newer contents an older
         # number, which the next publication repairs. In the other order it would stay wrong.
         row, platform_limits = _read_tenant_row(tenant_id)
-        policy = apply_platform_limits(
-            find_policy_in_force(tenant_id=tenant_id).policy, platform_limits
-        )
+        policy = apply_platform_limits(load_active_policy(tenant_id=tenant_id), platform_limits)
         consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy)
         keys = [
             _build_key_row(key, secret, keeps_content=str(key.owner_id) in consents)

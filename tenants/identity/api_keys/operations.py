@@ -34,7 +34,7 @@ from tenants.identity.api_keys.validation import (
 )
 from tenants.models import ApiKey
 from tenants.models.api_key import filter_idle_keys
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, build_system_actor
@@ -57,7 +57,7 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
     Does nothing if the policy does not set `revoke_idle_keys_after_days`. Revokes at most
     `_MAX_KEYS_PER_RUN` keys; the next run revokes the rest.
     """
-    days = find_policy_in_force(tenant_id=tenant_id).policy.revoke_idle_keys_after_days
+    days = load_active_policy(tenant_id=tenant_id).revoke_idle_keys_after_days
     if days is None:
         return []
     with tenant_scope(tenant_id):

@@ -15,7 +15,7 @@ from tenants.identity.api_keys.scopes import serialize_scopes
 from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
 from tenants.models import ApiKey, Membership
 from tenants.policy.overrides.queries import load_effective_policy
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
 
@@ -76,7 +76,7 @@ def check_key_lifetime_policy(
 def load_owner_policy(tenant_id: TenantId, owner_id: UserId | None) -> TenantPolicy:
     """Return the owner's effective policy; None: a service key, to which no override applies."""
     if owner_id is None:
-        return find_policy_in_force(tenant_id=tenant_id).policy
+        return load_active_policy(tenant_id=tenant_id)
     return load_effective_policy(tenant_id=tenant_id, user_id=owner_id)
 
 

@@ -26,7 +26,7 @@ from tenants.identity.api_keys.queries import (
 from tenants.identity.api_keys.unowned import filter_unowned_keys
 from tenants.models import ApiKey, Membership, User
 from tenants.models.api_key import filter_idle_keys, make_active_condition
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.security.authorization.actor import Actor
 
 IDLE_DAYS: Final = 90  # if the policy sets no number of days
@@ -181,5 +181,5 @@ def _filter_by_concern(
 
 def _get_idle_days(actor: Actor) -> tuple[int, bool]:
     """Return after how many days a key is idle, and whether the policy revokes it then."""
-    days = find_policy_in_force(tenant_id=actor.tenant_id).policy.revoke_idle_keys_after_days
+    days = load_active_policy(tenant_id=actor.tenant_id).revoke_idle_keys_after_days
     return (IDLE_DAYS, False) if days is None else (days, True)

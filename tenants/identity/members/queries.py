@@ -21,7 +21,7 @@ from tenants.base.pagination import (
 )
 from tenants.base.permissions import Permission
 from tenants.models import Membership, TeamMembership, Tenant
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow, build_member_row, find_membership
 
@@ -100,7 +100,7 @@ def get_tenant(*, actor: Actor) -> TenantView:
     actor.require(Permission.READ_TENANT)
     with tenant_scope(actor.tenant_id):
         row = Tenant.objects.get(id=actor.tenant_id)
-        isolation = find_policy_in_force(tenant_id=actor.tenant_id).policy.isolation
+        isolation = load_active_policy(tenant_id=actor.tenant_id).isolation
     return TenantView(
         slug=row.slug,
         name=row.name,

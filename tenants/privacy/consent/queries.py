@@ -22,7 +22,7 @@ from tenants.base.pagination import (
 )
 from tenants.base.permissions import Permission
 from tenants.models import ConsentReceipt, ContentErasure, Membership
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.consent.consent import (
     ConsentStatement,
     UserConsent,
@@ -71,7 +71,7 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
     """Return the actor's consent. Three queries. Raises Forbidden."""
     user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
-        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
+        policy = load_active_policy(tenant_id=actor.tenant_id).content_capture
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(
             user_id, []
         )
@@ -144,7 +144,7 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
     """Return the consent overview. Up to six queries. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy
+        policy = load_active_policy(tenant_id=actor.tenant_id)
         consents = find_all_effective_consents(tenant_id=actor.tenant_id, policy=policy).values()
         num_members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
         tenant_receipts = ConsentReceipt.objects.filter(
@@ -174,7 +174,7 @@ def find_effective_consents(
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         allowance = get_tenant_consent(
-            find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
+            load_active_policy(tenant_id=actor.tenant_id).content_capture
         )
         rows = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(user_id) for user_id in user_ids]

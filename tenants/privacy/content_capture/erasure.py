@@ -21,7 +21,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentErasure, ContentObject, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.consent.queries import find_users_with_possible_content
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.retention.certificates import issue_certificate
@@ -139,7 +139,7 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
         if not stored_objects.exists():
             return
         row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-        policy = find_policy_in_force(tenant_id=tenant_id).policy
+        policy = load_active_policy(tenant_id=tenant_id)
         is_closed = row.status == TenantStatus.CLOSED
         consenting_users = (
             set()

@@ -22,7 +22,7 @@ from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId, UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentObject, Tenant
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.consent.queries import find_active_consent
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.content_capture.erasure import build_scope
@@ -67,7 +67,7 @@ def _seal_items(
         row = Tenant.objects.select_for_update(no_key=True).filter(id=tenant_id).first()
         if row is None or row.status != TenantStatus.ACTIVE:
             return None
-        policy = find_policy_in_force(tenant_id=tenant_id).policy
+        policy = load_active_policy(tenant_id=tenant_id)
         active_consent = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
         if active_consent is None or not (
             consented_items := _select_since(items, active_consent.content_capture_since)

@@ -12,7 +12,7 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentObject
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.consent.queries import find_all_effective_consents
 from tenants.privacy.content_capture import object_store
 from tenants.security.audit.operations import record_read
@@ -44,7 +44,7 @@ def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
 
 def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
     with tenant_scope(tenant_id):
-        policy = find_policy_in_force(tenant_id=tenant_id).policy
+        policy = load_active_policy(tenant_id=tenant_id)
         consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy).items()
         rows = ContentObject.objects.filter(
             tenant_id=tenant_id,

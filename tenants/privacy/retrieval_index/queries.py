@@ -15,7 +15,7 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk, Tenant
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.consent import IndexConsent
 
@@ -37,7 +37,7 @@ def find_consent(*, tenant_id: TenantId) -> IndexConsent:
     Raises NotFound for a tenant without a policy.
     """
     with tenant_scope(tenant_id):
-        policy = find_policy_in_force(tenant_id=tenant_id).policy
+        policy = load_active_policy(tenant_id=tenant_id)
         status = Tenant.objects.values_list("status", flat=True).get(id=tenant_id)
     return IndexConsent(status=TenantStatus(status), policy=policy)
 

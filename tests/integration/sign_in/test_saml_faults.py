@@ -142,7 +142,7 @@ def test_a_user_who_takes_too_long_is_told_to_try_again(
     client = fresh_client()
     answer = idp.encode_response(request_assertion(client, idp, owner.email))
     session = client.session
-    session["saml-question"] = {**session["saml-question"], "sent_at": int(time.time()) - 601}
+    session["saml-request"] = {**session["saml-question"], "sent_at": int(time.time()) - 601}
     session.save()
 
     page = post(client, company, answer)

@@ -223,7 +223,7 @@ def clear_request_details(client: Client) -> None:
     session = client.session
     for state, *_ in session.get("socialaccount_states", {}).values():
         state.pop("data")
-    session.get("saml-question", {}).pop("force_reauthentication", None)
+    session.get("saml-request", {}).pop("force_reauthentication", None)
     session.save()
 
 

@@ -20,7 +20,7 @@ from tenants.compliance.exports.paged_source import UnpagedRows
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.models import AuditSink, IdentityProvider, Tenant
 from tenants.policy.data_classes import DATA_CLASSES
-from tenants.policy.queries import find_policy_in_force
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.rules_in_force import load_rules
 
 _OPERATOR, _TENANT, _CARET = "operator's settings", "tenant's settings", "Caret"
@@ -54,7 +54,7 @@ _MEASURES: Final = (
 
 def _list_rows(query: RowQuery) -> list[Row]:
     with tenant_scope(query.tenant_id):
-        policy = find_policy_in_force(tenant_id=query.tenant_id).policy
+        policy = load_active_policy(tenant_id=query.tenant_id)
         return [
             *_read_party_rows(query),
             *_read_category_rows(query),

@@ -156,7 +156,7 @@ def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(
 
     assert page.count('class="ledger-day"') == 1
     assert re.search(r"\(3\)</span> <b>€1.20</b>", page)
-    assert "2 entries below €0.01 each" in page
+    assert "2 transactions below €0.01 each" in page
     assert "€0.0036</span>" in page
 
 
