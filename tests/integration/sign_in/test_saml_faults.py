@@ -142,12 +142,12 @@ def test_a_user_who_takes_too_long_is_told_to_try_again(
     client = fresh_client()
     answer = idp.encode_response(request_assertion(client, idp, owner.email))
     session = client.session
-    session["saml-request"] = {**session["saml-question"], "sent_at": int(time.time()) - 601}
+    session["saml-request"] = {**session["saml-request"], "sent_at": int(time.time()) - 601}
     session.save()
 
     page = post(client, company, answer)
 
-    assert "You had ten minutes to sign in" in page.content.decode()
+    assert "You took longer than ten minutes to sign in" in page.content.decode()
     assert refusals_of(company) == ["too_late"]
 
 
