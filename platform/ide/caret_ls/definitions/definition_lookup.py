@@ -24,7 +24,7 @@ MAX_CHARS: Final = 800  # of a file's definitions; the gateway uses about 200 to
 MAX_FILE_CHARS: Final = 1_000_000
 MAX_PENDING: Final = 4  # questions without an answer; the oldest is forgotten
 _MAX_AGE_S: Final = 60.0  # then a symbol is looked up again
-_RETRY_AFTER_S: Final = 5.0  # if it was not found
+_RETRY_AFTER_S: Final = 5.0  # if no definition was found in another file
 _MAX_LINE_CHARS: Final = 400
 _MAX_KNOWN: Final = 1_000  # symbols
 
@@ -126,7 +126,8 @@ class DefinitionLookup:
             return
         for symbol, location in zip(pending.symbols, locations, strict=False):
             file = self._files.get(pending.uri)
-            if location is None:  # the other server may not be ready yet
+            # A server that is not ready yet knows no definition, or only the import in the file.
+            if location is None or location.uri == pending.uri:
                 counts_as_s = self._clock.monotonic_s() - _MAX_AGE_S + _RETRY_AFTER_S
                 self._looked_up_s[pending.uri, symbol.name] = counts_as_s
             if location is None or file is None or file.repository is None:

@@ -74,8 +74,12 @@ async def test_a_symbol_is_asked_again_only_after_a_while(desk: Desk) -> None:
     assert len(desk.questions) == 2
 
 
-async def test_a_symbol_that_was_not_found_is_asked_again_soon(desk: Desk) -> None:
-    await desk.answer(None, None)
+@pytest.mark.parametrize("is_found_in_file", [False, True])
+async def test_a_symbol_not_found_in_another_file_is_asked_again_soon(
+    desk: Desk, is_found_in_file: bool
+) -> None:
+    location = Location(desk.uri, 0) if is_found_in_file else None
+    await desk.answer(location, location)
     desk.look_up()
     assert len(desk.questions) == 1
 
