@@ -6,7 +6,19 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from django.db.models import Count, Exists, IntegerField, Min, OuterRef, QuerySet, Subquery
+from django.db.models import (
+    BigIntegerField,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+)
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -100,11 +112,18 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
 
 
 def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
-    """Return this month's alerts of used-up budgets whose limit has not changed since."""
-    unchanged = Budget.objects.filter(
+    """Return this month's alerts of used-up budgets whose limit has not changed since.
+
+    The alert of a budget for each seat has the limit of all seats.
+    """
+    unchanged = Budget.objects.alias(
+        remainder=ExpressionWrapper(
+            OuterRef("limit_micros") % F("limit_micros"), output_field=BigIntegerField()
+        )
+    ).filter(
+        Q(limit_micros=OuterRef("limit_micros")) | Q(is_per_seat=True, remainder=0),
         tenant_id=OuterRef("tenant_id"),
         id=OuterRef("budget_id"),
-        limit_micros=OuterRef("limit_micros"),
     )
     return BudgetAlert.objects.filter(
         Exists(unchanged),

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
+from tenants.billing.budgets.operations import BudgetTerms, change_budget
 from tenants.billing.rating.operations import rate_tenant
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey, AuditSink, IdentityProvider
@@ -179,16 +180,28 @@ def test_a_successors_certificate_prevents_the_alert(company: Company, sign_in: 
     assert list_alerts(sign_in(company.administrator)) == []
 
 
+@pytest.mark.parametrize("is_per_seat", [False, True])
 def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
-    company: Company, sign_in: SignIn
+    company: Company, sign_in: SignIn, is_per_seat: bool
 ) -> None:
     now = timezone.now()
-    billing.make_budget(company, limit_micros=1_000_000, is_hard=False)
+    num_seats = len(company.people) if is_per_seat else 1
+    budget = billing.make_budget(
+        company, limit_micros=1_000_000 // num_seats, is_hard=False, is_per_seat=is_per_seat
+    )
     billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])
 
     assert list_alerts(client) == [("bad", "1 budget is used up.")]
+    change_budget(
+        actor=company.platform,
+        budget_id=budget.id,
+        terms=BudgetTerms(1_500_000 // num_seats, is_hard=False, is_per_seat=is_per_seat),
+        version=budget.version,
+        now=now,
+    )
+    assert list_alerts(client) == []
 
 
 def test_setting_a_retention_period_completes_its_step(sign_in: SignIn) -> None:
