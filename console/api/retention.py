@@ -220,7 +220,8 @@ def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) ->
     "/{data_class}/preview",
     response=PurgePreviewResponse,
     summary="Preview the rows that a retention period would delete.",
-    openapi_extra=_READ,
+    # The retention period of some data classes is fixed.
+    openapi_extra={**_READ, "responses": {409: {"$ref": "#/components/responses/Conflict"}}},
 )
 def preview(
     request: AuthenticatedRequest, data_class: DataClass, query: Query[RetentionDaysRequest]

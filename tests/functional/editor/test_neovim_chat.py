@@ -136,7 +136,9 @@ async def test_a_refused_chat_shows_the_reason(fake: ChatGateway, neovim: Neovim
     fake.error = "insufficient_scope"
     await asyncio.to_thread(neovim.press, ":Caret chat Why?<CR>")
 
-    await eventually(lambda: "Your policy or your API key allows no chats" in chat_of(neovim))
+    await eventually(
+        lambda: "Your policy or your API key does not allow chats here" in chat_of(neovim)
+    )
 
 
 @pytest.fixture
