@@ -52,7 +52,7 @@ class SharedCompletion:
 
 @dataclass(slots=True)
 class RunningRequest:
-    """The first of some identical requests."""
+    """The request that runs, and for which identical requests wait."""
 
     arrival: IncomingRequest
     num_waiting: int = 0

@@ -56,7 +56,7 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
         writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
     )
     room = total - len(writer.markers.begin) - sum(map(len, fixed_token_ids.values()))
-    # The part of the format's token counts that fits.
+    # If the format's token counts do not fit, each of them is reduced to this share.
     share = min(1.0, room / _sum_tokens(edit_format))
     context = _find_context(writer, edit_format, request, share)
     if context is None:

@@ -12,7 +12,7 @@ Rules:
 2. There is one decrease per epoch: late first tokens of requests that were admitted before the last
    decrease do not count.
 3. The limit grows only while it is in use.
-4. The limit never falls below the floor: as few requests as that cannot delay each other.
+4. The limit never falls below the floor. So few requests cannot delay each other.
 
 Latencies are ratios to their targets, so that all modes share one limit.
 """
