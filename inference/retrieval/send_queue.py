@@ -16,8 +16,8 @@ from inference.retrieval.tenant_lru import TenantLru
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
 MAX_QUESTIONS: Final = 256
-MAX_OF_TENANT: Final = 4  # one in four, so that one tenant does not block the others
-MAX_NOTED: Final = 25_000  # files, and as many queries
+MAX_OF_TENANT: Final = 4  # a tenant has at most one place in four, so as not to block the others
+MAX_NOTED: Final = 25_000  # files whose next time is stored, and as many queries
 FILE_EVERY_S: Final = 120.0
 QUESTION_EVERY_S: Final = 60.0
 # If nothing was found, the files may not be indexed yet. The pause doubles each time.

@@ -65,6 +65,7 @@ def _build_normalizer(description: Mapping[str, Any] | None) -> Callable[[str], 
 
 
 def _split_pattern(description: Mapping[str, Any] | None) -> str | None:
+    """Return the expression that splits a text into pieces; None: an unknown pre-tokenizer."""
     if description is None:
         return None
     steps = description.get("pretokenizers", [description])

@@ -75,7 +75,7 @@ class TruncationContext:
         return bool(self.next_line) and measure_indent(self.next_line) > indent
 
     def is_next_statement(self, indent: int) -> bool:
-        """Return whether the line below the cursor's may be the next statement of an outer block.
+        """Return whether a generated line may be the next statement of an outer block.
 
         `indent` is its indentation. False in languages in which other marks than indentation end
         blocks.

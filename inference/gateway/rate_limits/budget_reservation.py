@@ -65,8 +65,8 @@ def reserve_budget(
     """Return the amounts to reserve before the request may continue.
 
     `prompt_tokens` is the largest budget of a prompt in the request's tier, and `model` is the one
-    that will answer. The principal's snapshot contains only budgets that apply to its user
-    (`user_budgets`).
+    that will answer. The principal's snapshot contains only budgets that apply to its user (see
+    `UserBudgets`).
     """
     spending = principal.snapshot.spending
     if not spending.budgets:

@@ -10,8 +10,8 @@ Rules:
 3. If a name has no addresses, or the resolver does not answer, the known replicas remain.
 4. A replica that leaves gets no new requests. Its requests in flight continue.
 5. Operators can add replicas only at addresses that the configuration allows; nothing is sent to
-   other addresses. An added replica must state that it serves the pool's model. Its statements
-   count for the pool's common identity only if no other replica makes them.
+   other addresses. An added replica must state that it serves the pool's model. Its statement about
+   a property counts for the pool's common identity only if no other replica states that property.
 """
 
 import asyncio
