@@ -8,7 +8,7 @@ times). Greedy decoding would generate the same text for all of them. Rules:
 2. The first request runs. The others wait, and get its ID, text and finish reason. They cost
    nothing and leave no usage record of their own.
 3. If the first request ends without a completion (after an error, superseded, shed, or because its
-   client disconnected), one of the others runs, and so on.
+   client disconnected), one of the others runs, and the rest wait for it.
 4. At most MAX_WAITING requests wait for one request. Each further request runs, and is charged, on
    its own.
 """

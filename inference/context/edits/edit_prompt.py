@@ -123,7 +123,7 @@ def _encode_edits(
     *,
     max_tokens: int,
 ) -> list[int]:
-    """Return the tokens of the newest edits that fit, oldest first, and then of diagnostics."""
+    """Return the tokens of the newest edits that fit, oldest first, and then of the diagnostics."""
     kind = file_type(request.path)
     diagnostics = _encode_diagnostics(
         writer,

@@ -2,8 +2,9 @@
 
 The algorithm is CUBIC (RFC 9438), with a late first token in place of a lost packet. A late first
 token lowers the limit to 85% of the requests in flight. The limit then grows back along a cubic
-curve: flat near the value that was too high, steeper the longer first tokens are in time. After
-half a minute without a late first token, the limit returns to its first value if that is higher.
+curve, which is flat near the value that was too high. Beyond this value, it becomes steeper the
+longer first tokens are in time. After half a minute without a late first token, the limit returns
+to its first value if that is higher.
 
 Rules:
 1. A late first token counts only if queueing can be its cause: other requests were in flight, and

@@ -97,7 +97,7 @@ class Quotas:
         limits = principal.snapshot.policy.limits
         units = self._estimate_units(principal, request)
         rates = self._rate_requests(limits, principal, units)
-        token_requests = self._budget_requests(limits, principal, request)
+        token_requests = self._token_requests(limits, principal, request)
         budget = reserve_budget(
             principal,
             request,
@@ -162,7 +162,7 @@ class Quotas:
         ]
         return [SpendRequest(rule, units) for rule in rules]
 
-    def _budget_requests(
+    def _token_requests(
         self, limits: PolicyLimits, principal: Principal, request: CompletionRequest
     ) -> list[SpendRequest]:
         tokens = limits.tokens_per_day.get(request.tier)
@@ -170,7 +170,7 @@ class Quotas:
             return []
         day = self._now().date().isoformat()
         max_prompt_tokens = self._prompt_tokens[request.tier]
-        rule = _budget_rule(
+        rule = _token_rule(
             principal.snapshot.tenant_id, request.tier, tokens, day, max_prompt_tokens
         )
         return [SpendRequest(rule, _estimate_max_tokens(request, max_prompt_tokens))]
@@ -245,7 +245,7 @@ def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Bu
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _budget_rule(
+def _token_rule(
     tenant: TenantId, tier: Tier, tokens: int, day: str, max_prompt_tokens: int
 ) -> BucketSpec:
     capacity = max(1, tokens)
