@@ -39,11 +39,11 @@ class Diagnostic:
 class ProposedEdit:
     """Replaces the lines from `start_line` up to, but without, `end_line` with `text`.
 
-    Equal numbers insert before the line. The lines count from the first line of the prefix that
-    the client sent.
+    If both numbers are equal, `text` is inserted before that line. The lines are counted from the
+    first line of the prefix that the client sent.
     """
 
     start_line: int
     end_line: int
     text: str  # whole lines; only the last line of the file may lack its line break
-    num_changed_chars: int  # inserted or, if that is more, removed; at least 1
+    num_changed_chars: int  # the inserted or the removed characters, if these are more; at least 1

@@ -9,7 +9,7 @@ class Sampling:
     """Options for the choice of each token. By default the engine takes the most likely one."""
 
     temperature: float = 0.0  # 0 to 2
-    # Above 0, at most 1: sample from the likeliest tokens that have this probability together.
+    # Sample from the likeliest tokens whose probabilities add up to this. Above 0, at most 1.
     top_p: float = 1.0
     seed: int | None = None  # None: a different text each time, unless the temperature is 0
 

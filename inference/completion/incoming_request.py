@@ -19,7 +19,7 @@ class ContextFile:
     path: str
     text: str
     edited_at: float  # Unix seconds; 0: unknown
-    # The repository, not the user, chose it as context: the same for all users of the repository.
+    # The repository pins the file, not the user: it is context for all users of the repository.
     is_pinned: bool = False
 
 
@@ -47,7 +47,7 @@ class UnvalidatedRequest:
     prefix: str  # text before the cursor
     suffix: str = ""  # text after the cursor
     path: str = ""
-    # If a comment of the prompt names the file: the paths that it may name, the likeliest first.
+    # The paths that the file may have according to comments in the prompt, the likeliest first.
     possible_paths: tuple[str, ...] = ()
     language: str = ""  # as the editor names it; "": unknown
     files: tuple[ContextFile, ...] = ()
@@ -60,12 +60,12 @@ class UnvalidatedRequest:
     trigger: str = "automatic"
     is_warm_up: bool = False  # only prefill the stable part of the prompt
     model: str = ""  # "": the default
-    alternative: int = 0  # 0: the best text; others are sampled, each number another one
+    alternative: int = 0  # 0: the likeliest text; each other number: another sampled text
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
     recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
     diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
-    definitions: tuple[Definition, ...] = ()  # in the client's order, which should stay the same
+    definitions: tuple[Definition, ...] = ()  # in the client's order
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +78,5 @@ class IncomingRequest:
     occurred_at_ms: int  # Unix milliseconds
     trace_parent: str | None = None  # the client's own trace, a W3C header as received
     editor: str = ""  # one of inference.consumers.base.EDITORS; "": unknown
-    body_read_s: float | None = None  # when the body was complete; None: at `received_s`
+    body_read_s: float | None = None  # when the whole body had arrived; None: at `received_s`
     request_id: RequestId = field(default_factory=new_request_id)

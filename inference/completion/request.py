@@ -72,7 +72,7 @@ class Principal:
 
     @property
     def owner(self) -> str:
-        """The owner of suggestions: the user, or for service keys the key."""
+        """The owner of suggestions: the user, or the key if it is a service key."""
         return self.credential.user_id or self.credential.key_id
 
     @property

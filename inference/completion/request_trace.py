@@ -49,7 +49,7 @@ class RequestTrace:
     generated_tokens: int = 0
     finish_reason: FinishReason | None = None  # None: in flight
     error_code: str = ""
-    filter_reason: str = ""  # why the filter truncated or withheld it; "": it did not
+    filter_reason: str = ""  # why the filter truncated or withheld the text; "": it did neither
     num_files: int = 0  # other files in the prompt
     num_snippets: int = 0
     segments: tuple[Segment, ...] = ()  # of the prompt, in order; empty: no prompt yet
@@ -65,8 +65,8 @@ class RequestTrace:
     first_sent_s: float | None = None
     closed_s: float | None = None
     client_wait_s: float = 0.0  # seconds in which text waited for the client to read it
-    cancelled_s: float | None = None  # by its client, on a WebSocket; None: not cancelled
-    engine_closed_s: float | None = None  # the engine's last stream
+    cancelled_s: float | None = None  # by the client, on a WebSocket; None: not cancelled
+    engine_closed_s: float | None = None  # when the last engine's stream was closed
     num_sent_chars: int = field(default=0)
     texts: list[str] | None = None  # the sent text, if it may be stored; None: it may not
     num_sent_newlines: int = 0  # of the sent characters
@@ -119,11 +119,12 @@ class RequestTrace:
         if self.engine_first_token_s is None and generated_tokens:
             self.engine_first_token_s = self.clock.monotonic_s()
         self.generated_tokens = generated_tokens
-        if self.cached_tokens is None:  # a resumed request also finds its own text in the cache
+        # Keep the first number: after a reroute, the cache may also contain the request's own text.
+        if self.cached_tokens is None:
             self.cached_tokens = cached_tokens
 
     def record_sent_text(self, text: str, *, at_s: float) -> None:
-        """Add sent text. `at_s` is when sending began, so the time to read it is not included."""
+        """Add sent text. `at_s` is when sending began, before the client had read the text."""
         if self.first_sent_s is None:
             self.first_sent_s = at_s
         self.num_sent_chars += len(text)
@@ -154,7 +155,7 @@ class RequestTrace:
 
     @property
     def model_name(self) -> str:
-        """The name for responses: of the model that the engine runs, or else as requested."""
+        """The model's name in responses: the engine's model, else the requested or default name."""
         return self.model or self.arrival.draft.model or DEFAULT_MODEL_NAME
 
     def elapsed_ms(self, moment_s: float | None) -> float | None:

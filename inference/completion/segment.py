@@ -22,7 +22,7 @@ class SegmentKind(StrEnum):
     SUFFIX = "suffix"
     PREFIX = "prefix"
     EDITS = "edits"  # recent edits and diagnostics, for a model that proposes edits
-    EXCERPT = "excerpt"  # of the cursor's own file, with the lines that this model may change
+    EXCERPT = "excerpt"  # of the cursor's own file, with the lines that the model may change
     MESSAGES = "messages"  # of a chat, in the model's template
     RAW = "raw"  # a prompt that the client rendered
 

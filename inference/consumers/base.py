@@ -72,8 +72,8 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
     """A consumer without database access that receives messages only from its client.
 
     Channels closes old database connections before each message, through a thread shared by all
-    connections, and runs a task for each channel layer. The data plane has neither, so messages go
-    straight to their handler.
+    connections, and runs a task for each channel layer. The data plane has neither a database nor
+    channel layers, so messages go straight to their handler.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
@@ -101,7 +101,8 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
 def header(scope: Scope, name: bytes) -> str | None:
     """Return the first value of a header. Header names are lower case in ASGI.
 
-    Most clients send paths as UTF-8, some as Latin-1. Content exclusion needs the right letters.
+    Most clients send paths as UTF-8, some as Latin-1. Both are decoded correctly, because content
+    exclusion compares paths.
     """
     for key, value in scope["headers"]:
         if key == name:

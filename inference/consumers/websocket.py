@@ -117,7 +117,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         self._plane.content_capture.on_edited(principal, edit)
 
     def _find_principal(self, key_text: str) -> Principal:
-        """Authenticate the key again. Raises UnauthenticatedRequest, ForbiddenRequest."""
+        """Authenticate the key as of now. Raises UnauthenticatedRequest, ForbiddenRequest."""
         return authenticate(
             self._plane.snapshots,
             key_text,

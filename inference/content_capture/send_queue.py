@@ -17,7 +17,7 @@ MAX_OF_TENANT: Final = 64  # so that one tenant does not block the others
 
 
 class ContentQueue:
-    """The queue. It observes completions, in microseconds each. Used on one event loop only."""
+    """The queue. Adding a completion takes microseconds. Used on one event loop only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,7 +1,7 @@
 """Sends content to Redis, encrypted, in batches of one tenant. Requests never wait for it.
 
 If Redis is unreachable, content is dropped. If a user withdraws consent while content waits here,
-the worker drops it: it checks the consent receipts again.
+the content is still sent, and the worker drops it: the worker checks the consent receipts again.
 """
 
 import asyncio
@@ -54,11 +54,12 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     completed_text = f"{before}{item.completion}{after}"
     lines = {before + after, *completed_text.split("\n")}
-    # The first half of a private key is found by its header in either part.
+    # A private key that the cursor splits needs no check here. Its header is in one of the parts,
+    # and redaction removes everything after the header in that part.
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 
 
-GATHER_S: Final = 2.0  # completions of one user within this time become one object
+GATHER_S: Final = 2.0  # content of one tenant within this time is sent in as few batches as fit
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
 

@@ -44,7 +44,8 @@ def assemble(
 def _build_chat_prompt(writer: PromptWriter, request: CompletionRequest) -> Prompt:
     """Build a chat's prompt.
 
-    In a small context, less than the requested answer is kept free, so that the question fits.
+    At most a quarter of the model's context is kept free for the answer, so that the question fits
+    into a small context, too.
     """
     max_tokens = writer.max_context_tokens - min(
         request.max_tokens, int(writer.max_context_tokens * _ANSWER_SHARE)

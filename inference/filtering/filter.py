@@ -31,12 +31,14 @@ from inference.pools.engine import EngineChunk, EngineStop
 
 
 class TokenHealer:
+    """Removes the word that the prompt withheld (`healed`) from the beginning of the text."""
+
     def __init__(self, healed: str) -> None:
-        self._awaited = healed  # the part of the withheld text that was not generated yet
+        self._awaited = healed  # the part of the withheld word that was not generated yet
         self.reason: FilterReason | None = None  # set when nothing can be shown
 
     def feed(self, text: str) -> str:
-        """Return the text after the withheld part, or "" while that is incomplete."""
+        """Return the text after the withheld word, or "" while the word is incomplete."""
         if not self._awaited or self.reason is not None:
             return "" if self.reason is not None else text
         num_common = min(len(self._awaited), len(text))
@@ -77,7 +79,7 @@ def filter(
     *,
     public_code: PublicCodeIndex | None = None,
 ) -> aclosing[AsyncGenerator[str, None]]:
-    """Return the texts to show, none of them empty. Leaving the context stops them.
+    """Return the texts to show, none of them empty. Leaving the context stops the stream.
 
     Raw prompts and chats are not truncated; only what the policy withholds is removed. An edit has
     no texts: the request trace gets it.
@@ -115,7 +117,7 @@ def make_line_continuation(
 ) -> Callable[[str], bool] | None:
     """Return a function that tells whether a completion continues below its first line.
 
-    None: the engine does not stop there, or the client wants it to.
+    None: the engine does not stop after the first line, or the client wants it to stop there.
     """
     if not prompt.is_single_line or "\n" in request.stop:
         return None

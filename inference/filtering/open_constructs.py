@@ -31,7 +31,7 @@ _LONG_QUOTES: Final = {
     Grammar.GO: ("`",),
     **dict.fromkeys((Grammar.BASH, Grammar.RUBY, Grammar.PHP, Grammar.SQL), ('"', "'")),
 }
-# Possessive, like the tags: backtracking would take quadratic time.
+# The quantifiers are possessive, also in _TAG: backtracking would take quadratic time.
 _BY_END: Final = re.compile(
     r"^[ \t]*+(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
     r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*+(?:\|[^|\n]*+\|)?+[ \t]*+$)",

@@ -1,11 +1,11 @@
 """Checks whether a completion makes the file's syntax more invalid.
 
-The file is compared with and without the current line. If it parses without the line, it must also
-parse with the completed line, or the line must be incomplete but valid (an open bracket, a block
-without its body). If it does not parse without the line, the file with the completion may have as
-many errors as without the line. In this case, and if the line is visibly incomplete, it may also
-have as many errors as with the half-written line. In doubt the completion is accepted: the filter
-withholds only clear errors.
+The file's errors with the completion are compared with its errors without the current line. If the
+file is valid without the line, it must be valid with the completed line, or the line must be
+incomplete but valid (an open bracket, a block without its body). If the file is invalid without the
+line, the completed line must not add errors. In this case, and if the line is visibly incomplete,
+the file may also have as many errors as with the line that the user has begun. In doubt the
+completion is accepted: the filter withholds only clear errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -98,7 +98,7 @@ class SyntaxChecker:
     def _is_allowed(self, num_errors: int, completion: str) -> bool:
         if num_errors <= self._stable_errors:
             return True
-        # Without the closing bracket that begins the line, the brackets below match others.
+        # Without a line that begins with a closing bracket, the brackets below have wrong partners.
         is_closing = self._near_excerpt.line_before.lstrip()[:1] in tuple(CLOSERS)
         may_be_incomplete = self._stable_errors or is_closing or not self._is_complete(completion)
         return bool(may_be_incomplete) and num_errors <= self._errors_without_completion
@@ -138,7 +138,7 @@ class SyntaxChecker:
 
     @cached_property
     def _errors_without_completion(self) -> int:
-        """The number of errors with the half-written line."""
+        """The number of errors with the current line as the user has begun it."""
         return self._count_errors(self._wide_excerpt.before + self._wide_excerpt.after)
 
     def _is_complete(self, completion: str) -> bool:

@@ -30,7 +30,7 @@ MAX_STOPS: Final = 4  # limit of the engine
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
 MAX_ALTERNATIVE: Final = 16  # nobody looks through more suggestions
-# Of alternatives: different enough to be worth a look, and still code.
+# Sampling of alternatives: they differ enough to be worth a look, and are still code.
 _TEMPERATURE: Final = 0.8
 _TOP_P: Final = 0.95
 MAX_TEMPERATURE: Final = 2.0  # as in OpenAI's protocol

@@ -56,7 +56,7 @@ def _build_sender(client: ResponseWriter, trace: RequestTrace) -> Send:
 
 
 async def _send_ignoring_disconnect(sending: Awaitable[None]) -> None:
-    # The client has disconnected. The usage record is still written.
+    # If the client has disconnected, the usage record is still written.
     with suppress(ClientDisconnected):
         await sending
 

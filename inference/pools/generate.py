@@ -1,12 +1,12 @@
 """The generate stage: call the engine, and note its progress in the request trace.
 
 If a replica fails, the next one is called; each replica is called at most once. Text that was sent
-cannot be revoked, so the next replica continues after it. If decoding is greedy, the continuation
-is the same, except for numerical differences between batches.
+cannot be revoked, so the next replica continues after it. If decoding is greedy, it continues as
+the failed replica would have, except for numerical differences between batches.
 
 For single lines, the engine stops at the line break, because it reports cached tokens only for
-streams that it ends itself. If the completion continues below the line, a second request without
-that stop generates the rest.
+streams that it ends itself. If the completion continues below the line, a second request generates
+the rest. It has no line break among its stop strings.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
     [[pools]]
     name = "fast"                  # in each usage record
     tier = "fast"                  # fast | quality
-    model = "qwen"                 # the replicas' name of the model
+    model = "qwen"                 # the name under which the replicas serve the model
     tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
     max_context_tokens = 8192      # of the replicas: prompt and completion together
     replicas = ["http://10.0.0.1:8000"]
@@ -15,7 +15,7 @@
                                    # family's, and for most families none
     heals_words = false            # the model can continue a partial word; default: true, it cannot
     prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
-    block_size = 32                # of the replicas' prefix caches; default: what most state
+    block_size = 32                # of the replicas' prefix caches; default: as most of them state
     tenants = ["acme"]             # slugs: a dedicated pool; default: shared
 
 A pool without `tenants` is shared. The first shared pool of each tier serves all tenants to which
@@ -28,8 +28,8 @@ gives more options of a replica:
     ]
 
 Instead of `replicas`, or in addition, `discover` names a headless service. Each of its addresses is
-a replica, resolved every few seconds. It has the options of a replica. The name also stands for
-each address in `kv_events` and `kv_replay`.
+a replica. They are resolved every few seconds. A table can give options of these replicas, too. In
+`kv_events` and `kv_replay`, each replica's address replaces the name.
 
     discover = "http://engines.caret.svc.cluster.local:8000"
 
@@ -38,8 +38,8 @@ each address in `kv_events` and `kv_replay`.
 With `kubernetes`, the name begins with SERVICE or SERVICE.NAMESPACE. The Kubernetes API reports the
 service's ready endpoints as soon as they change.
 
-`additions_from` lists where operators may add replicas at runtime; by default nowhere. Prompts are
-sent there.
+`additions_from` lists the networks and host names at which operators may add replicas at runtime.
+Prompts are sent to these replicas. Default: none.
 
     additions_from = ["10.12.0.0/16", "*.engines.example.com"]
 
@@ -47,8 +47,8 @@ A replica whose identity contradicts its pool is rejected (pool_members.py).
 
 kv_events        where the replica publishes KV events (vLLM's --kv-events-config). The gateway then
                  prefers the replica that has more of a prompt in its cache. The events contain
-                 prompts in clear text, and anybody may subscribe: use a private network. Of no use
-                 in a pool with one replica.
+                 prompts in clear text, and anybody may subscribe: use a private network. A pool
+                 with one replica does not use them.
 kv_replay        the replica's `replay_endpoint`. Without it, a gateway only knows blocks that were
                  stored after the gateway started.
 speculation      ngram | draft | suffix, as in --speculative-config. Requests in languages with a
@@ -193,13 +193,13 @@ class PoolConfig:
     def __init__(self, pools: Iterable[Pool]) -> None:
         """There must be a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
-        every = self._by_name.values()
+        all_pools = self._by_name.values()
         self._shared_pools: dict[Tier, str] = {}
-        for pool in every:
+        for pool in all_pools:
             if not pool.tenants:
                 self._shared_pools.setdefault(pool.tier, pool.name)
         self._dedicated_pools = {
-            (slug, pool.tier): pool.name for pool in every for slug in pool.tenants
+            (slug, pool.tier): pool.name for pool in all_pools for slug in pool.tenants
         }
 
     @property
@@ -214,14 +214,14 @@ class PoolConfig:
         return self._by_name[self._shared_pools[tier]]
 
     def set_replicas(self, pool: str, replicas: Iterable[Replica]) -> None:
-        """Set the replicas of a pool. Requests in flight elsewhere continue."""
+        """Set the replicas of a pool. Requests in flight at removed replicas continue."""
         self._by_name[pool] = replace(self._by_name[pool], replicas=tuple(replicas))
 
     def list_replicas(self, *, min_replicas: int = 1) -> tuple[Replica, ...]:
         """Return the distinct replicas of all pools with at least `min_replicas` replicas."""
         pools = (pool for pool in self.by_name.values() if len(pool.replicas) >= min_replicas)
-        every = (replica for pool in pools for replica in pool.replicas)
-        return tuple({replica.url: replica for replica in every}.values())
+        replicas = (replica for pool in pools for replica in pool.replicas)
+        return tuple({replica.url: replica for replica in replicas}.values())
 
 
 def read_catalog(path: Path) -> PoolConfig:

@@ -24,7 +24,7 @@ from inference.prefix_cache.kv_events import (
 # Two million tokens in blocks of 16; takes about 30 MB.
 MAX_BLOCKS: Final = 131_072
 # Blocks in slower tiers do not count: the engine finds them itself, but loading takes time.
-_COUNTED_MEDIA: Final = (None, "GPU")  # the CPU build also says GPU
+_COUNTED_MEDIA: Final = (None, "GPU")  # vLLM's CPU build also reports GPU
 _COUNTED_GROUPS: Final = (None, 0)  # in hybrid models, one group stands for all
 _HASH_BYTES: Final = 8  # among a million blocks, a collision occurs once in 30 million cases
 _TOKEN_BYTES: Final = 4

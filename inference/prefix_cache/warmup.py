@@ -84,7 +84,10 @@ class WarmupQueue:
         return len(self._requests)
 
     def on_file_opened(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
-        """Queue a warm-up. It replaces the tenant's oldest one: the latest file is edited first."""
+        """Queue a warm-up. If the tenant has too many, it replaces the oldest of them.
+
+        The user will probably edit the latest file first.
+        """
         requests_of_tenant = [
             request for request in self._requests if request.tenant_id == tenant_id
         ]
@@ -131,12 +134,12 @@ class WarmupQueue:
                 self._running.remove(request)
             if result is not None:
                 self.num_ended[result] += 1
-            else:  # It has waited before, so it goes first. It stayed in memory while running.
+            else:  # It has waited before, so it goes first, even if the queue is full.
                 self._requests.insert(0, request)
                 self._has_requests.set()
 
     def _take_next(self) -> _WarmupRequest:
-        """Return the oldest of a tenant that has none running; otherwise the oldest."""
+        """Return the oldest request of a tenant without a running one; otherwise the oldest."""
         request = next(filter(self._is_first_of_tenant, self._requests), self._requests[0])
         self._requests.remove(request)
         return request

@@ -37,7 +37,8 @@ MAX_RETRY_S: Final = 5.0
 MAX_CLOSE_S: Final = 1.5  # of shutdown
 # Frames per pipeline: 500 in one blocked the event loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50
-# Shipped segments on disk, an hour of them: ingestion may be down. Redis has the older ones.
+# Shipped segments that are kept on disk while ingestion is down: those of one hour. Older segments
+# are only in Redis.
 MAX_SHIPPED: Final = 15_000
 MAX_UNWRITTEN: Final = 10_000  # records of about 300 bytes; the oldest are dropped first
 EntryId: TypeAlias = tuple[int, int]  # milliseconds and number, as in Redis's entry IDs
@@ -153,7 +154,8 @@ class FileJournal:
                 if receipt is not None:
                     await self._track_shipped(_ShippedPosition(path, receipt))
             while self._unwritten:
-                # The record is removed before it is sent: meanwhile a full queue drops its head.
+                # The record is removed before it is sent. Otherwise a full queue could drop it
+                # meanwhile, and the next record would be removed in its place.
                 await self._send_or_retain(self._unwritten.popleft(), shipper)
         except (OSError, TimeoutError) as error:
             log.warning("usage.delivery_failed", error=type(error).__name__)

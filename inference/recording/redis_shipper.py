@@ -33,8 +33,8 @@ class RedisShipper:
     async def read_backlog(self) -> IngestionBacklog:
         """Return the oldest entry of the stream.
 
-        Ingestion deletes entries, in any order, so all older entries have been ingested. Raises
-        OSError.
+        Ingestion deletes the entries that it has ingested, in any order. So all entries that are
+        older than the oldest one in the stream have been ingested. Raises OSError.
         """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:

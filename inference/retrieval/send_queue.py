@@ -15,9 +15,9 @@ from inference.retrieval.snippet_cache import FileKey
 from inference.retrieval.tenant_lru import TenantLru
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
-MAX_QUESTIONS: Final = 256
-MAX_OF_TENANT: Final = 4  # one in four, so that one tenant does not block the others
-MAX_NOTED: Final = 25_000  # files, and as many queries
+MAX_QUESTIONS: Final = 256  # queries
+MAX_OF_TENANT: Final = 4  # a tenant has at most one place in four, so as not to block the others
+MAX_NOTED: Final = 25_000  # files whose next time is stored, and as many queries
 FILE_EVERY_S: Final = 120.0
 QUESTION_EVERY_S: Final = 60.0
 # If nothing was found, the files may not be indexed yet. The pause doubles each time.
@@ -45,10 +45,10 @@ class SendQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._files: deque[OutgoingMessage] = deque()
-        self._questions: deque[OutgoingMessage] = deque()
+        self._queries: deque[OutgoingMessage] = deque()
         self._num_of_tenant: Counter[tuple[TenantId, bool]] = Counter()
         self._due_files = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
-        self._due_questions = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
+        self._due_queries = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
         self._is_filled = asyncio.Event()
 
     def is_due(self, key: FileKey, *, is_query: bool) -> bool:
@@ -68,7 +68,7 @@ class SendQueue:
 
     def schedule_retry(self, key: FileKey) -> None:
         """Schedule the query again, because its result was empty or did not arrive."""
-        due = self._due_questions.get(key)
+        due = self._due_queries.get(key)
         if due is not None:
             due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
             due.due_s = self._clock.monotonic_s() + due.pause_s
@@ -86,7 +86,7 @@ class SendQueue:
 
     def dequeue(self) -> OutgoingMessage | None:
         """Return the next message, queries before files, because a user waits for a query."""
-        queue = self._questions or self._files
+        queue = self._queries or self._files
         if not queue:
             self._is_filled.clear()
             return None
@@ -108,13 +108,13 @@ class SendQueue:
     def clear(self) -> None:
         """Drop all messages. Later requests send them again."""
         self._files.clear()
-        self._questions.clear()
+        self._queries.clear()
         self._num_of_tenant.clear()
         self._due_files.clear()
-        self._due_questions.clear()
+        self._due_queries.clear()
 
     def _schedule_of(self, *, is_query: bool) -> TenantLru[FileKey, _ResendSchedule]:
-        return self._due_questions if is_query else self._due_files
+        return self._due_queries if is_query else self._due_files
 
     def _queue_for(self, *, is_query: bool) -> tuple[deque[OutgoingMessage], int]:
-        return (self._questions, MAX_QUESTIONS) if is_query else (self._files, MAX_FILES)
+        return (self._queries, MAX_QUESTIONS) if is_query else (self._files, MAX_FILES)

@@ -28,7 +28,7 @@ _PRIORITIES: Final = {
     Mode.BLOCK: 2,
     Mode.DOCSTRING: 2,
     Mode.CHAT: 3,
-    Mode.EDIT: 3,  # nobody asked for it
+    Mode.EDIT: 3,  # the editor requests it, not the user
 }
 _LAST: Final = 4  # for warm-ups
 # Twice the largest default block size of engines; a few lines of code.

@@ -26,7 +26,8 @@ from inference.consumers.http.request_bodies import build_sampling, normalize_st
 from inference.consumers.http.responses import NDJSON, make_response_writer
 from inference.gateway.receive import MAX_MESSAGES
 
-_NO_MESSAGES: Final = (ChatMessage("user", ""),)  # of a request to load the model
+# Replaces the messages of a request that has none, because `receive` requires at least one.
+_NO_MESSAGES: Final = (ChatMessage("user", ""),)
 
 
 class OllamaMessage(msgspec.Struct, frozen=True):

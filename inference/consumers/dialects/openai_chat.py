@@ -2,9 +2,9 @@
 
 Messages may contain text only. Images, tool calls and other content are rejected.
 
-Three fields are extensions. `caret_files` has files as context, without those that the policy's
-content exclusion removes. `caret_path` and `caret_repository` have the values of the headers
-X-Caret-Path and X-Caret-Repository, because headers cannot contain all Unicode characters.
+Three fields are extensions. `caret_files` has files as context; the gateway drops those that the
+policy excludes. `caret_path` and `caret_repository` replace the headers X-Caret-Path and
+X-Caret-Repository, because headers cannot contain all Unicode characters.
 """
 
 from collections.abc import Sequence
@@ -189,7 +189,7 @@ def parse_request(body: bytes) -> ParsedRequest:
 
 
 def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
-    """Return the files in the client's order, which `receive` keeps: later ones count as older."""
+    """Return the files. `receive` sorts them by time, so each gets an older time than the last."""
     return tuple(
         ContextFile(file.path, file.text, edited_at=-float(index))
         for index, file in enumerate(files)

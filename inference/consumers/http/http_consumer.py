@@ -60,7 +60,7 @@ class HttpConsumer(DataPlaneConsumer):
         """Reserve quota for bytes of the body, before they are kept. Raises CompletionError."""
 
     def release_body(self, num_bytes: int) -> None:
-        """Release reserved quota, when the body has been received or dropped."""
+        """Release reserved quota once the body has been received or dropped."""
 
     async def respond(self, body: bytes) -> None:
         """Send the whole response. The task is cancelled if the client disconnects.

@@ -8,9 +8,9 @@ times). Greedy decoding would generate the same text for all of them. Rules:
 2. The first request runs. The others wait, and get its ID, text and finish reason. They cost
    nothing and leave no usage record of their own.
 3. If the first request ends without a completion (after an error, superseded, shed, or because its
-   client disconnected), the others are served themselves.
-4. At most MAX_WAITING requests wait for one request. Further requests are served and charged
-   themselves.
+   client disconnected), one of the others runs, and the rest wait for it.
+4. At most MAX_WAITING requests wait for one request. Each further request runs, and is charged, on
+   its own.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class SharedCompletion:
 
 @dataclass(slots=True)
 class RunningRequest:
-    """The first of some identical requests."""
+    """The request that runs, and for which identical requests wait."""
 
     arrival: IncomingRequest
     num_waiting: int = 0

@@ -23,8 +23,8 @@ from inference.gateway.receive import MAX_STOPS, check_prompt
 Body = TypeVar("Body")
 Stops = str | list[str] | None
 
-MAX_PROMPTS: Final = 20  # in one request; LangChain sends as many
-_MAX_LISTED_STOPS: Final = 256  # checked at most; plugins list a dozen
+MAX_PROMPTS: Final = 20  # in one request; LangChain sends up to 20
+_MAX_LISTED_STOPS: Final = 256  # further stop strings are ignored; plugins list a dozen
 
 _CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
 # Plugins write markers without the special first character of some tokenizers.
@@ -76,7 +76,7 @@ def refuse_if(name: str, is_requested: object) -> None:
 
 
 def read_prompts(prompt: str | list[str]) -> list[str]:
-    """Return at least one prompt. Raises BadRequest."""
+    """Return the prompts as a list, with at least one. Raises BadRequest."""
     if isinstance(prompt, str):
         return [prompt]
     if not 1 <= len(prompt) <= MAX_PROMPTS:

@@ -56,7 +56,7 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
         writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
     )
     room = total - len(writer.markers.begin) - sum(map(len, fixed_token_ids.values()))
-    # The part of the format's token counts that fits.
+    # If the format's token counts do not fit, each of them is reduced to this share.
     share = min(1.0, room / _sum_tokens(edit_format))
     context = _find_context(writer, edit_format, request, share)
     if context is None:
@@ -123,7 +123,7 @@ def _encode_edits(
     *,
     max_tokens: int,
 ) -> list[int]:
-    """Return the tokens of the newest edits that fit, oldest first, and then of diagnostics."""
+    """Return the tokens of the newest edits that fit, oldest first, and then of the diagnostics."""
     kind = file_type(request.path)
     diagnostics = _encode_diagnostics(
         writer,

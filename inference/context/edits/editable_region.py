@@ -14,11 +14,11 @@ class EditableRegion:
     """The lines of the file that the model may rewrite, without their line breaks."""
 
     edit_format: EditFormat
-    start_line: int  # from the first line of the prefix that the client sent
+    start_line: int  # counted from the first line of the prefix that the client sent
     lines: tuple[str, ...]  # as in the file
     shown_lines: tuple[str, ...]  # the same lines without secrets, as the model sees them
     cursor_line: int  # index in `lines`
-    has_last_line: bool  # the last of them is the last line of the file, without a line break
+    has_last_line: bool  # the region ends with the file's last line, which has no line break
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Window:
     """Whole lines around the cursor, without their line breaks."""
 
     lines: list[str]
-    start_line: int  # of the first of them, from the first line of the prefix
+    start_line: int  # of the window, counted from the first line of the prefix
     cursor_line: int  # index in `lines`
     cursor_column: int
     has_last_line: bool
@@ -54,7 +54,7 @@ class _Selection:
 @dataclass(frozen=True, slots=True)
 class RegionLimits:
     region_chars: int
-    context_chars: int  # above the region, and below it
+    context_chars: int  # above the region, and as many below it
 
 
 def find_edit_context(
@@ -67,8 +67,8 @@ def find_edit_context(
 ) -> EditContext | None:
     """Return the lines around the cursor, or None if they cannot be edited.
 
-    They cannot if the cursor's line is too long, a private key is near, or the text contains the
-    format's markers. `text` is a pair: the text before the cursor and the text after it.
+    They cannot be edited if the cursor's line is too long, a private key is near, or the text
+    contains the format's markers. `text` is the text before the cursor and the text after it.
     """
     prefix, suffix = map(_unify_line_breaks, text)
     window = _cut_window(prefix, suffix, limits.region_chars + limits.context_chars)
@@ -128,7 +128,7 @@ def _unify_line_breaks(text: str) -> str:
 
 
 def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
-    """Return whole lines with at most `max_chars` on each side; None: the cursor's is longer."""
+    """Return whole lines, at most `max_chars` on each side; None: the cursor's line is longer."""
     start, end = 0, len(suffix)
     if len(prefix) > max_chars:
         start = prefix.find("\n", len(prefix) - max_chars) + 1
@@ -157,9 +157,9 @@ def _has_private_key(prefix: str, suffix: str, window: _Window) -> bool:
 
 
 def _choose_lines(lines: Sequence[str], line: int, *, max_chars: int) -> range | None:
-    """Return the lines around a line that fit, alternately below and above.
+    """Return the indexes of the lines that fit: `line`, then alternately lines below and above.
 
-    None: not even this line fits, or there is none.
+    None: not even `line` fits, or there is no such line.
     """
     if line >= len(lines) or len(lines[line]) >= max_chars:
         return None
@@ -178,7 +178,10 @@ def _choose_lines(lines: Sequence[str], line: int, *, max_chars: int) -> range |
 
 
 def _find_cursor(window: _Window, region: range, shown_lines: Sequence[str]) -> int:
-    """Return the cursor's index in the shown region; in a redacted line, that of its end."""
+    """Return the cursor's index in the shown region.
+
+    If the cursor's line is redacted, return the index of that line's end.
+    """
     index = window.cursor_line - region.start
     line = shown_lines[index]
     is_redacted = line != window.lines[window.cursor_line]

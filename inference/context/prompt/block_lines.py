@@ -8,7 +8,7 @@ from typing import Final
 
 from caret.foundation.parsing.grammars import grammar_of
 
-_MAX_CHARS: Final = 200  # at each end of a line
+_MAX_CHARS: Final = 200  # searched at each end of a line
 _COLON: Final = r":\s*(?:#.*)?$"
 _BRACKET: Final = r"(?:[{(\[]|=>|->)\s*$|^\s*/\*\*?\s*$"  # or a comment's first line
 # Operators and conditions that continue on the next line.
@@ -67,23 +67,24 @@ _HEAD_WITHOUT_BRACE: Final = re.compile(
 _STATEMENT_ENDS: Final = (";", "{", "}", ":")  # no block begins after these
 # In these languages all lines of a definition belong together until its bracket closes.
 _LISPS: Final = frozenset({"clojure", "commonlisp", "lisp", "racket", "scheme"})
-# Branches of one language, at the indentation of the line that they belong to.
+# Beginnings of lines that continue a block, in one language each. Such a line has the indentation
+# of the line that opens the block.
 _OWN_BRANCHES: Final = {
     "fsharp": re.compile(r"\|(?:\s|$)"),
     "lua": re.compile(r"until\b"),
     "ocaml": re.compile(r"\|(?:\s|$)"),
     "yaml": re.compile(r"-(?:\s|$)"),
 }
-# In these languages a block that is open ends with a line of its own, without a bracket.
+# In these languages a block ends with a line such as `end`, not with a bracket.
 _ENDED_BY_LINE: Final = frozenset(
     {
         *("bash", "elixir", "julia", "latex", "lua", "ruby"),
         *("html", "jinja", "jinja-html", "django-html", "liquid", "svelte", "twig", "vue", "xml"),
     }
 )
-# Lines end with a comma only inside of a statement.
+# In these languages a line ends with a comma only if its statement continues.
 _STYLE_SHEETS: Final = frozenset({"css", "less", "scss"})
-# A line with less indentation is the next statement of an outer block.
+# In these languages a line with less indentation is the next statement of an outer block.
 _INDENTED: Final = frozenset({"fsharp", "gdscript", "haskell", "nim", "python", "starlark", "yaml"})
 _WITH_LABELS: Final = frozenset({"c", "cpp"})
 _ITEM_WITH_KEY: Final = re.compile(r"\s*-\s+[\w.\"'/-]+:(?:\s|$)")
@@ -130,7 +131,7 @@ _BY_SUFFIX: Final = {
 
 
 class BlockLines:
-    """The lines of one language."""
+    """Recognizes the lines of one language."""
 
     def __init__(self, language: str, path: str) -> None:
         name = grammar_of(language, path) or language.lower() or _find_language(path)
@@ -161,7 +162,7 @@ class BlockLines:
         return _has_open_bracket(line) or _OPERATOR.search(line) is not None
 
     def is_continued(self, line: str) -> bool:
-        """Return whether an expression continues on the next line, without a block."""
+        """Return whether an unfinished line continues on the next line without opening a block."""
         line = _clip(line)
         return not (self.is_opening(line) or _has_open_bracket(line))
 
@@ -174,15 +175,15 @@ class BlockLines:
         )
 
     def has_lone_brace(self, head: str) -> bool:
-        """Return whether the next line is probably the brace of this one."""
+        """Return whether the block of `head` probably begins with a lone brace on the next line."""
         return self._has_lone_braces and _HEAD_WITHOUT_BRACE.search(head[-_MAX_CHARS:]) is not None
 
     def may_have_lone_brace(self, head: str) -> bool:
-        """Return whether a brace on the next line is one of this line."""
+        """Return whether a lone brace on the next line would begin the block of `head`."""
         return self._has_lone_braces and not head.rstrip().endswith(_STATEMENT_ENDS)
 
     def can_become_branch(self, beginning: str) -> bool:
-        """Return whether a line that begins so may become a branch or a label."""
+        """Return whether a line with this beginning may become a branch or a label."""
         return self.is_branch(beginning) or self._is_name(beginning.strip().removesuffix(":"))
 
     def is_label(self, line: str) -> bool:
@@ -213,7 +214,7 @@ def has_flat_body(line: str) -> bool:
 
 
 def can_become_end(beginning: str) -> bool:
-    """Return whether a line that begins so may become the end or a branch of a block."""
+    """Return whether a line with this beginning may become the end or a branch of a block."""
     return any(mark.startswith(beginning) for mark in _MARKS)
 
 
@@ -223,14 +224,15 @@ def is_end(line: str) -> bool:
 
 
 def is_last_branch(line: str) -> bool:
-    """Return whether no other branch may follow, except one that always runs."""
+    """Return whether no other branch may follow, except one such as `finally` that always runs."""
     return _LAST_BRANCH.match(line.lstrip()) is not None
 
 
 def has_block(prefix: str, indent: int) -> bool:
-    """Return whether the nearest line above that is not indented more may begin a block here.
+    """Return whether a block with this indentation may be open at the cursor.
 
-    It must have exactly this indentation and must not end a block.
+    The nearest line above that is not indented more than `indent` may open it. That line must have
+    exactly this indentation and must not end a block.
     """
     opening = _find_next_outside(reversed(prefix.split("\n")), indent)
     return opening is not None and measure_indent(opening) == indent and not is_end(opening)
@@ -264,17 +266,17 @@ def measure_statement_indent(prefix: str) -> int:
 
 
 def find_outside(suffix: str, indent: int) -> str:
-    """Return the first line below the cursor's that is not indented more; "" if there is none."""
+    """Return the first line below the cursor's that is not indented more than `indent`; else ""."""
     return _find_next_outside(iter(suffix.split("\n")), indent) or ""
 
 
 def _find_next_outside(lines: Iterable[str], indent: int) -> str | None:
-    """Return the first line that is not blank and not indented more."""
+    """Return the first line that is not blank and not indented more than `indent`."""
     return next((line for line in lines if line.strip() and measure_indent(line) <= indent), None)
 
 
 def _clip(line: str) -> str:
-    """Return both ends of a line; with the whole of a long line, the patterns take too long."""
+    """Return both ends of a long line: the patterns would take too long for all of it."""
     return line if len(line) <= 2 * _MAX_CHARS else line[:_MAX_CHARS] + line[-_MAX_CHARS:]
 
 

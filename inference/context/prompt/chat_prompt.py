@@ -27,8 +27,8 @@ from inference.context.tokenization.text_window import head, last_lines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest
 
-# No text has more on average. A text with more characters than this cannot fit, so it is not
-# encoded at all.
+# No text has more characters per token on average. A longer text cannot fit, so it is not encoded
+# at all.
 _MAX_CHARS_PER_TOKEN: Final = 8
 # Longer than the longest secret within a line that a rule finds, such as a signed token.
 _MAX_SECRET_CHARS: Final = 4_096
@@ -162,7 +162,7 @@ def _fit_turns(
 def _encode_files(
     tokenizer: Tokenizer, files: Sequence[ContextFile], max_tokens: int
 ) -> list[list[int]]:
-    """Return the tokens of the files that fit, each with its path. A long one is truncated."""
+    """Return the tokens of the files that fit, each with its path. Long files are truncated."""
     encoded: list[list[int]] = []
     for file in files:
         before = tokenizer.encode(f"File `{file.path}`:\n```\n")
@@ -182,7 +182,7 @@ def _num_system(roles: Sequence[str]) -> int:
 
 
 def _drop_until_user_turn(turns: list[_Turn]) -> list[_Turn]:
-    """Drop turns before the first of the user. Templates require this order."""
+    """Drop the turns before the user's first turn. Templates require this order."""
     first = next((i for i, turn in enumerate(turns) if turn.message.role == "user"), 0)
     return turns[first:]
 

@@ -42,9 +42,10 @@ _MAX_FILES_SHARE: Final = 0.5
 # Pinned files use at most this share of the budget. The other parts share what is left.
 _MAX_PINNED_SHARE: Final = 0.45
 # Definitions use at most this share of the budget. They take it from the suffix, or else from the
-# prefix: both come after the definitions. A change of the other files would miss the prefix cache.
+# prefix: both come after the definitions. If the other files, which come before them, became
+# shorter instead, everything after these files would miss the prefix cache.
 _MAX_DEFINITIONS_SHARE: Final = 0.1
-# The prefix's request is rounded up to a sixteenth of the budget. Otherwise each keystroke would
+# The prefix's demand is rounded up to a sixteenth of the budget. Otherwise each keystroke would
 # take a token from the suffix's end, and everything after the suffix would miss the prefix cache.
 _STEPS: Final = 16
 

@@ -1,9 +1,9 @@
 """Decides whether an automatic completion is one line or a block.
 
-Usually it is one line, which users can read at a glance, including the block that this line opens
-(see `inference.filtering.truncation`). It is a block in two cases: if the text before the cursor
-opens a block, and on an empty line that begins a paragraph. A paragraph begins at the top of a file
-and after a blank line, a comment or a decorator.
+Usually it is one line, which users can read at a glance. If this line opens a block, the completion
+includes the block (see `inference.filtering.truncation`). The completion is a block in two cases:
+if the text before the cursor opens a block, and on an empty line that begins a paragraph. A
+paragraph begins at the top of a file and after a blank line, a comment or a decorator.
 """
 
 import re

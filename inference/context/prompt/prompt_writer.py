@@ -64,8 +64,8 @@ EVICTION_INTERVAL_S: Final = 5.0  # maximum delay of an eviction
 
 # Ordinary code, to measure the characters per token of this tokenizer.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
-# For all entries of a cache together. An encoded file has about 400 tokens, tokenized lines 1,500.
-# A token takes 8 bytes, or 40 if the line cache does not share it.
+# Limits for all entries of one cache together. An encoded file has about 400 tokens, an entry with
+# tokenized lines 1,500. A token takes 8 bytes if the line cache shares it, and 40 otherwise.
 _MAX_ITEM_TOKENS: Final = 8_000_000
 _MAX_LINE_WINDOW_TOKENS: Final = 8_000_000
 _MAX_SCORES: Final = 200_000

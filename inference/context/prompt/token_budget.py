@@ -62,9 +62,9 @@ def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: i
     granted = _grant_in_order(total, claims)
     extra_tokens = _grant_in_order(
         total - sum(granted),
-        [demand - has for demand, has in zip(demands, granted, strict=True)],
+        [demand - grant for demand, grant in zip(demands, granted, strict=True)],
     )
-    return TokenBudget(*(has + added for has, added in zip(granted, extra_tokens, strict=True)))
+    return TokenBudget(*(grant + extra for grant, extra in zip(granted, extra_tokens, strict=True)))
 
 
 def _grant_in_order(total: int, demands: list[int]) -> list[int]:

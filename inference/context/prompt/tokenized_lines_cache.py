@@ -72,8 +72,8 @@ class TokenizedLinesCache:
 def _take_needed_lines(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
     """Keep `max_tokens` and one more token. `encoded` starts with the line nearest to the cursor.
 
-    The additional token shows callers that the farthest line does not fit. A line that is truncated
-    here is longer than any window that reads it.
+    The additional token shows callers that the farthest line does not fit. If this line is
+    truncated here, no caller reads the tokens that it loses.
     """
     excess = sum(map(len, encoded)) - max(0, max_tokens) - 1
     needed = list(encoded)

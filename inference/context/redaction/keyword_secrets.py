@@ -3,7 +3,8 @@
 The library's expressions try each name in a word, and backtrack over the rest of the word letter by
 letter. So a line that repeats a name takes cubic time (400 ms for 2,000 characters). The
 expressions here match only the first name in a word, without backtracking. That is enough, because
-the text after the word is the same for each name. A test checks that both find the same secrets.
+the text after the word is the same for each name. A test checks that these expressions find the
+same secrets as the library's.
 """
 
 import re
@@ -30,7 +31,7 @@ _WORD_AT_START: Final = rf"(?<!\w){_WORD}"
 # The library's expression for a secret, without its lookaheads for optional text.
 _QUOTED: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
 _REFERENCE: Final = re.compile(r"(?::=?|[!=]{1,3})\s*+[\w.-]++[\[(][^\v]*[\])]")
-_MAX_REFERENCE_CHARS: Final = 1_000  # of the library
+_MAX_REFERENCE_CHARS: Final = 1_000  # the library's limit
 # In the rules a backtick may both end a secret and be part of one, so `re` tries every pair of
 # backticks. So a line with more than _MAX_BACKTICKS is split into overlapping slices. A slice with
 # a keyword and more than _MAX_SLICE_BACKTICKS, which nobody writes, counts as a secret.

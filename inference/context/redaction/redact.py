@@ -4,7 +4,7 @@ The rules are those of detect-secrets (Yelp): the expressions of its plugins, it
 its heuristics against false positives. ADR 0025 lists the plugins. Its `analyze` is never called,
 since verification would send the secrets to the services concerned.
 
-The matched text is replaced; of a private key, all lines are.
+The matched text is replaced. After the header of a private key, the whole body is replaced.
 """
 
 import re

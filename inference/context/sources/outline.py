@@ -7,7 +7,7 @@ Definitions are found by one tree-sitter query per grammar.
     LIMIT = 3
 
 A query captures `def` (the definition) and optionally `body` (the part that is left out). A
-definition without a body is included whole if it is short, otherwise its first line.
+definition without a body is included whole if it is short. Otherwise only its first line is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from caret.foundation.parsing.grammars import Grammar, grammar_of, load
 from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 
 MAX_OUTLINE_TOKENS: Final = 300
-# The part of a file that is parsed: it has more signatures than fit in the tokens above.
+# The part of a file that is parsed. It has more signatures than fit into MAX_OUTLINE_TOKENS.
 MAX_PARSED_CHARS: Final = 8_000
 # A longer signature is probably data.
 _MAX_SIGNATURE_CHARS: Final = 240
@@ -181,7 +181,7 @@ QUERIES: Final = {
 class _CodeDefinition:
     text: str
     start: int  # byte offset of the beginning of its line
-    end: int  # end of its text or local scope: definitions that begin before are local
+    end: int  # end of its text, or of a function's body; definitions that begin before are inside
 
 
 def outline(path: str, text: str, allowance: ParseBudget) -> str:

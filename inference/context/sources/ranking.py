@@ -18,8 +18,8 @@ from inference.completion.snippet import Snippet
 from inference.context.sources.outline import head_of
 from inference.context.tokenization.text_window import last_stable_lines
 
-# A snippet counts as known if at least this share of its lines is. A chunk has 10 to 60 lines, and
-# recent keystrokes changed less than a fifth of them.
+# A snippet counts as known if at least this share of its lines is known. A snippet has 10 to 60
+# lines, and recent keystrokes changed less than a fifth of them.
 _MIN_KNOWN_SHARE: Final = 0.8
 # Shorter lines are blank or brackets, which all code has in common.
 _MIN_LINE_CHARS: Final = 4
@@ -28,13 +28,13 @@ _MIN_LINE_CHARS: Final = 4
 def drop_duplicates(
     snippets: Sequence[Snippet], *, prompt_texts: Iterable[str], open_files: Mapping[str, str]
 ) -> Iterator[Snippet]:
-    """Yield the other snippets in the same order.
+    """Yield the snippets in the same order, except duplicates and outdated ones.
 
-    Drop snippets that are in one of `prompt_texts`, and those whose file no longer has their text.
+    A duplicate is in `prompt_texts`. A snippet is outdated if its file no longer has its text.
 
-    `open_files` are the other files of the request by path. The prompt has at most an outline of
-    the long ones, so a part of such a file may be useful. Files that are too long for the index are
-    skipped: splitting megabytes into lines takes too long.
+    `open_files` are the other files of the request by path. The prompt has at most an outline of a
+    long file, so a snippet of such a file may be useful. Files that are too long for the index are
+    not compared: splitting megabytes into lines takes too long.
     """
     if not snippets:
         return

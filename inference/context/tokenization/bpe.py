@@ -3,11 +3,12 @@
 It is used only for tokenizers for which the results are provably equal. For others,
 `make_bpe_encoder` returns None.
 
-- Pieces: one expression splits the text, the same in both libraries (two arrangements are known).
+- Pieces: both libraries split the text by the same expression. `_split_pattern` knows the
+  pre-tokenizers for which there is such an expression.
 - Merges: tiktoken joins any neighbours that form the token of lowest rank. The model's own library
-  joins those in its list of merges. Neighbours become a token only if no merge crosses its borders,
-  so merges inside it happen as if it stood alone. If every token alone is encoded as itself, its
-  own merge makes it, and both libraries agree. Tokens for which this fails are never produced, and
+  joins the neighbours in its list of merges. A token is made only if no merge crosses its borders,
+  so the merges inside it happen as if its text stood alone. If its text alone is encoded as this
+  token, the token's own merge makes it, and both libraries agree. Other tokens are never made, and
   are left out.
 
 The encoder has no word cache, so its timing reveals nothing about other tenants' texts.
@@ -25,13 +26,15 @@ Encode = Callable[[str], list[int]]
 
 # The pieces of GPT-2's ByteLevel.
 _GPT_2: Final = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# The same after digits were split off: white space before a digit is like that at a text's end.
+# The same after digits were split off: white space before a digit counts like white space at the
+# end of a text.
 _GPT_2_BEHIND_DIGITS: Final = (
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
 _BYTE_LEVEL: Final = {"type": "ByteLevel", "add_prefix_space": False}
 _DIGITS: Final = {"type": "Digits", "individual_digits": True}
 _SPLIT: Final = {"type": "Split", "behavior": "Isolated", "invert": False}
+# Options that change how merges work. They must be unset.
 _PLAIN_MERGES: Final = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
 
 
@@ -62,6 +65,7 @@ def _build_normalizer(description: Mapping[str, Any] | None) -> Callable[[str], 
 
 
 def _split_pattern(description: Mapping[str, Any] | None) -> str | None:
+    """Return the expression that splits a text into pieces; None: an unknown pre-tokenizer."""
     if description is None:
         return None
     steps = description.get("pretokenizers", [description])
@@ -94,6 +98,7 @@ def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     if merge_ids != sorted(merge_ids):
         return None
     merge = _build_merging_model(description).tokenize
+    # The tokens that are made if their text stands alone.
     merges_alone = {
         text: number
         for text, number in vocabulary.items()
@@ -113,7 +118,7 @@ def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
 
 
 def _build_merging_model(description: Mapping[str, Any]) -> models.Model:
-    """Return the model with its merges alone, and its own word cache."""
+    """Return a copy of the model that uses only its merges. It has a word cache of its own."""
     model = {**description["model"], "ignore_merges": False}
     tokenizer = Tokenizer.from_str(json.dumps({**description, "model": model}))
     merging: models.Model = tokenizer.model

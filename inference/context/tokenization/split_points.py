@@ -70,9 +70,10 @@ def _first_end_before_break(text: str) -> int:
 
 
 def _find_last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the last match. Searches the text's end first, where it usually is.
+    """Return the last match.
 
-    Unusual texts may be half a million line breaks.
+    The end of the text is searched first, where the match usually is. Searching all of an unusual
+    text, such as half a million line breaks, takes long.
     """
     size = _END_CHARS
     while True:

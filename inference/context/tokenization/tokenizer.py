@@ -18,11 +18,11 @@ from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NE
 
 _MAX_WORDS: Final = 2_000
 _FILLER_LETTERS: Final = 3
-_FILLER_STEM: Final = "qxjzvkwq"  # a word of the vocabulary may be found without the cache
+_FILLER_STEM: Final = "qxjzvkwq"  # in no vocabulary: words of a vocabulary may bypass the cache
 
 
 def prefill_word_cache(tokenizer: HfTokenizer) -> None:
-    """Fill the cache, which takes about 30 ms.
+    """Fill the library's word cache, so that it stores no words of tenants. Takes about 30 ms.
 
     Words are encoded one at a time: the cache skips words that arrive at the same time.
     """
@@ -58,7 +58,7 @@ class Tokenizer:
     """Converts text to token IDs. Only raw prompts may contain special tokens."""
 
     def __init__(self, tokenizer: HfTokenizer) -> None:
-        # Two copies, because the flag applies to the whole tokenizer.
+        # Two copies, because `encode_special_tokens` applies to the whole tokenizer.
         self._with_markers = tokenizer
         self._plain = HfTokenizer.from_str(_with_special_markers(tokenizer.to_str()))
         self._plain.encode_special_tokens = True

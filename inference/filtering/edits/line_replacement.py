@@ -12,7 +12,7 @@ class LineReplacement:
     """Lines of a region, and the lines that replace them, without line breaks."""
 
     start: int  # index in the region
-    end: int  # the first line after them
+    end: int  # index of the first line after the removed ones
     removed: tuple[str, ...]
     added: tuple[str, ...]
 
@@ -26,7 +26,7 @@ class LineReplacement:
 
 
 def find_replacement(region: EditableRegion, answer: str) -> LineReplacement | None:
-    """Return the smallest replacement that turns the region into the answer; None: it is equal.
+    """Return the smallest replacement that turns the region into the answer; None: both are equal.
 
     White space at the end of a line makes no difference.
     """

@@ -29,7 +29,7 @@ class _Bracket(NamedTuple):
     text: str
     indent: int  # of its line, or of the line that the statement begins on
     is_first: bool  # whether it is the first text of its line
-    line: int  # which line of its text; negative on the cursor's
+    line: int  # number among the text's lines with brackets; negative for the cursor's line
 
 
 class BracketCounter:
@@ -59,7 +59,7 @@ class BracketCounter:
 
     @cached_property
     def num_unmatched_before(self) -> int:
-        """Return the number without a completion, and without what the cursor's line has opened."""
+        """Return the smaller of the numbers without a completion and without the cursor's line."""
         return min(self.count_unmatched(""), self._count_with_line(""))
 
     def _count_with_line(self, text: str) -> int:

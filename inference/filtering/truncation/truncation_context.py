@@ -75,9 +75,10 @@ class TruncationContext:
         return bool(self.next_line) and measure_indent(self.next_line) > indent
 
     def is_next_statement(self, indent: int) -> bool:
-        """Return whether a line below the cursor's may begin there as the next of an outer block.
+        """Return whether a generated line may be the next statement of an outer block.
 
-        Only indentation ends blocks in these languages.
+        `indent` is its indentation. False in languages in which other marks than indentation end
+        blocks.
         """
         return (
             self.lines.is_indented

@@ -76,7 +76,7 @@ class Truncator:
         # The indentation of the statement whose block is written; its branches have the same.
         self._head_indent: int | None = None
         self.has_ended = False
-        self.reason: FilterReason | None = None  # None: the engine ended by itself, or not yet
+        self.reason: FilterReason | None = None  # None: not ended, or ended by the engine
 
     def feed(self, text: str) -> str:
         """Return the text that can be shown now, possibly empty; always empty after `has_ended`."""
@@ -215,7 +215,7 @@ class Truncator:
         )
 
     def _is_next_statement(self) -> bool:
-        """Return whether the current line is the first and continues an outer block."""
+        """Return whether the current line is the first with text and continues an outer block."""
         return not self._text.strip() and (
             self._context.is_next_statement(measure_indent(self._line))
         )

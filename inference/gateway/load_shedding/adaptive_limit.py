@@ -2,8 +2,9 @@
 
 The algorithm is CUBIC (RFC 9438), with a late first token in place of a lost packet. A late first
 token lowers the limit to 85% of the requests in flight. The limit then grows back along a cubic
-curve: flat near the value that was too high, steeper the longer first tokens are in time. After
-half a minute without a late first token, the limit returns to its first value if that is higher.
+curve, which is flat near the value that was too high. Beyond this value, it becomes steeper the
+longer first tokens are in time. After half a minute without a late first token, the limit returns
+to its first value if that is higher.
 
 Rules:
 1. A late first token counts only if queueing can be its cause: other requests were in flight, and
@@ -12,7 +13,7 @@ Rules:
 2. There is one decrease per epoch: late first tokens of requests that were admitted before the last
    decrease do not count.
 3. The limit grows only while it is in use.
-4. The limit never falls below the floor: as few requests as that cannot delay each other.
+4. The limit never falls below the floor. So few requests cannot delay each other.
 
 Latencies are ratios to their targets, so that all modes share one limit.
 """

@@ -19,8 +19,8 @@ from caret.foundation.ids import TenantId
 
 # Shares of the limit. The rest remains free for requests of higher priority.
 _TRIGGER_SHARES: Final = {Trigger.PREFETCH: 0.5, Trigger.AUTOMATIC: 0.9, Trigger.MANUAL: 1.0}
-# One request above the limit for each tenant, but at most this share of it: many small tenants
-# together also overload a pool.
+# The reserve is one request above the limit for each tenant, but at most this share of the limit:
+# many small tenants together also overload a pool.
 _RESERVE: Final = 0.1
 
 

@@ -225,7 +225,7 @@ class LoadShedder:
         `capacities` are by pool name. `targets_ms` are the p99 targets of the first token; a pool
         that exceeds them sheds.
         """
-        self.num_shed: Counter[tuple[str, Mode, Trigger]] = Counter()  # by pool
+        self.num_shed: Counter[tuple[str, Mode, Trigger]] = Counter()  # by pool, mode and trigger
         self._clock = clock
         self._targets_ms = targets_ms
         targets_s = {mode: target_ms / 1000 for mode, target_ms in targets_ms.items()}

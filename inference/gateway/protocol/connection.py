@@ -56,7 +56,8 @@ from inference.gateway.supersession.registry import can_supersede, supersession_
 MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
 MAX_UNFINISHED: Final = 64  # including cancelled ones that have not ended yet
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
-# Editors report what is left of accepted text half an hour, or a thousand requests, later.
+# Accepted completions are remembered longer: editors report how much of the text is left up to half
+# an hour, or a thousand requests, later.
 MAX_ACCEPTED: Final = 128
 
 Send = Callable[[ServerFrame], Awaitable[None]]
@@ -136,7 +137,10 @@ class Connection:
         self._typing_limiter = TypingReportLimiter(backend.clock)
 
     async def on_frame(self, text: str | None) -> None:
-        """Answer an invalid frame (None: binary) with an error frame. Raises ClientDisconnected."""
+        """Handle a frame; None: a binary frame. Raises ClientDisconnected.
+
+        An invalid frame is answered with an error frame.
+        """
         try:
             if text is None:
                 raise InvalidFrame("binary_frame", "Frames must be JSON text.")

@@ -26,9 +26,9 @@ class ConnectionBackend:
     append_record: Callable[[UsageRecord], None]  # the journal
     # Prefill an opened file's prompt in the background:
     warm_up: Callable[[TenantId, IncomingRequest], None]
-    on_edited: Callable[[SuggestionEdit], None]  # stored only with consent, which is checked there
+    on_edited: Callable[[SuggestionEdit], None]  # stores the text if the user consents now
     find_principal: Callable[[], Principal]  # the current principal; raises UnauthenticatedRequest
-    find_modes: Callable[[Principal], frozenset[Mode]]  # modes that it can request
+    find_modes: Callable[[Principal], frozenset[Mode]]  # modes that the principal can request
     # Record the outcome of a request that this connection does not know:
     record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
     clock: Clock

@@ -42,7 +42,10 @@ def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
 
 
 def to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
-    """Put the cursor in the middle: the prompt's beginning hardly depends on its position."""
+    """Return a warm-up with the cursor in the middle of the file.
+
+    The cursor's position hardly affects the beginning of the prompt, which is warmed up.
+    """
     middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
     return UnvalidatedRequest(
         mode="inline",

@@ -68,7 +68,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     traceparent: str | None = None
     include_prompt_segments: bool = False  # whether `meta` includes the composition of the prompt
     model: str = ""  # "": the default
-    alternative: int = 0  # 0: the best text; others are sampled, each number another one
+    alternative: int = 0  # 0: the likeliest text; each other number: another sampled text
     recent_edits: list[RecentEditFrame] = []  # only in the mode edit, oldest first
     diagnostics: list[DiagnosticFrame] = []  # only in the mode edit
     definitions: list[DefinitionFrame] = []  # of symbols in the file; not in the mode edit
@@ -135,7 +135,7 @@ class PromptSegments(msgspec.Struct, frozen=True):
     segments: list[SegmentFrame]  # in the order of the prompt; empty: no prompt was assembled
     files_sent: int
     files_excluded: int  # of the sent files, by policy
-    files_in_prompt: int  # of the other sent files, whole or in part
+    files_in_prompt: int  # of the sent files, whole or in part
     snippets_in_prompt: int
 
 
@@ -151,14 +151,14 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     total_ms: float
     time_to_engine_ms: float | None  # until the request went to the engine, assembly included
     assemble_ms: float | None
-    engine_ms: float | None  # from there to the engine's first token
+    engine_ms: float | None  # from the request to the engine until its first token
     prompt_tokens: int
     cached_tokens: int | None
     generated_tokens: int
     tier: str
     pool: str
     replica: str
-    filter_reason: str  # why the filter truncated or withheld it; "": it did not
+    filter_reason: str  # why the filter truncated or withheld the text; "": it did neither
     # Left out unless the client requested them.
     prompt_segments: PromptSegments | msgspec.UnsetType = msgspec.UNSET
 

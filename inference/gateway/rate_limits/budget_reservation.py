@@ -31,8 +31,8 @@ from inference.gateway.rate_limits.leased_bucket import BucketSpec
 from inference.gateway.rate_limits.leases import SpendRequest
 
 KIND: Final = "spend"
-# A gateway holds at most a hundredth of a budget beyond its reservations. While Redis is away, it
-# spends at most as much.
+# A gateway holds at most a hundredth of a budget beyond its reservations. While Redis is
+# unavailable, it spends at most the same amount beyond its lease.
 _LEASE_DIVISOR: Final = 100
 _MAX_RULES: Final = 20_000
 _PAYMENT_REQUIRED: Final = 402  # clients do not retry this status
@@ -65,8 +65,8 @@ def reserve_budget(
     """Return the amounts to reserve before the request may continue.
 
     `prompt_tokens` is the largest budget of a prompt in the request's tier, and `model` is the one
-    that will answer. The principal's snapshot contains only budgets that apply to its user
-    (`user_budgets`).
+    that will answer. The principal's snapshot contains only budgets that apply to its user (see
+    `UserBudgets`).
     """
     spending = principal.snapshot.spending
     if not spending.budgets:
@@ -79,11 +79,11 @@ def reserve_budget(
         prices, request.tier, max_tokens=request.max_tokens, prompt_tokens=prompt_tokens
     )
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
-    wants = [
+    spend_requests = [
         SpendRequest(_bucket_spec(principal.snapshot.tenant_id, budget, month), micros)
         for budget in spending.budgets
     ]
-    return BudgetReservation(wants, prices, request.is_warm_up)
+    return BudgetReservation(spend_requests, prices, request.is_warm_up)
 
 
 def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:

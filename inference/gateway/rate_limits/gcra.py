@@ -31,5 +31,5 @@ class Gcra:
         return wait_s if wait_s > _SLACK * interval_s else 0.0
 
     def spend(self, units: int, *, interval_s: float, now_s: float) -> None:
-        """Spend the units. Negative units are returned. Callers check the limit before."""
+        """Spend the units. Negative units are given back. Callers check the limit before."""
         self.full_at_s = max(self.full_at_s, now_s) + units * interval_s

@@ -46,7 +46,7 @@ class LeaseRequest:
     spec: BucketSpec
     number: int  # grows with each request of a gateway: the store ignores older requests
     since: int  # number of the last request that was answered
-    spent_since: int  # units spent since that request; negative: it reported too much
+    spent_since: int  # units spent since that request; negative: that request reported too many
     min_units: int  # smallest useful lease; if not available, the lease does not grow
     needed_units: int  # granted if the bucket has as many units
     wanted_units: int  # granted if the bucket has plenty of units
@@ -155,7 +155,10 @@ class LeasedBucket:
         self.denied_until_s = self.renew_at_s = float("-inf")
 
     def make_request(self, number: int, now_s: float, *, is_return: bool = False) -> LeaseRequest:
-        """State the lease from now on. Surplus units are not spent any more."""
+        """Return the request that states the lease from now on, without surplus units.
+
+        The surplus is not spent any more.
+        """
         requested_units = self.reserved + sum(self.waiting_units)
         wanted_units = requested_units if is_return else requested_units + self.size
         self.granted_units = min(self.granted_units, wanted_units + self.spent_since)

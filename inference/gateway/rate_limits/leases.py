@@ -40,7 +40,7 @@ MAX_CALL_S: Final = 0.5  # timeout of a call to the store
 PROBE_S: Final = 0.5
 SWEEP_S: Final = 2.0
 CLOSE_S: Final = 2.0  # for returning everything at shutdown
-MAX_BUCKETS: Final = 50_000  # of about 600 bytes
+MAX_BUCKETS: Final = 50_000  # of about 600 bytes each
 _KEYS_PER_CALL: Final = 50
 _CALLS_AT_ONCE: Final = 16  # when returning leases
 _Item = TypeVar("_Item")
@@ -343,13 +343,13 @@ def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
 
 
 def _check_refusals(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
-    """Raise RateLimitExceeded if the store has refused one of them."""
+    """Raise RateLimitExceeded if the store has refused the units of one of the buckets."""
     refused_buckets = [(bucket, units) for bucket, units in short if bucket.denied_until_s > now_s]
     _raise_longest([(b, b.denied_wait_s(units, now_s)) for b, units in refused_buckets])
 
 
 def _check_alone(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
-    """Raise RateLimitExceeded if this gateway's own count refuses one of them."""
+    """Raise RateLimitExceeded if this gateway's own count refuses the units of a bucket."""
     _raise_longest([(bucket, bucket.fallback_wait_s(units, now_s)) for bucket, units in short])
 
 

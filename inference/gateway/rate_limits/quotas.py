@@ -4,7 +4,7 @@ Rates count the actions of people, not the requests of their editors. An action 
 following cost one unit, so that nothing is free:
 
 - Requests that nobody waits for: warm-ups, and as many prefetches as there were recent actions. A
-  client that marks all its requests as prefetches therefore pays for each.
+  client that marks all its requests as prefetches therefore pays the full price for each.
 - A request at the position of the previous one, within REPEAT_S: editors request several
   suggestions.
 - A request that showed nothing and did not finish: superseded, cancelled, shed or failed.
@@ -97,7 +97,7 @@ class Quotas:
         limits = principal.snapshot.policy.limits
         units = self._estimate_units(principal, request)
         rates = self._rate_requests(limits, principal, units)
-        budgets = self._budget_requests(limits, principal, request)
+        token_requests = self._token_requests(limits, principal, request)
         budget = reserve_budget(
             principal,
             request,
@@ -105,7 +105,7 @@ class Quotas:
             prompt_tokens=self._prompt_tokens[request.tier],
             model=model,
         )
-        spend_requests = [*rates, *budgets, *budget.spend_requests]
+        spend_requests = [*rates, *token_requests, *budget.spend_requests]
         charges = await self._spend_leases(spend_requests, request) if spend_requests else []
         if rates:
             self._record_usage(principal, request, units)
@@ -122,17 +122,17 @@ class Quotas:
                     self.leases.settle(charge, 1)
             elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
                 self._allow_prefetch(principal)
-            first_money = len(rates) + len(budgets)
-            for charge in charges[len(rates) : first_money]:
+            budget_start = len(rates) + len(token_requests)
+            for charge in charges[len(rates) : budget_start]:
                 self.leases.settle(charge, _used_tokens(trace))
-            for charge in charges[first_money:]:
+            for charge in charges[budget_start:]:
                 self.leases.settle(charge, budget.compute_cost(trace, has_failed=has_failed))
 
     async def _spend_leases(
-        self, wants: list[SpendRequest], request: CompletionRequest
+        self, spend_requests: list[SpendRequest], request: CompletionRequest
     ) -> list[Charge]:
         try:
-            return await self.leases.spend(wants)
+            return await self.leases.spend(spend_requests)
         except RateLimitExceeded as error:
             kind = error.spec.kind
             self.num_rejected[kind] += 1
@@ -162,7 +162,7 @@ class Quotas:
         ]
         return [SpendRequest(rule, units) for rule in rules]
 
-    def _budget_requests(
+    def _token_requests(
         self, limits: PolicyLimits, principal: Principal, request: CompletionRequest
     ) -> list[SpendRequest]:
         tokens = limits.tokens_per_day.get(request.tier)
@@ -170,7 +170,7 @@ class Quotas:
             return []
         day = self._now().date().isoformat()
         max_prompt_tokens = self._prompt_tokens[request.tier]
-        rule = _budget_rule(
+        rule = _token_rule(
             principal.snapshot.tenant_id, request.tier, tokens, day, max_prompt_tokens
         )
         return [SpendRequest(rule, _estimate_max_tokens(request, max_prompt_tokens))]
@@ -245,7 +245,7 @@ def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Bu
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _budget_rule(
+def _token_rule(
     tenant: TenantId, tier: Tier, tokens: int, day: str, max_prompt_tokens: int
 ) -> BucketSpec:
     capacity = max(1, tokens)
@@ -258,7 +258,7 @@ def _budget_rule(
         interval_s=None,
         lease=min(_FIRST_TOKENS, max_lease),
         max_lease=max_lease,
-        # While Redis is away, even a small budget allows one request.
+        # While Redis is unavailable, even a small token quota allows one request.
         max_debt=max(max_lease, max_prompt_tokens + MAX_CHAT_TOKENS),
     )
 

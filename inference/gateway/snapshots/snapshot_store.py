@@ -6,7 +6,7 @@ Rules:
 2. If no confirmation comes for `max_age_s`, all callers are rejected: a revocation may be missing.
 3. If a tenant's newer snapshot is unreadable for `max_age_s`, the tenant's callers are rejected.
 4. A credential comes with the effective policy of its user, restricted by policy overrides, and
-   with the budgets that apply to that user (`user_budgets`).
+   with the budgets that apply to that user (`UserBudgets`).
 5. Holders of resources for a key, such as connections, can be notified when the key ends.
 """
 
@@ -63,7 +63,7 @@ class SnapshotStore:
 
     @property
     def num_watchers(self) -> int:
-        """The number of connections and HTTP completions in use of any key."""
+        """The number of connections and HTTP completions of all keys."""
         return sum(len(watchers) for watchers in self._watchers.values())
 
     @property
@@ -80,7 +80,7 @@ class SnapshotStore:
         )
 
     def is_readable(self, tenant_id: TenantId) -> bool:
-        """Return whether the tenant's newest snapshot has not been unreadable for too long."""
+        """Return False if the tenant's newest snapshot has been unreadable for too long."""
         since_s = self._unreadable_s.get(tenant_id)
         return since_s is None or self._clock.monotonic_s() - since_s <= self._max_age_s
 
@@ -225,9 +225,9 @@ class UserBudgets:
         self._limits_by_indexes: Final[dict[bytes, SpendingLimits]] = {}
 
     def for_user(self, user_id: UserId | None) -> SpendingLimits:
-        """Return the same object for users with the same budgets, without user names.
+        """Return the prices and the user's budgets. None: a service key, which belongs to no team.
 
-        None: a service key, which belongs to no team.
+        Users with the same budgets get the same object. It contains no user IDs.
         """
         encoded_indexes = b"" if user_id is None else self._indexes_of_user.get(user_id, b"")
         if encoded_indexes not in self._limits_by_indexes:

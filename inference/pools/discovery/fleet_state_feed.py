@@ -73,7 +73,7 @@ class FleetStateFeed(ABC):
         )
 
     async def sync(self) -> None:
-        """Read Redis once, if the version changed. Raises RedisError."""
+        """Read and apply the state once, if its version has changed. Raises RedisError."""
         version = await self._redis.get(self.version)
         # None: nothing was ever set, or Redis has lost its data. The state stays as it is. The
         # counter starts again, so the last version must be forgotten.

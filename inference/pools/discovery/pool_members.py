@@ -10,8 +10,8 @@ Rules:
 3. If a name has no addresses, or the resolver does not answer, the known replicas remain.
 4. A replica that leaves gets no new requests. Its requests in flight continue.
 5. Operators can add replicas only at addresses that the configuration allows; nothing is sent to
-   other addresses. An added replica must state that it serves the pool's model. Its statements
-   count for the pool's common identity only if no other replica makes them.
+   other addresses. An added replica must state that it serves the pool's model. Its statement about
+   a property counts for the pool's common identity only if no other replica states that property.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class Resolver(Protocol):
         """Return IPv4 and IPv6 addresses, at least one. Raises ResolutionFailed."""
 
 
-class _DiscoveredReplicas:
+class _CandidateReplicas:
     """The possible replicas of one pool, and their identities."""
 
     def __init__(self, pool: Pool) -> None:
@@ -137,14 +137,14 @@ class PoolMembers:
         self._has_changed = asyncio.Event()
         self._reconciling = asyncio.Lock()
         self._token_ids = token_ids
-        self._discovered = {name: _DiscoveredReplicas(pool) for name, pool in pools.by_name.items()}
+        self._candidates = {name: _CandidateReplicas(pool) for name, pool in pools.by_name.items()}
 
     @property
     def rejected_replicas(self) -> list[tuple[str, str, IdentityMismatch]]:
         """Pool, replica and reason of each rejected replica."""
         return [
             (pool, replica.name, mismatch)
-            for pool, candidates in self._discovered.items()
+            for pool, candidates in self._candidates.items()
             for replica, mismatch in candidates.mismatches.items()
         ]
 
@@ -154,7 +154,7 @@ class PoolMembers:
         Replicas that are no longer in `added` leave at once. New ones are checked in a round that
         begins now.
         """
-        for name, candidates in self._discovered.items():
+        for name, candidates in self._candidates.items():
             patterns = self._pools.by_name[name].allowed_replica_hosts
             pool_additions = tuple(added.get(name, ()))
             candidates.added = tuple(
@@ -165,7 +165,7 @@ class PoolMembers:
             )
             self._update_members(name)
         self.request_reconcile()
-        if unknown_pools := sorted(added.keys() - self._discovered.keys()):
+        if unknown_pools := sorted(added.keys() - self._candidates.keys()):
             log.warning("added_replica.unknown_pool", pools=unknown_pools)
 
     def request_reconcile(self) -> None:
@@ -194,12 +194,12 @@ class PoolMembers:
 
     async def reconcile(self, *, checks_all: bool = True) -> None:
         async with self._reconciling, asyncio.TaskGroup() as group:
-            for name in self._discovered:
+            for name in self._candidates:
                 group.create_task(self._reconcile_pool(name, checks_all=checks_all))
         self._replicas.retain({replica.url for replica in self._pools.list_replicas()})
 
     async def _reconcile_pool(self, name: str, *, checks_all: bool) -> None:
-        candidates, pool = self._discovered[name], self._pools.by_name[name]
+        candidates, pool = self._candidates[name], self._pools.by_name[name]
         if pool.discover is not None:
             await self._resolve(candidates, pool.discover, self._resolvers[pool.source])
         async with asyncio.TaskGroup() as group:
@@ -209,7 +209,7 @@ class PoolMembers:
         self._update_members(name)
 
     async def _resolve(
-        self, candidates: _DiscoveredReplicas, discover: Replica, resolver: Resolver
+        self, candidates: _CandidateReplicas, discover: Replica, resolver: Resolver
     ) -> None:
         try:
             async with asyncio.timeout(MAX_RESOLVE_S):
@@ -221,7 +221,7 @@ class PoolMembers:
             discover.with_address(address) for address in sorted(addresses)
         )
 
-    def _needs_identity(self, candidates: _DiscoveredReplicas, replica: Replica) -> bool:
+    def _needs_identity(self, candidates: _CandidateReplicas, replica: Replica) -> bool:
         return (
             replica.url not in candidates.identities
             or replica.url in candidates.failures
@@ -230,7 +230,7 @@ class PoolMembers:
         )
 
     async def _fetch_identity(
-        self, candidates: _DiscoveredReplicas, replica: Replica, model: str
+        self, candidates: _CandidateReplicas, replica: Replica, model: str
     ) -> None:
         try:
             async with asyncio.timeout(MAX_ASK_S):
@@ -246,7 +246,7 @@ class PoolMembers:
 
     def _update_members(self, name: str) -> None:
         """Decide which replicas are members, from their current identities and failures."""
-        candidates, pool = self._discovered[name], self._pools.by_name[name]
+        candidates, pool = self._candidates[name], self._pools.by_name[name]
         urls = {replica.url for replica in candidates.all_replicas}
         for facts_by_url in (candidates.identities, candidates.failures):
             for url in facts_by_url.keys() - urls:
@@ -274,7 +274,7 @@ class PoolMembers:
             self._set_replicas(pool, members)
 
     def _find_mismatch(self, name: str, replica: Replica) -> IdentityMismatch | None:
-        candidates, pool = self._discovered[name], self._pools.by_name[name]
+        candidates, pool = self._candidates[name], self._pools.by_name[name]
         identity = candidates.identities.get(replica.url)
         if identity is not None:
             if identity.roots is None and replica not in candidates.configured:

@@ -69,7 +69,8 @@ def derive_pool_identity(
 ) -> PoolIdentity:
     """Derive the common identity.
 
-    A statement of `newcomers` counts only if none of `identities` makes that statement.
+    A statement of `newcomers` about a property counts only if none of `identities` states that
+    property.
     """
 
     def find_majority(

@@ -19,7 +19,8 @@ from inference.pools.pool_config import Replica
 CHECK_INTERVAL_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
 
 
-# A killed engine takes longer to restart; requests go to other replicas until then.
+# The time from the opening of a circuit to a trial request. A killed engine takes longer to start:
+# the trial fails, the circuit opens again, and requests still go to other replicas.
 EJECTION_S: Final = 2.0
 # A single lost request may be the fault of the request or of a connection.
 MAX_FAILURES: Final = 3  # in a row

@@ -1,14 +1,16 @@
 """Estimates the acceptance rate of speculative decoding, by language. Pure.
 
 An engine counts drafted and accepted tokens for all its requests together. So both counts are
-regressed on the number of tokens that each kind of request generated. In each time window
+regressed, by least squares, on the number of tokens that each kind of request generated. In each
+time window:
 
     drafted  = sum over kinds of d * generated + noise
     accepted = sum over kinds of a * generated + noise
 
-by least squares. Windows are weighted by 1 / generated, since the variance of counts grows with
-their size, and older windows count less. The acceptance rate of a kind is a / d. A rate is low if a
-- MIN_ACCEPTANCE * d is more than two standard errors below 0.
+The drafted and accepted tokens of a kind, per generated token, are d and a. Windows are weighted by
+1 / generated, since the variance of counts grows with their size, and older windows count less. The
+acceptance rate of a kind is a / d. A rate is low if the term a - MIN_ACCEPTANCE * d is more than
+two standard errors below 0.
 
 Kinds that always come in the same mixture cannot be separated, and rare kinds cannot be judged.
 These kinds get no estimate, so their requests are routed as before.
@@ -85,8 +87,8 @@ class AcceptanceRates:
     def add(self, window: AcceptanceWindow) -> None:
         total = sum(window.generated.values())
         for kind, tokens in window.generated.items():
-            for other_kind, others_tokens in window.generated.items():
-                self._squares[kind][other_kind] += tokens * others_tokens / total
+            for other_kind, other_tokens in window.generated.items():
+                self._squares[kind][other_kind] += tokens * other_tokens / total
             self._drafted[kind] += tokens * window.drafted / total
             self._accepted[kind] += tokens * window.accepted / total
             self._drafts[kind] += tokens * window.num_drafts / total

@@ -1,8 +1,8 @@
 """Estimates for which languages a pool's speculating replicas are useful.
 
-It periodically reads the engines' counters, and counts the tokens that this gateway's completions
-generated there, including completions in flight. `acceptance_rate` computes the estimates. A window
-is ignored if many of the engine's tokens do not come from completions of this gateway.
+It periodically reads the engines' counters, and counts the tokens that these engines generated for
+completions of this gateway, including completions in flight. `acceptance_rate` computes the
+estimates. A window is ignored if many of the engine's tokens belong to other requests.
 
 A language whose acceptance rate stays low for some minutes falls back to the replicas without
 speculation, if the pool has any. Its estimate then fades, and the language is tried again.

@@ -2,7 +2,7 @@
 
 A request is written at once. The response is returned as the data lines of its server-sent events.
 llhttp parses it, in C. Three sizes are limited: the head of a response, a line, and the lines that
-were not read yet. At the last limit, the connection stops reading, and the engine waits.
+were not read yet. At the limit of unread lines, the connection stops reading, and the engine waits.
 
     idle --request--> waiting --head--> receiving --end--> idle, if the server keeps the connection
       any --lost, malformed, stalled, aborted--> closed

@@ -38,7 +38,7 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
         max,
     ),
 )
-# For each replica; the gateway's own counters are for the pool.
+# These counters are per replica. The gateway's own counters are per pool.
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_queries",

@@ -39,7 +39,7 @@ class EditFormat:
     markers: tuple[str, ...]  # a file that contains one of them cannot be edited
     end_marker: str  # an answer that contains it is complete
     render_edit: Callable[[RecentEdit], str]
-    # Of diagnostics, each with the text of its line.
+    # Renders diagnostics, each with the text of its line.
     render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]
     instruction: str  # before the edits
     render_excerpt: Callable[[EditExcerpt], str]
@@ -65,7 +65,7 @@ def _render_zeta_edit(edit: RecentEdit) -> str:
 
 
 def _render_zeta_diagnostics(diagnostics: Sequence[tuple[str, Diagnostic]]) -> str:
-    """List the diagnostics in words. The training data has none."""
+    """List the diagnostics in plain words, because the training data has no format for them."""
     reports = [
         f"{diagnostic.severity} at `{line}`: {diagnostic.message}"
         for line, diagnostic in diagnostics

@@ -4,7 +4,8 @@ The parts are then rendered again for our model. Rules:
 1. Pure; the markers of families are data (`model_families.FAMILIES`).
 2. A prompt is parsed only if all of it has one format. Each marker must occur once: a file that
    contains markers makes the prompt ambiguous, and nothing is guessed.
-3. The last other files are kept, up to the limit of a request: they are nearest to the cursor.
+3. If there are more than MAX_FILES other files, the last ones are kept: they are nearest to the
+   cursor.
 
     [begin] [repository name\\n] [separator path\\n text]... <pre> P <suf> S <mid>      PSM
                                                             <pre> <suf> S <mid> P      variant 2
@@ -18,7 +19,7 @@ from typing import Final
 from inference.context.prompt.model_formats.model_families import FAMILIES, ModelFamily
 from inference.gateway.receive import MAX_FILES
 
-_SPACE: Final = "▁"  # tokenizers write the space of a marker so
+_SPACE: Final = "▁"  # stands for the space at the beginning of a marker in some tokenizers
 _PATH: Final = re.compile(r"""[^\s:;=(){}\[\]<>"'`,]{1,512}""")
 _CODESTRAL_FILE: Final = "+++++ "
 _CODESTRAL_HEADER: Final = re.compile(r"(?:\A|\n\n)\+{5} ([^\n]{1,512})\n")
@@ -65,7 +66,10 @@ def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | No
 
 
 def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
-    """Return the text after each marker, in their order, and the text before them as `head`."""
+    """Return the text before the first marker as `head`, and the text after each, in order.
+
+    None: a marker does not occur exactly once, or a text after one contains another marker.
+    """
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
     markers = {name: _format_marker(marker) for name, marker in names.items() if marker is not None}
     if any(text.count(marker) != 1 for marker in markers.values()):

@@ -8,7 +8,8 @@ long texts begin at lines that are chosen by their content:
     `-- the same for all users -------'
     `---- constant while a file is open -------------------------'  `-- while typing
 
-The other layouts are for comparison, in experiments and in the benchmark `typing`.
+Definitions stand between the snippets and the suffix; the user may add some while typing. The other
+layouts are for comparison, in experiments and in the benchmark `typing`.
 """
 
 from collections.abc import Callable
@@ -66,7 +67,7 @@ class FimMarkers:
 class PromptParts:
     """The parts of a prompt as token IDs, already within the budget."""
 
-    context: list[SegmentTokens]  # repository, other files, snippets
+    context: list[SegmentTokens]  # all segments before the suffix and the prefix
     suffix: list[int]
     prefix: list[int]
     prefix_tail: list[int]  # the part of the prefix after the anchor; empty in orders without one

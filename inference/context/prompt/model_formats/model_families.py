@@ -34,7 +34,7 @@ class ModelFamily:
     edit_format: str | None = None  # a name in edit_formats.py; None: its models propose no edits
 
 
-# The order matters: the first family is chosen whose markers the tokenizer knows.
+# The order matters: the first family whose markers the tokenizer knows is chosen.
 FAMILIES: Final = (
     ModelFamily(
         name="qwen",
@@ -119,8 +119,9 @@ FAMILIES: Final = (
 )
 
 
-# A pool must name these, because their vocabularies are those of other families: StarCoder's for
-# models that were trained in another order, and Qwen's for one that was also trained on edits.
+# A pool must name these families, because their tokenizers have the markers of another family.
+# Mellum and Refact have StarCoder's markers but were trained in another order. Zeta has Qwen's
+# markers but was also trained on edits.
 FAMILIES_BY_NAME: Final = (
     *(
         ModelFamily(

@@ -21,7 +21,7 @@ from caret.contracts.language_ids import language_of_path
 from inference.context.prompt.model_formats.fim_parser import ParsedFile
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 
-# Of Continue's languages. Markdown has no comments: Continue writes only the space.
+# The comment marks of Continue's languages. Markdown has none: Continue writes only the space.
 _MARKS: Final = ("#", "//", "--", ";", "%", "")
 _HEADER: Final = "Path: "
 _EXTENSION: Final = re.compile(r"\.[a-zA-Z]\w{0,15}")
@@ -60,8 +60,9 @@ def _parse_files(prompt: str, start: str) -> CommentedPrompt:
     numbers = [number for number, line in enumerate(lines) if _can_be_path(line)][-_MAX_PATHS:]
     if not numbers:
         return CommentedPrompt(prompt)
-    # The path is behind the other files. A sentence can end like a file's name, and a line of code
-    # can be one word.
+    # The path comes after the other files, so the last candidate is chosen. File names without
+    # spaces are preferred: a sentence can end like a file's name, and a line of code can be one
+    # word.
     named = [number for number in numbers if _has_file_name(lines[number])]
     without_spaces = [number for number in named if " " not in lines[number]]
     last = (without_spaces or named or numbers)[-1]
