@@ -21,7 +21,8 @@ from django.db import transaction
 from caret.foundation.ids import TenantId
 
 STORAGE: Final = "destroyed_keys"
-# A longer outage of the store does not go unnoticed: each run of the task fails.
+# The hourly task checks the erasures of this period. A longer outage of the store is noticed,
+# because each run of the task fails.
 LOOKS_BACK: Final = timedelta(days=14)
 _README: Final = "README"
 _TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
@@ -58,8 +59,8 @@ def write_tombstones(tenant_id: TenantId, names: Iterable[str]) -> int:
 def list_tombstones(tenant_id: TenantId) -> list[str]:
     """List the names of a tenant's tombstones.
 
-    Two processes that write one tombstone at once can leave a second, meaningless name. Raises what
-    the storage raises.
+    If two processes write the same tombstone at once, the store can get a second file with a
+    meaningless name. Raises what the storage raises.
     """
     try:
         _, names = _get_storage().listdir(str(tenant_id))

@@ -66,10 +66,10 @@ class TenantClosure:
 def begin_closing(
     *, actor: Actor, reason: str, now: datetime, grace_days: int | None = None
 ) -> datetime:
-    """Begin to close a tenant: request its final export, and tell the owners until when.
+    """Begin to close a tenant, request its final export, and return the end of the grace period.
 
-    Returns the end of the grace period; `grace_days` None: as the installation sets it. Raises
-    Forbidden, InvalidValue, NotFound, Conflict.
+    `grace_days` None: the installation's setting. Raises Forbidden, InvalidValue, NotFound,
+    Conflict.
     """
     days = settings.CLOSING_GRACE_DAYS if grace_days is None else grace_days
     if not 1 <= days <= MAX_GRACE_DAYS:
@@ -167,7 +167,8 @@ def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
 def _is_new_delay(tenant_id: TenantId, reason: str) -> bool:
     """Store the reason of a delay. Return whether it differs from the reason in the last run.
 
-    A hold can last for months, and the worker runs every minute. Without Redis each run logs it.
+    A legal hold can last for months, and the worker runs every minute. The result is True if Redis
+    is not available.
     """
     key = f"caret:closing-delay:{tenant_id}"
     try:

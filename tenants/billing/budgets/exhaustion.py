@@ -31,7 +31,8 @@ def is_exhausted(budget: Budget, month: TenantMonthSpend, *, min_reservation_mic
 def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: date) -> int:
     """Return the least that gateways reserve for a completion of the fast tier, in micros.
 
-    `price` is the day's; None: nothing is priced. One query if models have prices, otherwise none.
+    `price` is in force on the day; None: nothing has a price. One query if models have prices of
+    their own, otherwise none.
     """
     if price is None:
         return 0

@@ -32,9 +32,9 @@ class DocumentKind(StrEnum):
     CREDIT_NOTE = "credit_note"
 
 
-# Stored documents lack fields that were added later. The encoding leaves out a field with its plain
-# default, so that these documents keep their bytes. The original fields have default factories, so
-# that they are always encoded.
+# Documents that are already stored must keep their bytes when a field is added. A new field
+# therefore has a plain default, and the encoding omits a field with this value. The original fields
+# have default factories, so they are always encoded.
 class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     # One string per line.

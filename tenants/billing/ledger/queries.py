@@ -1,4 +1,4 @@
-"""Queries of the ledger by transaction."""
+"""Queries of the ledger's transactions, and of the first month that is not invoiced."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -106,7 +106,7 @@ def read_page_of_ledger(
 def list_day_totals(
     *, actor: Actor, ledger_filter: LedgerFilter, days: Collection[date]
 ) -> list[DayTotal]:
-    """Return the totals of these days by kind, of transactions that match the filter. One query.
+    """Return the totals by day and kind of the transactions that match the filter. One query.
 
     Raises Forbidden.
     """

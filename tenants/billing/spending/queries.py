@@ -86,7 +86,7 @@ def read_spending_overview(
 def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
     """Return the cost of the current month; None: no plan. Two queries. Raises Forbidden.
 
-    It is the `month_cost` of `read_spending_overview`, without the rest.
+    The result is equal to `month_cost` of `read_spending_overview`.
     """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)

@@ -1,4 +1,4 @@
-"""Delivery of customers and meter events to Stripe, exactly once where identifiers allow it.
+"""Delivery of customers and meter events to Stripe. No event is counted twice.
 
 Stripe remembers an identifier for 24 hours. An event whose outcome is unknown (a timeout, a 5xx) is
 retried for 23 hours. After that it is neither sent again nor counted as sent, and the

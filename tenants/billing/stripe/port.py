@@ -39,7 +39,7 @@ class Stripe(Protocol):
         """
 
     def send_event(self, event: MeterEvent) -> None:
-        """Send an event. An event that arrived before is no error. Raises StripeFailed."""
+        """Send an event. Sending the same event again has no effect. Raises StripeFailed."""
 
     def read_totals(
         self, *, customer_id: str, since: datetime, until: datetime

@@ -146,7 +146,7 @@ SOURCES: Final = (
         "policy_versions", PolicyVersion, _filter_by("author_id"), frozenset({"document"})
     ),
     InventoryEntry("retention_rules", RetentionRule, _filter_by("author_id")),
-    # `secret` needs no mention here, because columns of bytes are never exported.
+    # `Erasure.secret` is not listed, because columns of bytes are never exported.
     InventoryEntry(
         "erasures", Erasure, _filter_by("user_id", "requested_by_id"), frozenset({"keys"})
     ),
@@ -161,7 +161,7 @@ SOURCES: Final = (
     ),
     InventoryEntry("audit_entries", AuditEntry, _filter_audit_entries),
 )
-# Data of the account is only in users' own exports: a tenant may not learn where users sign in.
+# Only users' own exports contain their sign-in data: a tenant may not learn where users sign in.
 OWN_SOURCES: Final = (
     InventoryEntry(
         "sign_in",

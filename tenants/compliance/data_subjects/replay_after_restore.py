@@ -58,7 +58,8 @@ def replay_erasures(*, now: datetime) -> int:
 def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> bool:
     """Request one erasure again.
 
-    Return False if the backup contains the erasure already, or does not contain the user.
+    Return False if the backup contains the erasure already, if it does not contain the user, or if
+    the request raises Conflict.
     """
     try:
         with tenant_scope(tenant_id):

@@ -94,7 +94,7 @@ def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
 
 
 def _purge_store(tenant_id: TenantId, count: Count) -> None:
-    """Delete the stored objects. A worker that is killed meanwhile counts none of them."""
+    """Delete the stored objects. If the worker is killed meanwhile, they are not counted."""
     num_objects = object_store.delete_all_objects(tenant_id)
     with tenant_scope(tenant_id):
         count({"objects": num_objects})

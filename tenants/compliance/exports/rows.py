@@ -45,7 +45,8 @@ class Period:
 class RowQuery:
     """The tenant and the period of the rows.
 
-    The caller checks the export's permission first. Sources check only permissions that it implies.
+    The caller checks the export's permission first. An actor who has it also passes all checks in
+    the source's own queries.
     """
 
     actor: Actor

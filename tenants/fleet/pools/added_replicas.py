@@ -107,7 +107,7 @@ def add_replica(
 ) -> str:
     """Add a replica and return its name.
 
-    Raises Forbidden, InvalidValue, NotFound for an unknown pool, Conflict, RedisUnavailable.
+    Raises Forbidden, InvalidValue, Conflict, RedisUnavailable, and NotFound for an unknown pool.
     """
     _require_manager(operator)
     if addition.pool not in fleet.members:

@@ -71,8 +71,8 @@ def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
 
-    A worker on such a job loses its claim. The shredding makes data unreadable that it has
-    encrypted until then, and it cannot encrypt more.
+    A worker on such a job loses its claim. The shredding makes unreadable what the worker has
+    already encrypted, and the worker cannot encrypt more.
     """
     jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
     rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")

@@ -148,9 +148,9 @@ class SealedFile(io.RawIOBase):
 
 
 def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
-    """Yield the parts of an export, and renew the claim meanwhile.
+    """Yield the parts of an export, and renew the claim before each part.
 
-    Raises as `read_object`, and ClaimLost.
+    Raises ClaimLost, and the errors of `read_object`.
     """
     for object_id in list_object_ids(claim.tenant_id, claim.build_id, member=member):
         claim.renew()
