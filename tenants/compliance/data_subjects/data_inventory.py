@@ -1,8 +1,8 @@
 """Inventory of personal data: one entry for each table, used by the export bundle and its test.
 
 Each table of a tenant that refers to users is listed here, or in EXCLUDED_FROM_EXPORT with the
-reason; the test `test_data_subject_sources` walks all models. Bytes (digests, sealed data, wrapped
-keys) are never exported.
+reason. A test checks this for all models. Bytes (digests, sealed data, wrapped keys) are never
+exported.
 """
 
 from collections.abc import Callable
@@ -186,5 +186,5 @@ OWN_SOURCES: Final = (
     ),
 )
 EXCLUDED_FROM_EXPORT: Final = MappingProxyType(
-    {LegalHold: "a hold may be of a matter that its subject is not to be told of"}
+    {LegalHold: "the subject of a hold may not be allowed to know of it"}
 )

@@ -45,7 +45,7 @@ logger = structlog.get_logger(__name__)
 def replay_erasures(*, now: datetime) -> int:
     """Request missing erasures again, and return how many. The worker performs them.
 
-    A second run finds none. Raises WrongStore, and what the storage raises.
+    A second run finds none. Raises WrongStore, and errors of the storage.
     """
     store.require_store()
     return sum(

@@ -78,7 +78,7 @@ _TABLES: Final[tuple[type[Model], ...]] = (
 
 
 def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
-    """Purge the tenant. Raises redis.RedisError, and what the object store raises."""
+    """Purge the tenant. Raises redis.RedisError, and errors of the object store."""
     tenant_id = TenantId(str(row.tenant_id))
     for model in _TABLES:
         _purge_table(tenant_id, model, count)

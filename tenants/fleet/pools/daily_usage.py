@@ -129,7 +129,9 @@ def compute_replica_seconds_a_day(installation: InstallationStatus) -> dict[str,
     return _compute_replica_seconds(installation, duration_s=_SECONDS_PER_DAY)
 
 
-def _compute_replica_seconds(installation: InstallationStatus, *, duration_s: int) -> dict[str, int]:
+def _compute_replica_seconds(
+    installation: InstallationStatus, *, duration_s: int
+) -> dict[str, int]:
     num_pools: dict[str, int] = {}
     for pool in installation.pools:
         for replica in pool.replicas:

@@ -151,7 +151,7 @@ def list_allowed_hosts_by_pool(samples: MetricSamples) -> dict[str, tuple[str, .
 
 
 def list_first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken]:
-    """Return the first-token latencies in the order of the modes. Modes without one are left out."""
+    """Return the first-token latencies by mode. Modes without a first token are left out."""
     return [
         first_token
         for mode in Mode

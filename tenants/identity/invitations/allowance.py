@@ -44,7 +44,10 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
 
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
-    """Check both limits, inside the tenant's scope and with its row locked. Raises LimitReached."""
+    """Check both limits. Raises LimitReached.
+
+    Must run inside the tenant's scope, with the tenant's row locked.
+    """
     sent_invitations = _filter_sent_invitations(tenant_id, now)
     limit = settings.MAX_INVITATIONS_A_DAY
     if sent_invitations.count() >= limit:

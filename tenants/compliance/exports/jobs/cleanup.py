@@ -57,7 +57,7 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
     """Expire all finished exports, because any of them may contain data of an erased user.
 
-    Running jobs start again without the rows they have read. Raises what the storage raises.
+    Running jobs start again without the rows they have read. Raises errors of the storage.
     """
     with tenant_scope(tenant_id):
         object_ids = _restart_running_jobs(tenant_id, now)
