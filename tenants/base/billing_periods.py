@@ -34,7 +34,7 @@ def utc_day(moment: datetime) -> date:
 def choose_booking_month(day: date, *, open_month: date, now: datetime) -> date:
     """Return the month in which a record of `day` is booked.
 
-    This is the month of `day`, but never later than the month of `now`, and never earlier than
+    This is the month of `day`, or the month of `now` if that is earlier. It is never earlier than
     `open_month`, the first month without an invoice.
     """
     latest = max(open_month, start_of_month(utc_day(now)))

@@ -3,7 +3,8 @@
     active, suspended --begin_closing--> closing --grace period--> closed --> erased, certificate
 
 During the grace period, owners download the final export, and an operator can resume or suspend the
-tenant instead (`tenants.identity.members.tenant_status.set_status`). The worker does the rest.
+tenant instead (`tenants.identity.members.tenant_status.set_status`). Otherwise a worker closes the
+tenant at the end of the grace period, and erases it.
 """
 
 import uuid
@@ -68,8 +69,8 @@ def begin_closing(
 ) -> datetime:
     """Begin to close a tenant, request its final export, and return the end of the grace period.
 
-    `grace_days` None: the installation's setting. Raises Forbidden, InvalidValue, NotFound,
-    Conflict.
+    The owners get an e-mail. `grace_days` None: the installation's setting. Raises Forbidden,
+    InvalidValue, NotFound, Conflict.
     """
     days = settings.CLOSING_GRACE_DAYS if grace_days is None else grace_days
     if not 1 <= days <= MAX_GRACE_DAYS:
@@ -188,7 +189,7 @@ def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
         mark_snapshot_stale(tenant_id=tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=tenant_id)
         if row.closes_at is None or row.closes_at > now:
-            return False  # an operator has resumed it in the meantime
+            return False  # an operator has resumed the tenant in the meantime
         if row.status == TenantStatus.CLOSING:
             export = _find_final_export(row)
             if export is not None and export.state not in _EXPORT_IS_OVER:

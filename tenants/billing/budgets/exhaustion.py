@@ -1,6 +1,6 @@
-"""Whether a budget is used up, by the rule of gateways.
+"""The rule by which a budget is used up. It is the rule that gateways apply.
 
-A gateway refuses a completion if less is left of a hard budget than the completion may cost, at the
+A gateway refuses a completion if a hard budget has less left than the completion may cost, at the
 price of the model that will answer (inference.gateway.rate_limits.budget_reservation). A hard
 budget is therefore used up before its last micro is spent: as soon as not even the cheapest model
 can answer. Completions of more expensive models stop earlier.

@@ -64,7 +64,7 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
-# The wait after a month's end before its invoice. Later usage goes on the next invoice.
+# The time from a month's end to its invoice. Usage that arrives later is on the next invoice.
 GRACE: Final = timedelta(hours=6)
 _MAX_REASON_CHARS: Final = 150
 _USAGE_SOURCES: Final = (SourceKind.USAGE, SourceKind.SEATS)

@@ -45,7 +45,7 @@ _MAX_CLOCK_DIFFERENCE: Final = timedelta(days=1)
 class LedgerFilter:
     """A filter of transactions. None: not filtered."""
 
-    month: date | None = None  # the invoice month, by its first day
+    month: date | None = None  # the first day of the invoice's month
     account: LedgerAccountCode | None = None  # an account of at least one entry
     first: date | None = None  # first and last day of usage, both inclusive
     last: date | None = None

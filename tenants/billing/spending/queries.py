@@ -34,7 +34,7 @@ class PlanInForce:
 
 @dataclass(frozen=True, slots=True)
 class SpendingOverview:
-    """A tenant's plan, seats, credit and daily costs, as of now."""
+    """A tenant's current plan, seats and credit, and its daily costs."""
 
     currency: Currency
     today: date  # UTC

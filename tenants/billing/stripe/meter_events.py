@@ -41,7 +41,10 @@ def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: date
 
 
 def _build_identifier(entry: LedgerEntry) -> str:
-    """Return a unique name. A model's line can be too long for Stripe: it has the position."""
+    """Return a name that is unique at Stripe.
+
+    The line of a model can be too long for Stripe, so the entry's position replaces it.
+    """
     is_model_line = entry.line not in TIER_LINES
     return f"{entry.transaction_id}:{entry.position if is_model_line else entry.line}"
 

@@ -93,7 +93,7 @@ def compute_stripe_backoff(num_attempts: int) -> timedelta:
 @dataclass(frozen=True, slots=True)
 class _MeterEventClaim:
     event: StripeEvent
-    unconfirmed_since: datetime | None  # before this attempt
+    unconfirmed_since: datetime | None  # the event's value before this attempt
 
 
 def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:

@@ -172,7 +172,7 @@ def _send_probe(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> 
     try:
         destination = open_sink_secret(actor.tenant_id, row)
         # At its end, asyncio.run waits for name lookups, which have no timeout. Therefore it runs
-        # in a thread that has one.
+        # in a thread with a timeout.
         run_in_thread_with_timeout(
             2 * TIMEOUT_S, lambda: asyncio.run(_send_message(destination, message, clock))
         )

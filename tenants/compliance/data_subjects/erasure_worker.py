@@ -28,7 +28,7 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _MAX_ATTEMPTS: Final = 5
-# A gateway that was offline delivers the records in its journal when it is back.
+# An offline gateway keeps its records in a journal, and delivers them when it is back.
 _MAX_DELIVERY_DELAY: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
 

@@ -1,4 +1,4 @@
-"""Purge of the rest of a shredded tenant: settings, index, stored objects and Redis keys.
+"""Purge of a shredded tenant's remaining data: settings, index, stored objects and Redis keys.
 
 Each step can be repeated.
 """
@@ -152,8 +152,9 @@ def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
 def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
     """Delete the tenant's keys in Redis; each contains the tenant's ID.
 
-    The snapshot was replaced by an empty one, because a missing one tells gateways that Redis has
-    lost its data. Messages in streams are encrypted, and consumed or rejected within minutes.
+    The snapshot has no key of its own and stays. It is already empty. A missing snapshot would tell
+    gateways that Redis has lost its data. Messages in streams are encrypted, and consumed or
+    rejected within minutes.
     """
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
         connection.delete(key)

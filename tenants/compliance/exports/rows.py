@@ -67,7 +67,7 @@ class RowBatch:
 class RowSource(Protocol):
     """A source of rows in a fixed order.
 
-    Repeated reads return the same rows, except for changes meanwhile. A position only moves
+    Repeated reads return the same rows, unless the rows were changed. A position only moves
     forward, so no row is returned twice.
     """
 

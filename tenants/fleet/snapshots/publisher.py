@@ -73,16 +73,16 @@ def republish_stale_snapshots(*, now: datetime) -> int:
     Two queries and one read of Redis if there is nothing to do.
     """
     # Redis is read before the database. A change that is published in between then looks
-    # unpublished, which costs one needless attempt. In the other order, Redis would look ahead of
-    # the database, as after a restored backup.
+    # unpublished, which costs one needless attempt. If the database were read first, Redis would
+    # look ahead of it, as after a restored backup.
     published_state = _read_published(connect_to_redis())
     repairs = plan_repairs(_read_tenant_versions(), published_state)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 
 
 class RepairReason(StrEnum):
-    UNPUBLISHED = "unpublished"  # the change was committed but not published
-    LOST = "lost"  # Redis has an older version or none: it lost data
+    UNPUBLISHED = "unpublished"  # Redis has an older version: a change was not published
+    LOST = "lost"  # Redis has no version: it lost its data
     AHEAD = "ahead"  # Redis has a newer version: the database was restored from a backup
     CORRUPT = "corrupt"  # Redis has the version's number without its snapshot
 

@@ -40,8 +40,8 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     """
     with tenant_scope(tenant_id):
         # The version is read before the contents. If a change is committed in between, the old
-        # version gets the new contents, and the change's own publication repairs this. In the other
-        # order, the new version would keep the old contents.
+        # version gets the new contents, and the change's own publication repairs this. If the
+        # contents were read first, the new version would keep the old contents.
         row, platform_limits = _read_tenant_row(tenant_id)
         policy = apply_platform_limits(load_active_policy(tenant_id=tenant_id), platform_limits)
         consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy)

@@ -182,7 +182,7 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
 
 
 def _join_team(tenant_id: TenantId, team_id: uuid.UUID, user_id: UserId, now: datetime) -> None:
-    """Add the guest to the team, unless it was deleted or is managed through SCIM meanwhile."""
+    """Add the guest to the team, unless the team was deleted or is now managed through SCIM."""
     with suppress(Conflict, NotFound):
         add_team_member(
             actor=build_system_actor(tenant_id), team_id=team_id, user_id=user_id, now=now

@@ -158,7 +158,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     except IntegrityError as error:
         raise Conflict("Another user already has this address.") from error
     invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
-    # Another person may own the old mailbox now, and it contains the link.
+    # Another person may now own the old mailbox, which contains the invitation's link.
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     invitations.update(email=email)
     mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)

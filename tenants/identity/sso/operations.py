@@ -267,8 +267,8 @@ def record_refused_sign_in(
     """Record a failed sign-in through the identity provider. `reason` is one of a fixed set.
 
     Anybody can send a response that is rejected, so at most MAX_REFUSED_ENTRIES an hour are
-    recorded for each reason. The process log contains all (`sign_in.provider_failed`). Raises
-    redis.RedisError.
+    recorded for each reason. The process log contains all of them (`sign_in.provider_failed`).
+    Raises redis.RedisError.
     """
     if not _is_below_refused_limit(tenant_id, reason):
         return

@@ -95,7 +95,7 @@ def add_team_member(
     """
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant and its members
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant's members
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         _require_not_managed_by_scim(actor, team_id)

@@ -61,7 +61,7 @@ def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
     """
     with tenant_scope(tenant_id):
         object_ids = _restart_running_jobs(tenant_id, now)
-        # After the restart of running jobs, so that a job that has finished meanwhile is included.
+        # Runs after the restart of running jobs, to include a job that has finished meanwhile.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
     _delete_objects(tenant_id, object_ids)

@@ -99,7 +99,7 @@ def run_slice_of_oldest_job(
         pass
     # One tenant's failure must not delay the others.
     except Exception as error:  # noqa: BLE001
-        # The claim stays: the job is retried when it expires.
+        # The claim is not released: the job is retried when the claim expires.
         logger.error("exports.job_failed", tenant_id=tenant_id, error=type(error).__name__)
         return False
     return True

@@ -32,7 +32,7 @@ class SignedUrl:
     tenant_id: TenantId
     build_id: UUID
     expires_at: datetime  # to the second
-    user_id: UserId | None  # the user it was given to; None: a key without an owner
+    user_id: UserId | None  # the user who got the URL; None: a key without an owner
     key: LookupId | None
 
 

@@ -57,7 +57,7 @@ class KeyFigures:
 
 
 def read_installation_status(*, now: datetime) -> InstallationStatus:
-    """Read all gateways' metrics, and count their increase since the scrapes stored in Redis."""
+    """Read all gateways' metrics, and count their increase since the oldest scrape in Redis."""
     scrapes = scrape_gateways()
     recent = count_recent(connect_to_redis(), scrapes, now_s=now.timestamp())
     return InstallationStatus(scrapes, recent, build_pool_statuses(scrapes, recent.counters))
