@@ -1,7 +1,7 @@
-"""Days and months of bills: UTC, half-open, from the times of what is billed. Pure.
+"""Days and months of bills, half-open and in UTC. Pure.
 
-A gateway whose clock is wrong puts a wrong day on a record, and the record keeps that day. The
-month in which it is booked stays bounded by the open month and the time of booking.
+The time of usage decides its day. A gateway whose clock is wrong therefore puts a wrong day on a
+record, and the record keeps that day. choose_booking_month limits the effect on bills.
 """
 
 from calendar import monthrange
@@ -11,7 +11,7 @@ ONE_DAY = timedelta(days=1)
 
 
 def start_of_month(day: date) -> date:
-    """Return the first day of the month, which names it."""
+    """Return the first day of the month. A month is always represented by this day."""
     return day.replace(day=1)
 
 
@@ -34,8 +34,8 @@ def utc_day(moment: datetime) -> date:
 def choose_booking_month(day: date, *, open_month: date, now: datetime) -> date:
     """Return the month in which a record of `day` is booked.
 
-    This is the month of `day`, or the first open month if that month is closed. It is never a month
-    that has not begun, unless all months that have begun are closed.
+    This is the month of `day`, or the month of `now` if that is earlier. It is never earlier than
+    `open_month`, the first month without an invoice.
     """
     latest = max(open_month, start_of_month(utc_day(now)))
     return min(max(start_of_month(day), open_month), latest)

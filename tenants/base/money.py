@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-MICROS: Final = 1_000_000  # of a unit
+MICROS: Final = 1_000_000  # in a unit of a currency
 MICROS_PER_CENT: Final = 10_000
 MAX_MICROS: Final = 10**15  # a billion units: far below the maximum of a Postgres bigint
 

@@ -1,7 +1,7 @@
-"""Pages of long lists, newest first, with a cursor where the next page begins.
+"""Pages of long lists, newest first. A cursor marks where the next page begins.
 
-Rows that are added between two pages do not move the cursor. A cursor holds only a position: row
-security decides which rows its bearer sees there.
+New rows do not move the cursor. A cursor contains only a position. Row security decides which rows
+a user of the cursor sees.
 
     rows = fetch_page_rows(Invoice.objects.filter(...), limit=limit, after=decode_cursor(cursor))
     get_position = lambda row: PagePosition(row.created_at, row.id)

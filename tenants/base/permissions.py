@@ -19,7 +19,7 @@ class Permission(StrEnum):
     CREATE_KEYS = "keys.create"
     REVOKE_KEYS = "keys.revoke"
     MANAGE_OWN_KEYS = "keys.manage_own"  # create, if the policy allows it, and revoke
-    USE_PLAYGROUND = "playground.use"  # with a key of its own, which expires after an hour
+    USE_PLAYGROUND = "playground.use"  # with a separate key, which expires after an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
     # The overrides for teams and users, with their reasons.
@@ -48,7 +48,7 @@ class Permission(StrEnum):
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
     WRITE_LEGAL_HOLDS = "legal_holds.write"
-    EXPORT = "exports.use"  # as files, of data that the member may read anyway
+    EXPORT = "exports.use"  # get files of data that the member may read anyway
     EXPORT_OR_ERASE_OWN_DATA = "data_subjects.export_own"  # one's own personal data
     ERASE_DATA_SUBJECTS = "data_subjects.erase"
     # The personal data of any member, with decrypted content.
@@ -57,9 +57,9 @@ class Permission(StrEnum):
 
 _P = Permission
 _EVERYTHING = frozenset(Permission)
-# The most that an auditor gets, and the base of what a closing tenant still allows. These
-# permissions only read. The exceptions are the exports and the erasure of one's own data, which
-# the law requires until the last day.
+# Auditors get these permissions except _OWN_DATA_ONLY, and a closing tenant still allows them. They
+# only read, with two exceptions: creating exports, and erasing one's own data, which the law
+# requires until the last day.
 READING: Final = frozenset(
     {
         _P.READ_KEYS,
@@ -93,7 +93,7 @@ ALLOWED_WHILE_CLOSING: Final = READING | {
 PERMISSIONS: Final = MappingProxyType(
     {
         Role.OWNER: _EVERYTHING,
-        # Otherwise an administrator could become an owner and remove the present one.
+        # With WRITE_OWNERS, an administrator could become an owner and remove the current one.
         Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS, _P.WRITE_SIGN_IN_SETTINGS},
         Role.BILLING: frozenset(
             {

@@ -7,8 +7,8 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-# A commit waits for its publication. If Redis does not answer in time, the periodic republication
-# makes up for it.
+# After a commit, the caller waits until the snapshot is published to Redis. If Redis does not
+# answer in time, the task republish_snapshots publishes the snapshot later.
 _TIMEOUT_S = 1.0
 
 

@@ -4,8 +4,8 @@ Some tasks take minutes, and other tasks need the workers meanwhile. A backgroun
 lock until the block ends, because no step has a known duration. If the process is killed, the lock
 expires after HOLD_S.
 
-A holder that cannot reach Redis for that long loses the lock without notice. Operations that two
-workers must never run at once therefore need a database lock or a claim of their own.
+A process that cannot reach Redis for that long loses the lock without notice. An operation that two
+workers must never run at once therefore needs a database lock or a claim, too.
 """
 
 import secrets

@@ -21,7 +21,8 @@ from django.db import transaction
 from caret.foundation.ids import TenantId
 
 STORAGE: Final = "destroyed_keys"
-# A longer outage of the store does not go unnoticed: each run of the task fails.
+# The hourly task checks the erasures of this period. A longer outage of the store is noticed,
+# because each run of the task fails.
 LOOKS_BACK: Final = timedelta(days=14)
 _README: Final = "README"
 _TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
@@ -44,7 +45,7 @@ def write_tombstones_on_commit(tenant_id: TenantId, names: Iterable[str]) -> Non
 def write_tombstones(tenant_id: TenantId, names: Iterable[str]) -> int:
     """Write the missing tombstones, and return how many were missing.
 
-    Raises what the storage raises.
+    Raises errors of the storage.
     """
     store, num_written = _get_storage(), 0
     for name in names:
@@ -58,8 +59,8 @@ def write_tombstones(tenant_id: TenantId, names: Iterable[str]) -> int:
 def list_tombstones(tenant_id: TenantId) -> list[str]:
     """List the names of a tenant's tombstones.
 
-    Two processes that write one tombstone at once can leave a second, meaningless name. Raises what
-    the storage raises.
+    If two processes write the same tombstone at once, the store can get a second file with a
+    meaningless name. Raises errors of the storage.
     """
     try:
         _, names = _get_storage().listdir(str(tenant_id))
@@ -71,7 +72,7 @@ def list_tombstones(tenant_id: TenantId) -> list[str]:
 def initialize_store() -> None:
     """Mark the store with a README, so that a restore recognises it.
 
-    Raises what the storage raises.
+    Raises errors of the storage.
     """
     if not _get_storage().exists(_README):
         _get_storage().save(_README, ContentFile(_TEXT))
@@ -80,7 +81,7 @@ def initialize_store() -> None:
 def require_store() -> None:
     """Check that the configured store is not empty.
 
-    Raises WrongStore, and what the storage raises.
+    Raises WrongStore, and errors of the storage.
     """
     try:
         folders, files = _get_storage().listdir("")

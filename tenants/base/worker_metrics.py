@@ -22,7 +22,7 @@ KEY: Final = "caret:task-metrics"
 # A run that finds nothing to do takes 10 ms, a purge or an export up to 30 minutes.
 BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
 _INFINITE: Final = "+Inf"
-# Fields are KIND|TASK, those of buckets KIND|TASK|BOUND.
+# Fields of the hash are named KIND|TASK. The fields of buckets are named KIND|TASK|BOUND.
 _SUCCEEDED, _FAILED, _SECONDS, _BUCKET, _LAST = "succeeded", "failed", "seconds", "bucket", "last"
 
 

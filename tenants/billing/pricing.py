@@ -1,9 +1,9 @@
 """Prices of tokens and seats, in integer arithmetic. Pure.
 
-A line is a tier and a kind of tokens; a model with prices of its own has lines of its own. Tokens
-of a day and a line cost `tokens x price / 1,000,000`, rounded half up once for the whole day. A
-posting costs the difference between the day's rounded total after and before it. The day's sum
-therefore does not depend on how its records were divided into batches.
+A line is a tier and a kind of tokens. A model with prices of its own has separate lines. The tokens
+of a line on one day cost `tokens x price / 1,000,000`, rounded half up once for the whole day. The
+amount of a posting is the day's rounded total with its tokens, minus the total without them. The
+day's sum therefore does not depend on how its records were divided into batches.
 
 A seat's monthly price is divided among its days so that they add up to it exactly: the first d days
 of N cost `price x d / N`, rounded down.

@@ -134,7 +134,7 @@ def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
 
 
 def _filter_unknown_certificates(now: datetime) -> QuerySet[AuditEntry]:
-    """Return the refusals of responses whose signer is unknown, since the provider was last set."""
+    """Return the refused sign-ins whose certificate is unknown, since the provider was last set."""
     provider = IdentityProvider.objects.filter(
         tenant_id=OuterRef("tenant_id"), created_at__lt=OuterRef("at")
     )

@@ -3,7 +3,8 @@
     active, suspended --begin_closing--> closing --grace period--> closed --> erased, certificate
 
 During the grace period, owners download the final export, and an operator can resume or suspend the
-tenant instead (`tenants.identity.members.tenant_status.set_status`). The worker does the rest.
+tenant instead (`tenants.identity.members.tenant_status.set_status`). Otherwise a worker closes the
+tenant at the end of the grace period, and erases it.
 """
 
 import uuid
@@ -66,10 +67,10 @@ class TenantClosure:
 def begin_closing(
     *, actor: Actor, reason: str, now: datetime, grace_days: int | None = None
 ) -> datetime:
-    """Begin to close a tenant: request its final export, and tell the owners until when.
+    """Begin to close a tenant, request its final export, and return the end of the grace period.
 
-    Returns the end of the grace period; `grace_days` None: as the installation sets it. Raises
-    Forbidden, InvalidValue, NotFound, Conflict.
+    The owners get an e-mail. `grace_days` None: the installation's setting. Raises Forbidden,
+    InvalidValue, NotFound, Conflict.
     """
     days = settings.CLOSING_GRACE_DAYS if grace_days is None else grace_days
     if not 1 <= days <= MAX_GRACE_DAYS:
@@ -167,7 +168,8 @@ def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
 def _is_new_delay(tenant_id: TenantId, reason: str) -> bool:
     """Store the reason of a delay. Return whether it differs from the reason in the last run.
 
-    A hold can last for months, and the worker runs every minute. Without Redis each run logs it.
+    A legal hold can last for months, and the worker runs every minute. The result is True if Redis
+    is not available.
     """
     key = f"caret:closing-delay:{tenant_id}"
     try:
@@ -187,7 +189,7 @@ def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
         mark_snapshot_stale(tenant_id=tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=tenant_id)
         if row.closes_at is None or row.closes_at > now:
-            return False  # an operator has resumed it in the meantime
+            return False  # an operator has resumed the tenant in the meantime
         if row.status == TenantStatus.CLOSING:
             export = _find_final_export(row)
             if export is not None and export.state not in _EXPORT_IS_OVER:

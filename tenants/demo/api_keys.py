@@ -72,11 +72,11 @@ def plan_keys(demo_keys: DemoKeys) -> list[TimelineEvent]:
             for person in key_owners
         ),
         *_plan_service_keys(demo_keys, administrator),
-        *_plan_revocations(company, administrator),
+        *_plan_keys_of_other_states(company, administrator),
         TimelineEvent(
             company.leaves_at, lambda _: demo_keys.developers.pop(company.leaver.user_id)
         ),
-        # The key of the user who is erased today ends some time before.
+        # The user who is erased today sends no requests in the last 30 hours.
         TimelineEvent(
             company.timeline.now - timedelta(hours=30),
             lambda _: demo_keys.developers.pop(company.erased.user_id, None),
@@ -132,7 +132,7 @@ def _plan_service_keys(demo_keys: DemoKeys, actor: Actor) -> list[TimelineEvent]
     return [plan_creation(*service_key) for service_key in service_keys]
 
 
-def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
+def _plan_keys_of_other_states(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
     """Return the events of a rotated, a revoked, a leaked, an expired and an unused key."""
     timeline, owner = company.timeline, company.developers[0].user_id
 

@@ -35,7 +35,7 @@ from tenants.models import AlertDelivery, BillingState
 _RATING_OFFSET: Final = timedelta(days=1, minutes=20)  # after the beginning of the rated day
 _SEAT_CENTS: Final = to_cents(SEAT_MONTH_MICROS)
 _INVOICE_DELAY: Final = timedelta(minutes=20)  # after the grace period
-# In a month, approximately.
+# The approximate cost of a developer's tokens in a month, in the plan's currency.
 _TOKEN_COST_PER_DEVELOPER: Final = Decimal("0.24")
 
 
@@ -117,7 +117,7 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _compute_limit(developer_months: Decimal) -> int:
-    """Return the token costs of so many developers in a month, as a limit in whole cents."""
+    """Return a limit in whole cents: the cost of tokens of that many developers in a month."""
     return int(developer_months * _TOKEN_COST_PER_DEVELOPER * 100 + 1) * (MICROS // 100)
 
 
@@ -169,7 +169,10 @@ def _grant_credit(timeline: DemoTimeline, now: datetime) -> None:
 
 
 def _correct_invoice(timeline: DemoTimeline, now: datetime) -> None:
-    """Issue a credit note for the first invoice, if any: for a seat, or half of the amount due."""
+    """Issue a credit note for the first invoice, if there is one.
+
+    Its amount is the price of a seat, but at most half of the invoice's net amount.
+    """
     with tenant_scope(timeline.tenant_id):
         state = BillingState.objects.get(tenant_id=timeline.tenant_id)
     if not state.last_invoice_number:

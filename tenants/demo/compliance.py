@@ -73,9 +73,9 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
             (owner, ExportRequest(PACK, PACK_MEDIA, period)),
         )
     ):
-        asked_at = at + timedelta(minutes=20 * number + 20)
-        request_export(actor=actor, export_request=export_request, now=asked_at)
-        _build_export(company, asked_at + timedelta(minutes=1))
+        requested_at = at + timedelta(minutes=20 * number + 20)
+        request_export(actor=actor, export_request=export_request, now=requested_at)
+        _build_export(company, requested_at + timedelta(minutes=1))
 
 
 def _fail_export(

@@ -27,7 +27,7 @@ _NUM_EXAMPLE_OBJECTS: Final = 4  # for each user
 
 
 def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
-    """Return the events of consent, after the policy allows it."""
+    """Return the events of users who give and withdraw consent, after the policy allows consent."""
     timeline = company.timeline
     consenting_users = _choose_consenting_users(company)
     return [

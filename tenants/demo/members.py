@@ -56,6 +56,7 @@ class DemoCompany:
 
     @property
     def leaver(self) -> DemoUser:
+        """The member who leaves the company during the period."""
         return self.developers[1]
 
     @property
@@ -65,6 +66,7 @@ class DemoCompany:
 
     @property
     def erased(self) -> DemoUser:
+        """The member whose personal data is erased on the last day."""
         return self.developers[3]
 
     @property
@@ -77,7 +79,10 @@ class DemoCompany:
 
 
 def create_company(timeline: DemoTimeline, characters: list[Persona]) -> DemoCompany:
-    """Create accounts, an owner, members invited by the owner, and teams, in the week before."""
+    """Create accounts, an owner, members and teams, in the week before the period.
+
+    The owner invites the members. Members who arrive during the period only get an account.
+    """
     people = [
         DemoUser(
             _create_account(character, timeline.moment_before(5)),

@@ -32,7 +32,7 @@ from tenants.identity.sso.operations import (
 from tenants.models import AuditSink
 from tenants.security.audit.queries import find_head
 
-_BY_SAML: Final = frozenset({"globex"})  # the others by OpenID Connect
+_BY_SAML: Final = frozenset({"globex"})  # tenants that use SAML; the others use OpenID Connect
 _METADATA: Final = """\
 <EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://{host}/entity">
 <IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">

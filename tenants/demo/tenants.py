@@ -79,7 +79,7 @@ class Demonstration(TypedDict):
 
 
 def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstration:
-    """Create the tenants and the operator, or what is missing of them.
+    """Create the parts of the demonstration that are missing: tenants, members, keys, an operator.
 
     `last_run` is the state that the last run returned. Raises redis.RedisError if a snapshot cannot
     be published, because a returned key must work at once.
@@ -94,7 +94,7 @@ def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstra
 
 
 def read_state(path: Path) -> Demonstration:
-    """Read the state. It is empty if the file is missing or damaged: all secrets are replaced."""
+    """Read the state. Return an empty one, without secrets, if the file is missing or damaged."""
     try:
         state = json.loads(path.read_text())
         return {"tenants": list(state["tenants"]), "operator": state["operator"]}
@@ -152,7 +152,10 @@ def _ensure_tenant(
 
 
 def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOperator | None:
-    """Return the operator's credentials: of the last run if they still work, else new ones."""
+    """Return the credentials of the last run if they still work; otherwise create new ones.
+
+    None: the installation has no operator pages, or the operator is disabled.
+    """
     if settings.OPERATORS_PATH is None:
         return None
     operator = next((account for account in list_operators() if account.handle == OPERATOR), None)
@@ -202,7 +205,7 @@ def _ensure_budget(actor: Actor, now: datetime) -> None:
 def _ensure_member(
     actor: Actor, email: str, role: Role, password: str | None, now: datetime
 ) -> str:
-    """Return the member's password: of the last run if it still works, else a new one."""
+    """Return the password of the last run if it still works; otherwise set a new one."""
     user_id = find_user(email=email)
     if user_id is not None and password and authenticate(username=email, password=password):
         _add_member(actor, user_id, role, now)

@@ -93,8 +93,7 @@ def _store_rows(timeline: DemoTimeline, rows: Sequence[Row]) -> None:
         _insert_rows(UsageRecord, completions)
         _insert_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
         _insert_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
-        # Only the hours of completions are needed: outcomes are counted in the hour of their
-        # completion.
+        # The hours of outcomes are not needed: an outcome is counted in the hour of its completion.
         mark_hours_dirty(
             timeline.tenant_id,
             list_dirty_hours(row for row in rows if not isinstance(row, Outcome)),

@@ -94,7 +94,7 @@ class EvaluationView:
 
 
 def store_evaluation(*, report: bytes, title: str | None, now: datetime) -> EvaluationView:
-    """Store a report as `evaluate` printed it; by default its title is its pools.
+    """Store a report as `evaluate` printed it. `title` None: the names of its pools.
 
     Raises InvalidValue.
     """

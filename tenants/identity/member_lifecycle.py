@@ -75,7 +75,8 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
 def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     """End a membership with its teams, sessions, invitations and consent, and revoke its keys.
 
-    The caller checks permissions, opens the tenant's scope, locks its row and writes the audit log.
+    The caller checks permissions, opens the tenant's scope, locks the tenant's row and writes the
+    audit log.
     """
     Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id, ended_at=None).update(
         ended_at=now

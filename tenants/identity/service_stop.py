@@ -1,6 +1,6 @@
-"""Why a tenant gets no completions, or will soon get none.
+"""The reason why a tenant gets no completions, or will soon get none.
 
-It is suspended or closing, its trial ends or has ended, or its budget is used up.
+The tenant is suspended or closing, its trial ends or has ended, or its budget is used up.
 """
 
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ class SetupProgress:
 def read_setup_progress(*, actor: Actor) -> SetupProgress:
     """Return the completed steps. One query. Raises Forbidden."""
     keys = select_visible_keys(actor)
-    is_own_key = Q(is_playground=False)
+    is_not_playground = Q(is_playground=False)
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
     rules = RetentionRule.objects.filter(tenant_id=actor.tenant_id)
     if actor.user_id is not None:
@@ -35,9 +35,9 @@ def read_setup_progress(*, actor: Actor) -> SetupProgress:
     if not actor.has_permission(Permission.READ_RETENTION):
         rules = rules.none()
     steps: dict[str, QuerySet[ApiKey] | QuerySet[Membership] | QuerySet[RetentionRule]] = {
-        "has_key": keys.filter(is_own_key),
+        "has_key": keys.filter(is_not_playground),
         "has_played": keys.filter(is_playground=True),
-        "has_completed": keys.filter(is_own_key, last_used_at__isnull=False),
+        "has_completed": keys.filter(is_not_playground, last_used_at__isnull=False),
         "has_other_members": members,
         "has_own_period": rules,
     }

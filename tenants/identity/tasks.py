@@ -16,7 +16,7 @@ from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
 from tenants.identity.passwords import reset_mail
 
-_RESET_MAIL_HOLD_S: Final = 30.0  # the wait of users after a killed run
+_RESET_MAIL_HOLD_S: Final = 30.0  # if a run is killed, users wait this long
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

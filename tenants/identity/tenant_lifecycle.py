@@ -91,7 +91,7 @@ def onboard_tenant(
 
 
 def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
-    """Invite an owner. While the tenant has none, this replaces earlier invitations of owners.
+    """Invite an owner. If the tenant has no owner, this revokes earlier invitations of owners.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
     """

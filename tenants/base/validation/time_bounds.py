@@ -1,8 +1,8 @@
 """Bounds for the times and dates that callers send, checked before they are stored.
 
-Postgres stores times that Python cannot read back: with an offset, the first and last days of
-Python's calendar are out of its range in UTC. A row with such a time could never be loaded.
-Arithmetic near these limits fails, too.
+Postgres stores times that Python cannot read back. For example, a time with an offset on the first
+or last day of Python's calendar can be outside of this calendar once converted to UTC. A row with
+such a time could never be loaded. Arithmetic near the calendar's limits fails, too.
 """
 
 from datetime import UTC, date, datetime

@@ -19,7 +19,7 @@ MAIL, WEBHOOK = "mail", "webhook"
 def find_crossed_thresholds(
     spent_micros: int, limit_micros: int, *, used_up: bool = False
 ) -> list[int]:
-    """Return the crossed thresholds in percent; all thresholds once completions stop. Pure."""
+    """Return the crossed thresholds in percent. A used-up budget has crossed all of them. Pure."""
     return [
         threshold
         for threshold in THRESHOLDS
@@ -90,9 +90,9 @@ def _queue_deliveries(alert: BudgetAlert, budget: Budget, now: datetime) -> None
 def _find_recipients(budget: Budget) -> list[str]:
     """Return the addresses of owners and billing members; for a user's budget also the user's."""
     members = Membership.objects.filter(tenant_id=budget.tenant_id, ended_at__isnull=True)
-    paying = members.filter(role__in=[Role.OWNER, Role.BILLING])
-    addresses = set(paying.values_list("user__email", flat=True))
+    owners_and_billing = members.filter(role__in=[Role.OWNER, Role.BILLING])
+    addresses = set(owners_and_billing.values_list("user__email", flat=True))
     if budget.scope == BudgetScope.USER and budget.holder_id is not None:
-        own = members.filter(user_id=budget.holder_id)
-        addresses |= set(own.values_list("user__email", flat=True))
+        budget_user = members.filter(user_id=budget.holder_id)
+        addresses |= set(budget_user.values_list("user__email", flat=True))
     return sorted(addresses)

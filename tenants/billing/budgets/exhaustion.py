@@ -1,6 +1,6 @@
-"""Whether a budget is used up, by the rule of gateways.
+"""The rule by which a budget is used up. It is the rule that gateways apply.
 
-A gateway refuses a completion if less is left of a hard budget than the completion may cost, at the
+A gateway refuses a completion if a hard budget has less left than the completion may cost, at the
 price of the model that will answer (inference.gateway.rate_limits.budget_reservation). A hard
 budget is therefore used up before its last micro is spent: as soon as not even the cheapest model
 can answer. Completions of more expensive models stop earlier.
@@ -31,7 +31,8 @@ def is_exhausted(budget: Budget, month: TenantMonthSpend, *, min_reservation_mic
 def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: date) -> int:
     """Return the least that gateways reserve for a completion of the fast tier, in micros.
 
-    `price` is the day's; None: nothing is priced. One query if models have prices, otherwise none.
+    `price` is in force on the day; None: nothing has a price. One query if models have prices of
+    their own, otherwise none.
     """
     if price is None:
         return 0

@@ -1,7 +1,7 @@
 """Limit of the number of hard budgets that apply to one user.
 
-Each request of the user reserves from all of them, so the duration of the gateway's Redis call
-grows with their number.
+Each request of the user reserves an amount from all these budgets, so the duration of the gateway's
+Redis call grows with their number.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ MAX_OF_PERSON: Final = 20  # team budgets; those of the tenant and of the user a
 def require_budget_limit_per_user(tenant_id: TenantId) -> None:
     """Check the limit after a change, so that the error rolls the change back.
 
-    Must run inside the tenant's scope, with its row locked by mark_snapshot_stale. One query.
+    Must run inside the tenant's scope, after mark_snapshot_stale has locked the tenant. One query.
     Raises Conflict.
     """
     hard_budgets = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)

@@ -61,7 +61,7 @@ def _add_to_month(tenant_id: TenantId, month: date, added_micros: Mapping[str, i
 class TenantMonthSpend:
     """A tenant's spending in a month, and the current members of the tenant and of its teams."""
 
-    by_holder: Mapping[str, int]
+    by_holder: Mapping[str, int]  # micros by user ID; "": service keys
     members: frozenset[str]  # user IDs
     teams: Mapping[UUID, frozenset[str]]  # user IDs by team
 

@@ -36,10 +36,10 @@ class BudgetStatus:
 def list_nearest_limit(
     *, actor: Actor, limit: int, price: PlanPrice | None, now: datetime
 ) -> list[BudgetStatus]:
-    """Return the budgets with the highest share spent, highest first. Three queries.
+    """Return the budgets with the highest share spent, highest first.
 
-    One query more if models have prices. Reads all budgets of the tenant, at most MAX_BUDGETS.
-    `price` is today's; None: nothing is priced. Raises Forbidden.
+    Three queries, or four if models have prices of their own. Reads all budgets of the tenant, at
+    most MAX_BUDGETS. `price` is today's; None: nothing has a price. Raises Forbidden.
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
@@ -66,7 +66,7 @@ class BudgetEffect:
 def preview_budget(
     *, actor: Actor, holder: BudgetTarget, terms: BudgetTerms, now: datetime
 ) -> BudgetEffect:
-    """Return the effect of a new budget, or of other terms of a budget. Up to six queries.
+    """Return the effect of a new budget, or of new terms for a budget. Up to six queries.
 
     Raises Forbidden.
     """

@@ -32,9 +32,9 @@ class DocumentKind(StrEnum):
     CREDIT_NOTE = "credit_note"
 
 
-# Stored documents lack fields that were added later. The encoding leaves out a field with its plain
-# default, so that these documents keep their bytes. The original fields have default factories, so
-# that they are always encoded.
+# Documents that are already stored must keep their bytes when a field is added. A new field
+# therefore has a plain default, and the encoding omits a field with this value. The original fields
+# have default factories, so they are always encoded.
 class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     # One string per line.
@@ -60,7 +60,7 @@ class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
     number: str
     kind: DocumentKind
-    corrects: str  # the invoice's number; "": this is an invoice
+    corrects: str  # number of the corrected invoice; "": this document is an invoice
     month: str  # 2026-11-01
     issued_on: str
     due_on: str
@@ -172,8 +172,8 @@ def compute_tax(net_cents: int, tax: InvoiceTax) -> int:
 def compute_incremental_tax(net_cents: int, *, after: int, tax: InvoiceTax) -> int:
     """Return the tax on a further correction of an invoice, after `after` cents were corrected.
 
-    If credit notes correct the whole invoice, their taxes add up to its tax, however the amount is
-    divided.
+    If credit notes correct the whole invoice, the sum of their taxes is the invoice's tax. It does
+    not depend on how the amount is divided among the notes.
     """
     return compute_tax(after + net_cents, tax) - compute_tax(after, tax)
 

@@ -29,7 +29,7 @@ _PIECE: Final = "C62"  # UN/ECE recommendation 20
 _CREDIT_TRANSFER: Final = "30"  # UNTDID 4461
 _STANDARD_RATE: Final = "S"  # UNTDID 5305
 _VAT_ID: Final = re.compile(r"[A-Z]{2}[0-9A-Z]{2,13}")
-# The times of a PDF, whose colon may be escaped, and of its XMP metadata.
+# Times in a PDF, where the colon may be escaped, and in its XMP metadata.
 _PDF_TIMES: Final = re.compile(rb"(D(?::|\\072))\d{14}")
 _XMP_TIMES: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
@@ -48,7 +48,7 @@ def list_missing_fields(document: InvoiceDocument) -> list[str]:
 
 
 def build_xml(document: InvoiceDocument) -> bytes:
-    """Return the XML of a document that lacks nothing.
+    """Return the XML of a document for which list_missing_fields returns nothing.
 
     Raises an exception of factur-x if the XML does not match the schema.
     """
@@ -154,10 +154,10 @@ def _describe_credit(document: InvoiceDocument) -> dict[str, Any]:
 def _describe_line(
     line: InvoiceLine, number: int, sign: int, document: InvoiceDocument
 ) -> dict[str, Any]:
-    """Return a line. Tokens have their number and price; other lines are one piece.
+    """Return a line. A line of tokens has their number and their price; other lines are one piece.
 
-    Seats are counted by the day and priced by the month, so that price times quantity is not the
-    amount.
+    Seats are one piece because they are counted by the day and priced by the month: their number
+    times the price is not the amount.
     """
     amount_cents = sign * line.amount_cents
     is_tokens = line.price_for > 1

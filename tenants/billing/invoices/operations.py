@@ -1,6 +1,6 @@
-"""Operations that issue invoices and credit notes: a ledger transaction and a numbered document.
+"""Operations that issue invoices and credit notes.
 
-Both are written in one transaction.
+Each writes a ledger transaction and a numbered document, in one database transaction.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
-# The wait after a month's end before its invoice. Later usage goes on the next invoice.
+# The time from a month's end to its invoice. Usage that arrives later is on the next invoice.
 GRACE: Final = timedelta(hours=6)
 _MAX_REASON_CHARS: Final = 150
 _USAGE_SOURCES: Final = (SourceKind.USAGE, SourceKind.SEATS)
@@ -99,10 +99,10 @@ class _InvoiceDraft:
 def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
     """Issue a tenant's invoices for months that are over, and return their numbers.
 
-    A month without usage has no invoice. `now` comes from rating.clock, the earlier of two clocks.
+    A month without usage has no invoice. `now` must come from choose_billing_time.
 
-    All usage that has arrived at the start is rated first. Usage that arrives during the run goes
-    on the next invoice; otherwise the invoice of a busy tenant would wait forever.
+    All usage that has arrived before this call is rated first. The call does not wait for usage
+    that arrives later: otherwise the invoice of a busy tenant would never be issued.
 
     Raises NotFound for a tenant without a plan.
     """

@@ -1,4 +1,4 @@
-"""PDF rendering of documents, A4: the same document gives the same bytes.
+"""PDF rendering of invoices and credit notes, in A4. The same document gives the same bytes.
 
 reportlab's invariant mode leaves out the time and derives IDs from the content. The typeface is
 embedded, so that Latin, Greek and Cyrillic names are printed correctly.
@@ -54,7 +54,7 @@ _TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Cr
 
 
 def render_pdf(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:
-    """Return the PDF, with the e-invoice's XML if the document has all that it needs.
+    """Return the PDF, with the e-invoice's XML if the document has all the fields that it needs.
 
     `logo` is a PNG or JPEG file for the first page.
     """

@@ -65,7 +65,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
 
 def read_credit_balance(tenant_id: TenantId) -> int:
     """Return the remaining credit in micros, inside the tenant's scope."""
-    # Read only the kinds of transactions that post to this account: nearly all others do not.
+    # Read only the kinds of transactions that post to this account. Most are of another kind.
     transactions = LedgerTransaction.objects.filter(
         tenant_id=tenant_id, source_kind__in=_CREDIT_SOURCES
     )

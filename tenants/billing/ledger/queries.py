@@ -1,4 +1,4 @@
-"""Queries of the ledger by transaction."""
+"""Queries of the ledger's transactions, and of the first month that is not invoiced."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -45,7 +45,7 @@ _MAX_CLOCK_DIFFERENCE: Final = timedelta(days=1)
 class LedgerFilter:
     """A filter of transactions. None: not filtered."""
 
-    month: date | None = None  # the invoice month, by its first day
+    month: date | None = None  # the first day of the invoice's month
     account: LedgerAccountCode | None = None  # an account of at least one entry
     first: date | None = None  # first and last day of usage, both inclusive
     last: date | None = None
@@ -106,7 +106,7 @@ def read_page_of_ledger(
 def list_day_totals(
     *, actor: Actor, ledger_filter: LedgerFilter, days: Collection[date]
 ) -> list[DayTotal]:
-    """Return the totals of these days by kind, of transactions that match the filter. One query.
+    """Return the totals by day and kind of the transactions that match the filter. One query.
 
     Raises Forbidden.
     """

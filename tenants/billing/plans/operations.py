@@ -24,9 +24,9 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_tenants
 
 MAX_PRICE_MICROS: Final = 10**12  # a million units: for a seat, or for a million tokens
-MAX_PRICED_MODELS: Final = 50  # the Billing page reads a row for each model and day
+MAX_PRICED_MODELS: Final = 50  # the Billing page reads up to six rows for each model and day
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
-_MODEL: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)  # names of inference.routing
+_MODEL: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)  # as in inference.routing
 # Past days are already posted, so a change of price or plan must begin on a future day.
 _EARLIEST: Final = timedelta(days=1)
 
@@ -91,8 +91,8 @@ def subscribe_tenant(
 ) -> None:
     """Subscribe a tenant to a plan.
 
-    The first subscription may begin on any day from the month in which the tenant was created, and
-    usage since then is rated. A change of plan begins tomorrow or later.
+    The first subscription may begin on any day that is not before the month in which the tenant was
+    created. Usage since its first day is rated. A change of plan begins tomorrow or later.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """

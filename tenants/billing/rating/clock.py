@@ -1,6 +1,7 @@
 """The time for billing: the earlier of two clocks.
 
-A clock that runs ahead therefore cannot close a month, or post a day, that is not over.
+One clock that runs ahead therefore cannot close a month that is not over, and cannot post a day
+that is not over.
 """
 
 from datetime import datetime

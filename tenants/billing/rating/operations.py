@@ -32,8 +32,7 @@ def rate_all_tenants(*, now: datetime) -> None:
 def rate_tenant(tenant_id: TenantId, *, now: datetime, until: int | None = None) -> int:
     """Post seats and usage of a tenant, and return the number of usage batches.
 
-    Rates batches up to `until`; None: all batches. Raises NotFound for a tenant
-    without a plan.
+    Rates batches up to `until`; None: all batches. Raises NotFound for a tenant without a plan.
     """
     num_days, num_batches = post_seat_charges(tenant_id, now=now), 0
     has_more = True

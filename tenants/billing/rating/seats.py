@@ -1,4 +1,4 @@
-"""Rating of seats: each past day, with all users who were members at any time of it."""
+"""Rating of seats. A seat of a day is a user who was a member at any time of that day."""
 
 from contextlib import suppress
 from datetime import date, datetime, timedelta
@@ -59,9 +59,10 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
 
 
 def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
-    """Post all past days before a membership is reactivated, inside the tenant's scope.
+    """Post all past days that are not posted yet, inside the tenant's scope.
 
-    The membership's row is reused, so its earlier period is lost.
+    Call this before a membership is reactivated: the reactivation overwrites the membership's
+    earlier period in its row.
     """
     with suppress(NotFound):  # without a plan nothing is posted
         while post_seat_charges(tenant_id, now=choose_billing_time(now)) == MAX_DAYS:

@@ -1,8 +1,8 @@
-"""Rating of tokens: batches of usage records, each exactly once.
+"""Rating of tokens. Each batch of usage records is posted exactly once.
 
-One database transaction reads the batches after the watermark, posts them and moves the watermark.
-A worker that is killed changes nothing. A concurrent worker waits for the lock and finds the
-watermark moved.
+The watermark is the number of the last batch that was posted. One database transaction reads the
+batches after the watermark, posts them and moves the watermark. If the worker is killed, nothing
+has changed. A concurrent worker waits for the lock and then reads the new watermark.
 """
 
 from collections import defaultdict

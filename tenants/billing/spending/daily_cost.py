@@ -1,9 +1,9 @@
 """The cost of each day by line.
 
-A busy tenant has tens of thousands of ledger entries a day, too many to add up for a page. The last
-entry of a line and day contains the running total of its quantity, and all entries of a line and
-day have the same price, so this entry gives the cost. Only these entries are read, by rating's
-index: seven a day, and six for each model with prices of its own.
+A busy tenant has tens of thousands of ledger entries a day, too many to add up for a page. All
+entries of a line on one day have the same price, and the last of them contains the running total of
+the quantity. So the last entry is enough to compute the cost. Only the last entries are read, with
+the index that rating uses: seven a day, and six more for each model with prices of its own.
 """
 
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ class PlanInForce:
 
 @dataclass(frozen=True, slots=True)
 class SpendingOverview:
-    """A tenant's plan, seats, credit and daily costs, as of now."""
+    """A tenant's current plan, seats and credit, and its daily costs."""
 
     currency: Currency
     today: date  # UTC
@@ -86,7 +86,7 @@ def read_spending_overview(
 def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
     """Return the cost of the current month; None: no plan. Two queries. Raises Forbidden.
 
-    It is the `month_cost` of `read_spending_overview`, without the rest.
+    The result is equal to `month_cost` of `read_spending_overview`.
     """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)

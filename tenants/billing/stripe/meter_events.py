@@ -36,14 +36,17 @@ def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: date
     Must run inside the tenant's scope. One query for a tenant that is not a customer at Stripe.
     """
     if StripeCustomer.objects.filter(tenant_id=tenant_id).exists():
-        booked = LedgerEntry.objects.filter(tenant_id=tenant_id, transaction_id=transaction_id)
-        add_events(tenant_id, booked.filter(account=LedgerAccountCode.TOKENS), now=now)
+        entries = LedgerEntry.objects.filter(tenant_id=tenant_id, transaction_id=transaction_id)
+        add_events(tenant_id, entries.filter(account=LedgerAccountCode.TOKENS), now=now)
 
 
 def _build_identifier(entry: LedgerEntry) -> str:
-    """Return a name that no other entry has. The line of a model can be too long for Stripe."""
-    is_of_model = entry.line not in TIER_LINES
-    return f"{entry.transaction_id}:{entry.position if is_of_model else entry.line}"
+    """Return a name that is unique at Stripe.
+
+    The line of a model can be too long for Stripe, so the entry's position replaces it.
+    """
+    is_model_line = entry.line not in TIER_LINES
+    return f"{entry.transaction_id}:{entry.position if is_model_line else entry.line}"
 
 
 def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Delivery of customers and meter events to Stripe, exactly once where identifiers allow it.
+"""Delivery of customers and meter events to Stripe. No event is counted twice.
 
 Stripe remembers an identifier for 24 hours. An event whose outcome is unknown (a timeout, a 5xx) is
 retried for 23 hours. After that it is neither sent again nor counted as sent, and the
@@ -93,7 +93,7 @@ def compute_stripe_backoff(num_attempts: int) -> timedelta:
 @dataclass(frozen=True, slots=True)
 class _MeterEventClaim:
     event: StripeEvent
-    unconfirmed_since: datetime | None  # before this attempt
+    unconfirmed_since: datetime | None  # the event's value before this attempt
 
 
 def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:

@@ -33,13 +33,13 @@ class StripeRejected(StripeFailed):
 
 class Stripe(Protocol):
     def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
-        """Create a customer and return its ID, the same for the same `key`.
+        """Create a customer and return its ID. The same `key` always gives the same ID.
 
         Raises StripeFailed.
         """
 
     def send_event(self, event: MeterEvent) -> None:
-        """Send an event. An event that arrived before is no error. Raises StripeFailed."""
+        """Send an event. If Stripe already has it, nothing changes. Raises StripeFailed."""
 
     def read_totals(
         self, *, customer_id: str, since: datetime, until: datetime

@@ -36,13 +36,13 @@ from tenants.models import AuditEntry, AuditSink
 from tenants.security.audit.queries import find_head
 from tenants.security.authorization.directory import list_tenants
 
-MAX_MESSAGES: Final = 500  # of one run of a sink, because they are held in memory
+MAX_MESSAGES: Final = 500  # in one run of a sink: all of them are in memory
 _MAX_AT_ONCE: Final = 32  # concurrent deliveries
 _MAX_OF_TENANT: Final = 8  # sinks of a tenant, until all other tenants had their turn
 _MAX_WEBHOOK_RUN_S: Final = 2.0  # no further message after this: other sinks get their turn
 _MAX_TASK_S: Final = 20.0  # no further batch after this; the next task continues
-# Longer than a run of a sink takes, its last message included. After this time the claim of a
-# killed worker expires.
+# Longer than one run of a sink, including its last message. After this time the claim of a killed
+# worker expires.
 _CLAIM: Final = timedelta(seconds=60)
 
 Clock = Callable[[], datetime]
@@ -57,8 +57,8 @@ class DeliveryRun:
     sink: AuditSink
     claimed_until: datetime
     messages: list[SinkMessage]
-    destination: Destination | None  # None: the address cannot be decrypted
-    error: str  # why it cannot; "" if it can
+    destination: Destination | None  # None: the address cannot be decrypted or is not allowed
+    error: str  # the reason why `destination` is None; otherwise ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def _store_result(run: DeliveryRun, result: DeliveryResult, now: datetime) -> No
     """Record the result of a run.
 
     The cursor moves only while the claim is held, because a replay may have set it meanwhile. The
-    sink's health is recorded in any case, so that a replay does not shorten its wait.
+    sink's health is always recorded, so that a replay does not shorten the sink's wait.
     """
     cursor: dict[str, Any] = {"claimed_until": None}
     if result.delivered is not None:

@@ -17,7 +17,7 @@ ENTRY: Final = "audit.entry"
 TEST: Final = "audit.test"
 # Facility 13, log audit; severity 6, informational (RFC 5424, 6.2.1).
 _PRIORITY: Final = 13 * 8 + 6
-_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: after it the count restarts at 1
+_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: the next number is 1 again
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,8 @@ def _send_probe(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> 
     message = SinkMessage(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
     try:
         destination = open_sink_secret(actor.tenant_id, row)
-        # On exit asyncio waits for name lookups, which have no timeout.
+        # At its end, asyncio.run waits for name lookups, which have no timeout. Therefore it runs
+        # in a thread with a timeout.
         run_in_thread_with_timeout(
             2 * TIMEOUT_S, lambda: asyncio.run(_send_message(destination, message, clock))
         )

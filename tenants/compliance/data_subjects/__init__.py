@@ -9,7 +9,7 @@ replay_after_restore.py   repeats erasures that a restored backup does not have
 erasure_worker.py         erases in transactions that survive a crash
 pseudonymization.py       replaces IDs where counts are kept
 anonymization.py          removes names and addresses
-tenant_purge.py           removes the rest of an erased tenant
+tenant_purge.py           removes the other data of an erased tenant
 erasure_certificate.py    writes the deletion certificate
 queries.py                finds users for operators, and the state of erasures
 """

@@ -1,6 +1,6 @@
 """Removal of names and addresses. Rows that others refer to stay, without personal data.
 
-For use inside the tenant's scope, with its row locked.
+Call these functions inside the tenant's scope, with the tenant's row locked.
 """
 
 import os
@@ -38,7 +38,7 @@ _DIGEST_BYTES: Final = 32
 def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
     """Anonymize a user's rows, and return the numbers of rows by table."""
     tenant_id, user_id = subject.tenant_id, subject.user_id
-    # A second run finds no keys with a name, so that each key is counted once.
+    # Keys without a name are already anonymized. Leaving them out counts each key only once.
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=user_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id, email=subject.email)
     mails = AlertDelivery.objects.filter(tenant_id=tenant_id, address=subject.email)
@@ -85,7 +85,8 @@ def _anonymize_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -
     tenant may not learn of the others.
     """
     with user_scope(UserId(str(user_id))):
-        # If erasures of two tenants run at once, the second waits, and then finds an erased user.
+        # If erasures of two tenants run at once, the second one waits here. It then finds the
+        # membership in the other tenant erased, and anonymizes the account.
         row = User.objects.select_for_update().get(id=user_id)
         Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).update(erased_at=now)
         memberships = Membership.objects.filter(user_id=user_id, erased_at=None)

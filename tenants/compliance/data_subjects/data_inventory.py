@@ -1,8 +1,8 @@
 """Inventory of personal data: one entry for each table, used by the export bundle and its test.
 
 Each table of a tenant that refers to users is listed here, or in EXCLUDED_FROM_EXPORT with the
-reason; the test `test_data_subject_sources` walks all models. Bytes (digests, sealed data, wrapped
-keys) are never exported.
+reason. A test checks this for all models. Bytes (digests, sealed data, wrapped keys) are never
+exported.
 """
 
 from collections.abc import Callable
@@ -146,7 +146,7 @@ SOURCES: Final = (
         "policy_versions", PolicyVersion, _filter_by("author_id"), frozenset({"document"})
     ),
     InventoryEntry("retention_rules", RetentionRule, _filter_by("author_id")),
-    # `secret` needs no mention here, because columns of bytes are never exported.
+    # `Erasure.secret` is not listed, because columns of bytes are never exported.
     InventoryEntry(
         "erasures", Erasure, _filter_by("user_id", "requested_by_id"), frozenset({"keys"})
     ),
@@ -161,7 +161,7 @@ SOURCES: Final = (
     ),
     InventoryEntry("audit_entries", AuditEntry, _filter_audit_entries),
 )
-# Data of the account is only in users' own exports: a tenant may not learn where users sign in.
+# Only users' own exports contain their sign-in data: a tenant may not learn where users sign in.
 OWN_SOURCES: Final = (
     InventoryEntry(
         "sign_in",
@@ -186,5 +186,5 @@ OWN_SOURCES: Final = (
     ),
 )
 EXCLUDED_FROM_EXPORT: Final = MappingProxyType(
-    {LegalHold: "a hold may be of a matter that its subject is not to be told of"}
+    {LegalHold: "the subject of a hold may not be allowed to know of it"}
 )

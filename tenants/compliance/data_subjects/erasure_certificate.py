@@ -56,7 +56,7 @@ def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
     return [
         {
             **key,
-            # A tenant key has only encrypted data keys, so it is tested by decrypting those.
+            # A tenant key encrypts only data keys, so it is tested by decrypting these.
             "opens": any(proof.opens for proof in evidence.values())
             if key["scope"] is None
             else evidence[key["id"]].opens,

@@ -34,7 +34,7 @@ def write_erasure_tombstone_on_commit(tenant_id: TenantId, erasure: ErasureTombs
 def write_missing_erasure_tombstones(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
-    Raises what the storage raises.
+    Raises errors of the storage.
     """
     num_written = 0
     for tenant_id in list_tenants().values():
@@ -50,7 +50,7 @@ def write_missing_erasure_tombstones(*, now: datetime) -> int:
 def list_newest_tombstones(tenant_id: TenantId) -> list[ErasureTombstone]:
     """Return the newest tombstone of each user and of the whole tenant.
 
-    Raises what the storage raises.
+    Raises errors of the storage.
     """
     name_matches = filter(None, map(_NAME.fullmatch, tombstones.list_tombstones(tenant_id)))
     # IDs of erasures increase with time.

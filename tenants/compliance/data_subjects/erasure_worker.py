@@ -1,6 +1,6 @@
-"""Worker for erasures, in transactions that survive a crash.
+"""Worker for erasures, in many transactions. A crash loses at most the current transaction.
 
-Each transaction can be repeated and then changes nothing.
+Repeating a committed transaction changes nothing.
 
     pseudonymize counts by month > anonymize > erase captured content > check again > certify
 """
@@ -28,7 +28,7 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _MAX_ATTEMPTS: Final = 5
-# A gateway that was offline delivers the records in its journal when it is back.
+# An offline gateway keeps its records in a journal, and delivers them when it is back.
 _MAX_DELIVERY_DELAY: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
 
@@ -44,8 +44,8 @@ def run_due_erasures(*, now: datetime) -> int:
 def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     """Run an erasure, and return whether it is finished.
 
-    Records that arrive meanwhile are left to the next run. Raises what the object store raises;
-    erased data stays erased.
+    Records that arrive meanwhile are left to the next run. Raises errors of the object store; data
+    that is already erased then stays erased.
     """
     row = _find_erasure(tenant_id, erasure_id)
     if row.finished_at is not None:
@@ -63,7 +63,7 @@ def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetim
 def run_erasure(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     """Run an erasure until it is finished, for a caller that waits.
 
-    Returns False if new records arrived in each attempt. Raises as run_erasure_once.
+    Returns False if new records arrived in each attempt. Raises the errors of run_erasure_once.
     """
     return any(
         run_erasure_once(tenant_id=tenant_id, erasure_id=erasure_id, now=now)

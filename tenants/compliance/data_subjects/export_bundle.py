@@ -1,6 +1,7 @@
 """Export of all personal data of a user in a tenant, as a ZIP of NDJSON with a signed manifest.
 
     account.ndjson usage_records.ndjson ...   one object a line, empty files included
+    retrieval_content.ndjson                  text that is indexed for the user only, decrypted
     captured_content.ndjson                   captured content, decrypted
     README.txt manifest.json                  a description; the size and SHA-256 of each file
 

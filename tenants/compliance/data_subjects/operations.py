@@ -119,7 +119,7 @@ def request_tenant_erasure(
 
 
 def find_legal_holds(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
-    """Return the holds in force that apply to the user, or to anything of the tenant if it is None.
+    """Return the holds in force that apply to the user; `user_id` None: all holds of the tenant.
 
     Must run inside the tenant's scope.
     """

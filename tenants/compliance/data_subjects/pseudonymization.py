@@ -2,7 +2,7 @@
 
 The pseudonym is derived from the user's ID with a secret of the erasure, so that an interrupted
 erasure continues with the same pseudonym. The secret is deleted at the end, and nothing then leads
-back to the user. Each month is a transaction.
+back to the user. Each month is processed in its own transaction.
 """
 
 import hashlib
@@ -34,9 +34,9 @@ def compute_pseudonym(secret: bytes, user_id: uuid.UUID) -> uuid.UUID:
 
 
 def list_months(tenant_id: TenantId, *, now: datetime) -> list[Month]:
-    """Return the months in which the tenant has rows, oldest first, inside its scope.
+    """Return the months from the tenant's first row until now, oldest first.
 
-    One index query for each table.
+    Must run inside the tenant's scope. One index query for each table.
     """
     first_times = []
     for table in TABLES:
@@ -55,9 +55,10 @@ def pseudonymize_month(
     to: uuid.UUID,
     holds: tuple[HoldPeriod, ...],
 ) -> dict[str, int]:
-    """Replace the ID in a month's rows that are not on hold, and return the numbers by table.
+    """Replace the ID in a month's rows that are not on hold. Return the numbers of rows by table.
 
-    Must run inside the tenant's scope, with its row locked, so that no hold is placed meanwhile.
+    Must run inside the tenant's scope, with the tenant's row locked, so that no hold is placed
+    meanwhile.
     """
     # Otherwise a rollup that has read the old ID could write it after this update.
     lock_rollups(tenant_id)
@@ -72,7 +73,7 @@ def pseudonymize_month(
 
 
 def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
-    """Replace the ID in monthly spending, with another ID for each month.
+    """Replace the ID in monthly spending by a random ID for each month.
 
     Only the sums are needed. Must run inside the tenant's scope.
     """

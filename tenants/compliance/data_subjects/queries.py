@@ -1,4 +1,4 @@
-"""Queries of users, as operators name them, and of erasures."""
+"""Queries of users by e-mail address or ID, and of erasures."""
 
 import uuid
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class ErasureView:
     user_id: uuid.UUID | None  # None: the whole tenant
     reason: str
     rows: dict[str, int]  # rows erased so far, by table
-    held_by: list[uuid.UUID]  # legal holds that kept rows, as of the end
+    held_by: list[uuid.UUID]  # legal holds that kept rows when the erasure finished
     requested_at: datetime
     finished_at: datetime | None  # None: not finished
 
@@ -85,7 +85,7 @@ def find_data_subject(*, actor: Actor, text: str) -> PersonView:
 
 
 def find_unfinished_erasure(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:
-    """Return the erasure in progress of a user; None: of the whole tenant."""
+    """Return a user's erasure in progress; `user_id` None: the whole tenant's erasure."""
     with tenant_scope(tenant_id):
         rows = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
         return rows.order_by("id").values_list("id", flat=True).first()

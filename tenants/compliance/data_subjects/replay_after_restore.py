@@ -45,7 +45,7 @@ logger = structlog.get_logger(__name__)
 def replay_erasures(*, now: datetime) -> int:
     """Request missing erasures again, and return how many. The worker performs them.
 
-    A second run finds none. Raises WrongStore, and what the storage raises.
+    A second run finds none. Raises WrongStore, and errors of the storage.
     """
     store.require_store()
     return sum(
@@ -58,7 +58,8 @@ def replay_erasures(*, now: datetime) -> int:
 def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> bool:
     """Request one erasure again.
 
-    Return False if the backup contains the erasure already, or does not contain the user.
+    Return False if the backup contains the erasure already, if it does not contain the user, or if
+    the request raises Conflict.
     """
     try:
         with tenant_scope(tenant_id):

@@ -1,4 +1,4 @@
-"""Purge of the rest of a shredded tenant: settings, index, stored objects and Redis keys.
+"""Purge of a shredded tenant's remaining data: settings, index, stored objects and Redis keys.
 
 Each step can be repeated.
 """
@@ -78,7 +78,7 @@ _TABLES: Final[tuple[type[Model], ...]] = (
 
 
 def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
-    """Purge the tenant. Raises redis.RedisError, and what the object store raises."""
+    """Purge the tenant. Raises redis.RedisError, and errors of the object store."""
     tenant_id = TenantId(str(row.tenant_id))
     for model in _TABLES:
         _purge_table(tenant_id, model, count)
@@ -94,7 +94,7 @@ def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
 
 
 def _purge_store(tenant_id: TenantId, count: Count) -> None:
-    """Delete the stored objects. A worker that is killed meanwhile counts none of them."""
+    """Delete the stored objects. If the worker is killed meanwhile, they are not counted."""
     num_objects = object_store.delete_all_objects(tenant_id)
     with tenant_scope(tenant_id):
         count({"objects": num_objects})
@@ -152,8 +152,9 @@ def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
 def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
     """Delete the tenant's keys in Redis; each contains the tenant's ID.
 
-    The snapshot was replaced by an empty one, because a missing one tells gateways that Redis has
-    lost its data. Messages in streams are encrypted, and consumed or rejected within minutes.
+    The snapshot has no key of its own and stays. It is already empty. A missing snapshot would tell
+    gateways that Redis has lost its data. Messages in streams are encrypted, and consumed or
+    rejected within minutes.
     """
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
         connection.delete(key)

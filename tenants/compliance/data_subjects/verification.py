@@ -32,9 +32,10 @@ _UNREADABLE: Final = (
 
 
 def verify_bundle(file: IO[bytes], keys: PublicKeys) -> dict[str, Any]:
-    """Verify a bundle and return its manifest, reading files in pieces.
+    """Verify a bundle and return its manifest. Files are read in pieces.
 
-    Raises BadSignature for other files, or if a file was changed, added or removed.
+    Raises BadSignature if the file is not a bundle, or if a file in it was changed, added or
+    removed.
     """
     try:
         with ZipFile(file) as archive:

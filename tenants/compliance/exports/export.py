@@ -1,4 +1,7 @@
-"""The definition of an export: its name and version fix its columns; its source gives the rows."""
+"""The definition of an export: a name, a version, the columns and the source of the rows.
+
+An export with other columns needs another name or version.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +11,8 @@ from caret.foundation.ids import TenantId
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.rows import ExportColumn, RowSource
 
-# Returns the time until which all rows exist, before the first row is read; None: no rows are
-# complete yet.
+# Called before the first row is read. Returns the time until which all rows exist; None: the rows
+# are not complete for any period.
 CompleteUntil = Callable[[TenantId, datetime], datetime | None]
 
 

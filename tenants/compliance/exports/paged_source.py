@@ -26,8 +26,8 @@ class PagedRows:
 
     page: Callable[[RowQuery, int, str | None], Page[Any]]  # limit and cursor
     row: Callable[[Any], Row]
-    # Returns the time of a row, which must be in the period. None: the rows are the current state,
-    # whatever the period.
+    # Returns the time of a row. Only rows with a time in the period are exported. None: all rows
+    # are exported, and they show the current state.
     made_at: _MadeAt | None = None
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:

@@ -5,9 +5,9 @@
      "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
      "key_id", "signature"}
 
-It is canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. The
-heads of the audit chain, before the first row was read and after the last, tie the file to the
-state at that time.
+It is canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. It
+contains the head of the audit chain before the first row was read ("before"), and the head after
+the last row was read ("after"). They show which state of the tenant the file represents.
 """
 
 import uuid

@@ -45,7 +45,8 @@ class Period:
 class RowQuery:
     """The tenant and the period of the rows.
 
-    The caller checks the export's permission first. Sources check only permissions that it implies.
+    The caller checks the export's permission first. An actor who has it also passes all checks in
+    the source's own queries.
     """
 
     actor: Actor
@@ -66,7 +67,7 @@ class RowBatch:
 class RowSource(Protocol):
     """A source of rows in a fixed order.
 
-    Repeated reads return the same rows, except for changes meanwhile. A position only moves
+    Repeated reads return the same rows, unless the rows were changed. A position only moves
     forward, so no row is returned twice.
     """
 

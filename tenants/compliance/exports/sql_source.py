@@ -1,4 +1,4 @@
-"""Rows of one SQL query, read along its ordering key, for millions of rows.
+"""Rows of one SQL query, read in batches in the order of a key. It suits millions of rows.
 
     SELECT columns FROM ... WHERE ... AND (key) > (position) ORDER BY key LIMIT n
 

@@ -15,7 +15,7 @@ from tenants.models import Outcome, TypingReport, UsageRecord
 
 _SHOWN_SHARE: Final = 0.86  # of the suggestions; the others arrive too late
 _PARTLY_ACCEPTED_SHARE: Final = 0.12  # of the accepted suggestions
-_CHECKED_SHARE: Final = 0.3  # of the accepted suggestions; each is checked after several times
+_CHECKED_SHARE: Final = 0.3  # of the accepted suggestions; each is checked several times
 _EVENTS: Final = OutcomeEvent
 
 
@@ -64,7 +64,10 @@ def _is_suggestion(row: UsageRecord) -> bool:
 def _compute_acceptance_chance(
     row: UsageRecord, developer: DemoDeveloper, level: TrafficLevel
 ) -> float:
-    """Return the chance of acceptance: higher for fast and short suggestions, and growing."""
+    """Return the chance of acceptance.
+
+    It is higher for fast and for short suggestions, and it grows during the period.
+    """
     chance = developer.acceptance_share * (0.85 + 0.3 * level.share)
     if row.variant == VARIANTS[0]:
         chance *= 1.09

@@ -41,7 +41,7 @@ class Persona:
     email: str
     role: Role
     team: str
-    arrival_share: float  # of the period that is over at the arrival; 0: the beginning
+    arrival_share: float  # the share of the period before the arrival; 0: arrives before the period
 
 
 def make_personas(num: int, *, domain: str, random: Random) -> list[Persona]:

@@ -51,7 +51,7 @@ class RequestProfile:
 
     mode: Mode
     tier: Tier
-    weight: int
+    weight: int  # relative frequency
     protocol: str
     prompt_tokens: int
     generated_tokens: int
@@ -181,7 +181,7 @@ def _fill_timings(
 
 
 def _was_left_early(row: UsageRecord, random: Random) -> bool:
-    """Return whether the client left before the first token."""
+    """Return whether the client left before the first token. If so, add the wait to the row."""
     is_left = (
         row.finish_reason in (FinishReason.SUPERSEDED, FinishReason.CANCELLED)
         and random.random() < 0.6

@@ -29,7 +29,10 @@ class DemoTimeline:
         return build_system_actor(self.tenant_id)
 
     def moment_at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
-        """Return a time on the day at this share of the period, or on the Friday before."""
+        """Return a time on the day at this share of the period; never on a weekend.
+
+        A Saturday or Sunday is replaced by the Friday before, but not by one before the period.
+        """
         day = self.begins_at + timedelta(days=int(share * self.num_days))
         return self._working_day(day).replace(hour=hour, minute=minute)
 

@@ -11,7 +11,7 @@ _SATURDAY: Final = 5
 _HOURS: Final = (6, 10, 12, 11, 5, 8, 12, 11, 9, 5, 2, 1)
 _WEEKEND_FACTOR: Final = 0.06  # as a share of a working day's requests
 _OVERLOADED_DAY: Final = 0.72  # as a share of the period
-_OVERLOADED_HOURS: Final = (2, 5)  # hours of the working day: from, until
+_OVERLOADED_HOURS: Final = (2, 5)  # from and until, in hours after the working day begins
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,10 @@ def authenticate_operator(
 
 
 def has_password(*, handle: str, password: str) -> bool:
-    """Return whether an enabled operator has this password. The time reveals known handles."""
+    """Return whether an enabled operator has this password.
+
+    The duration of the call reveals whether the handle exists.
+    """
     row = _find_enabled(handle=handle)
     return row is not None and check_password(password, row.password)
 
@@ -121,7 +124,10 @@ def verify_operator_code(*, operator_id: uuid.UUID, code: str, now: datetime) ->
 
 
 def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
-    """Return a session's operator; None if disabled or reset since. One query."""
+    """Return a session's operator. One query.
+
+    None: the operator was disabled or reset after the session began.
+    """
     try:
         row = _find_enabled(id=uuid.UUID(operator_id))
     except ValueError:
@@ -131,7 +137,7 @@ def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
 
 
 def find_operator_password_version(*, handle: str) -> str:
-    """Return a digest that changes with the operator's password; "" for an unknown handle."""
+    """Return a digest that changes with the password; "" for an unknown or disabled operator."""
     row = _find_enabled(handle=handle) if is_storable(handle) else None
     return "" if row is None else _to_view(row).fingerprint
 

@@ -35,7 +35,7 @@ class TenantChange:
 
     name: str | None = None
     status: TenantStatus | None = None
-    grace_days: int | None = None  # with the status CLOSING; None: as the installation sets it
+    grace_days: int | None = None  # for the status CLOSING; None: the installation's setting
     sets_trial: bool = False  # True: `trial_ends_on` is the new value, None included
     trial_ends_on: date | None = None
 

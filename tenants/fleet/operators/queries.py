@@ -79,7 +79,7 @@ class TenantDetails:
 
 
 def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[TenantDirectoryRow]:
-    """Return a page of tenants, newest first; with `search` those whose slug begins with it.
+    """Return a page of tenants whose slug begins with `search`, newest first; "": all tenants.
 
     One query. Raises InvalidValue.
     """

@@ -107,7 +107,7 @@ def add_replica(
 ) -> str:
     """Add a replica and return its name.
 
-    Raises Forbidden, InvalidValue, NotFound for an unknown pool, Conflict, RedisUnavailable.
+    Raises Forbidden, InvalidValue, Conflict, RedisUnavailable, and NotFound for an unknown pool.
     """
     _require_manager(operator)
     if addition.pool not in fleet.members:
@@ -182,7 +182,7 @@ def remove_replica(
 
 
 def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
-    """Return the pool in a list, if all its other replicas are drained; else an empty list."""
+    """Return [pool] if all its other replicas are drained or do not exist; otherwise []."""
     members = {pool: fleet.members.get(pool, frozenset())}
     return find_emptied_pools(replica, fleet.drained, members)
 

@@ -144,10 +144,10 @@ def onboard_in_pools(
     actor_for: Callable[[TenantId], Actor],
     now: datetime,
 ) -> OnboardedTenant:
-    """Create a tenant as `onboard_tenant` does, and assign it pools. Either all, or nothing.
+    """Create a tenant as `onboard_tenant` does, and assign `pools` to it for all languages.
 
-    At most one pool of each tier, for all languages. Raises Forbidden, InvalidValue, NotFound,
-    Conflict.
+    If one step fails, nothing is changed. `pools` has at most one pool of each tier. Raises
+    Forbidden, InvalidValue, NotFound, Conflict.
     """
     names = sorted({name.strip() for name in pools if name.strip()})
     known_pools = read_known_pools() if names else {}
@@ -207,7 +207,7 @@ def list_all_assignments() -> list[AssignmentView]:
 
 
 def find_known_pool(known_pools: Mapping[str, KnownPool], name: str) -> KnownPool:
-    """Return the pool of the name. Raises InvalidValue, Conflict."""
+    """Return the pool with this name. Raises InvalidValue, Conflict."""
     if not known_pools:
         raise Conflict("No gateway responds, so its pools are unknown. Try again in a minute.")
     if name not in known_pools:

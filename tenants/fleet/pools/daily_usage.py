@@ -6,7 +6,7 @@ the counts are restored for the days that still have records.
 
     caret:pools:days              hash    day -> encoded counts by pool
     caret:pools:replica-seconds   hash    day|pool -> seconds that the pool's replicas were up
-    caret:pools:last-full-recount       1 for a day once all days were counted
+    caret:pools:last-full-recount   string  "1"; expires a day after all days were counted
 """
 
 import re
@@ -107,14 +107,14 @@ def record_replica_seconds(
 
     Raises redis.RedisError.
     """
-    for pool, seconds in _compute_replica_seconds(installation, of_s=60).items():
+    for pool, seconds in _compute_replica_seconds(installation, duration_s=60).items():
         store.hincrby(REPLICA_SECONDS, f"{now.astimezone(UTC).date().isoformat()}|{pool}", seconds)
 
 
 def read_replica_seconds(
     store: redis.Redis, *, num_days: int, now: datetime
 ) -> dict[date, dict[str, int]]:
-    """Read replica seconds by day and pool, where measured. Raises redis.RedisError."""
+    """Read the replica seconds that were measured, by day and pool. Raises redis.RedisError."""
     days = {day.isoformat(): day for day in _list_days(num_days, now)}
     seconds_by_day: dict[date, dict[str, int]] = {}
     for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
@@ -126,17 +126,19 @@ def read_replica_seconds(
 
 def compute_replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
     """Return the replica seconds of a whole day with the replicas that are up now."""
-    return _compute_replica_seconds(installation, of_s=_SECONDS_PER_DAY)
+    return _compute_replica_seconds(installation, duration_s=_SECONDS_PER_DAY)
 
 
-def _compute_replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str, int]:
+def _compute_replica_seconds(
+    installation: InstallationStatus, *, duration_s: int
+) -> dict[str, int]:
     num_pools: dict[str, int] = {}
     for pool in installation.pools:
         for replica in pool.replicas:
             num_pools[replica.name] = num_pools.get(replica.name, 0) + 1
     return {
         pool.name: sum(
-            of_s // num_pools[replica.name]
+            duration_s // num_pools[replica.name]
             for replica in pool.replicas
             if replica.is_up is not False
         )

@@ -132,7 +132,7 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
 
 
 def list_replicas_by_pool(samples: MetricSamples) -> dict[str, frozenset[str]]:
-    """Return the replicas of each pool, as any gateway reports them."""
+    """Return the replicas of each pool that at least one gateway reports."""
     members: dict[str, set[str]] = {}
     for labels, _ in samples.all_values("caret_pool_replica_info"):
         members.setdefault(labels["pool"], set()).add(labels["replica"])
@@ -140,9 +140,9 @@ def list_replicas_by_pool(samples: MetricSamples) -> dict[str, frozenset[str]]:
 
 
 def list_allowed_hosts_by_pool(samples: MetricSamples) -> dict[str, tuple[str, ...]]:
-    """Return the hosts permitted for added replicas by pool, as any gateway reports them.
+    """Return by pool the hosts where replicas may be added, as at least one gateway reports them.
 
-    Pools without permitted hosts are left out.
+    Pools without such hosts are left out.
     """
     hosts_by_pool: dict[str, set[str]] = {}
     for labels, _ in samples.all_values("caret_pool_allowed_replica_hosts"):
@@ -151,7 +151,7 @@ def list_allowed_hosts_by_pool(samples: MetricSamples) -> dict[str, tuple[str, .
 
 
 def list_first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken]:
-    """Return the first-token latencies in the order of the modes, without modes that had none."""
+    """Return the first-token latencies by mode. Modes without a first token are left out."""
     return [
         first_token
         for mode in Mode

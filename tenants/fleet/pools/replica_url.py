@@ -26,7 +26,7 @@ def parse_engine_url(text: str, allowed: Sequence[str]) -> str:
 
 
 def parse_kv_events_address(text: str, allowed: Sequence[str]) -> str:
-    """Return the address of KV events; "": none. Raises as parse_engine_url."""
+    """Return the address of KV events; "": none. Raises InvalidValue."""
     if not text.strip():
         return ""
     parts = _split_url(text, "kv_events")

@@ -11,6 +11,7 @@ from caret.foundation.ids import UserId
 @dataclass(frozen=True, slots=True)
 class OverrideAssignment:
     overrides: tuple[PolicyOverride, ...] = ()  # without duplicates
+    # Each user's positions in `overrides`.
     override_indexes: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
 
 

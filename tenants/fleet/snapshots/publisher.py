@@ -2,8 +2,8 @@
 
 A change raises the tenant's `snapshot_version` in its own transaction
 (tenants.policy.snapshot_version) and publishes after the commit. `republish_stale_snapshots` runs
-every few seconds and publishes what is missing after a crash in between, while Redis was
-unavailable, or after Redis lost or restored its data.
+every few seconds and publishes the snapshots that Redis lacks. A snapshot is missing if the process
+was killed before the publication, if Redis was unavailable, or if Redis lost or restored its data.
 """
 
 from collections.abc import Mapping
@@ -73,17 +73,17 @@ def republish_stale_snapshots(*, now: datetime) -> int:
     Two queries and one read of Redis if there is nothing to do.
     """
     # Redis is read before the database. A change that is published in between then looks
-    # unpublished, which costs one needless attempt. In the other order, Redis would look ahead of
-    # the database, as after a restored backup.
+    # unpublished, which costs one needless attempt. If the database were read first, Redis would
+    # look ahead of it, as after a restored backup.
     published_state = _read_published(connect_to_redis())
     repairs = plan_repairs(_read_tenant_versions(), published_state)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 
 
 class RepairReason(StrEnum):
-    UNPUBLISHED = "unpublished"  # the change was committed but not published
-    LOST = "lost"  # Redis has an older version or none: it lost data
-    AHEAD = "ahead"  # Redis has a version that the database has not reached: a restored backup
+    UNPUBLISHED = "unpublished"  # Redis has an older version: a change was not published
+    LOST = "lost"  # Redis has no version: it lost its data
+    AHEAD = "ahead"  # Redis has a newer version: the database was restored from a backup
     CORRUPT = "corrupt"  # Redis has the version's number without its snapshot
 
 
@@ -104,7 +104,7 @@ class PublishedState:
 def plan_repairs(
     versions: Mapping[TenantId, int], published_state: PublishedState
 ) -> dict[TenantId, SnapshotRepair]:
-    """Return the tenants to publish. `versions` are those in the database."""
+    """Return the tenants whose snapshots to publish. `versions` are those in the database."""
     repairs = {}
     for tenant_id, version in versions.items():
         published_version = published_state.versions.get(tenant_id)

@@ -39,8 +39,9 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     NotFound.
     """
     with tenant_scope(tenant_id):
-        # The version is read before its contents: a commit in between gives newer contents an older
-        # number, which the next publication repairs. In the other order it would stay wrong.
+        # The version is read before the contents. If a change is committed in between, the old
+        # version gets the new contents, and the change's own publication repairs this. If the
+        # contents were read first, the new version would keep the old contents.
         row, platform_limits = _read_tenant_row(tenant_id)
         policy = apply_platform_limits(load_active_policy(tenant_id=tenant_id), platform_limits)
         consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy)
@@ -59,12 +60,14 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
 
 def _read_pools_and_models(tenant_id: TenantId, now: datetime) -> PoolsAndModels:
     pools: dict[Tier, dict[str, str]] = {}
-    assigned = list_assignments(tenant_id=tenant_id)
-    for assignment in assigned:
+    assignments = list_assignments(tenant_id=tenant_id)
+    for assignment in assignments:
         pools.setdefault(assignment.tier, {})[assignment.language] = assignment.pool
     return PoolsAndModels(
         pools=pools,
-        dedicated=frozenset(assignment.pool for assignment in assigned if assignment.is_dedicated),
+        dedicated=frozenset(
+            assignment.pool for assignment in assignments if assignment.is_dedicated
+        ),
         models=read_model_pools(tenant_id=tenant_id, on=utc_day(now)),
     )
 

@@ -41,8 +41,8 @@ def list_secrets(row: ApiKey) -> list[KeySecret]:
 def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySecret] | None:
     """Return the row and the secret that match a presented key, or None.
 
-    All secrets are compared; without any, a dummy is. The response time therefore does not reveal
-    which lookup IDs exist.
+    All secrets are compared. If there are none, a dummy is compared instead. The response time
+    therefore does not reveal which lookup IDs exist.
     """
     candidates = [(row, secret) for row in rows for secret in list_secrets(row)]
     if not candidates:

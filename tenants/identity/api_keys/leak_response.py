@@ -66,7 +66,7 @@ def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
 def handle_leak(report: LeakReport, *, now: datetime) -> None:
     """Revoke a leaked key and notify its owner.
 
-    Raises OSError, SMTPException when the key is revoked but the e-mail was not sent.
+    Raises OSError, SMTPException or ValueError if the key is revoked but the e-mail was not sent.
     """
     with key_lookup_scope(report.lookup_id):
         rows = list(ApiKey.objects.filter(lookup_id=report.lookup_id).order_by("tenant_id"))

@@ -95,7 +95,10 @@ def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
 
 
 def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -> CreatedKey:
-    """Create a key for an operation that has checked the permission. Raises as create_key."""
+    """Create a key for an operation that has checked the permission.
+
+    Raises the errors of create_key.
+    """
     require_current_secret(actor)
     new = validate_key_request(new, now)
     require_not_wider_than_actor(actor, scopes=new.scopes, networks=new.networks)
@@ -189,8 +192,8 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
 def revoke_keys_of_owner(*, actor: Actor, owner_id: UserId, reason: str, now: datetime) -> int:
     """Revoke all keys of a member, and return how many were revoked.
 
-    For operations that end a membership. Must run inside the tenant's scope, with the tenant's row
-    locked by mark_snapshot_stale.
+    Operations that end a membership call this. Must run inside the tenant's scope, after
+    mark_snapshot_stale has locked the tenant.
     """
     keys = ApiKey.objects.filter(
         tenant_id=actor.tenant_id, owner_id=uuid.UUID(owner_id), revoked_at=None

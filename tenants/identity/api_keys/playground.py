@@ -4,7 +4,8 @@ Rules:
 1. A member has one key, and each start gives it a new secret. Starts therefore do not fill up lists
    and snapshots, which have room for a limited number of keys.
 2. A new secret ends the previous one at once.
-3. Leaving the page ends the text of that page only: a user may have two pages open.
+3. Leaving a page ends only the secret that this page has received: the user may have opened another
+   page since.
 4. A revoked key stays revoked; the next start creates another key.
 """
 
@@ -37,7 +38,7 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 NAME: Final = "Playground"
-# Shorter than the smallest maximum lifetime of a policy, a day.
+# A policy can limit the lifetime of keys to a day, but not to less, so it always allows this.
 LIFETIME: Final = timedelta(hours=1)
 SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # the modes that the page requests
 
@@ -50,7 +51,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
     user_id = _require_user(actor)
     expires_at = now + LIFETIME
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant: of two concurrent starts the second finds the first's key.
+        # Locks the tenant, so that the second of two concurrent starts finds the key of the first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         check_key_lifetime_policy(actor, user_id, expires_at, now)
         require_member(actor, user_id)

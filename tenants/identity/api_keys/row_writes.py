@@ -1,4 +1,4 @@
-"""Writes of key rows, for operations. They run in the tenant's scope, with its row locked."""
+"""Writes of key rows, for operations. Call them in the tenant's scope, with the tenant locked."""
 
 from datetime import datetime, timedelta
 from typing import Final

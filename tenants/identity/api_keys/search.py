@@ -40,7 +40,7 @@ class KeyConcern(StrEnum):
     IDLE = "idle"  # in force, but not used, created or rotated for a long time
     # Unowned: its secret was shown to a user who may no longer create keys.
     UNOWNED = "unowned"
-    LEAKED = "leaked"  # found in public, whatever its state
+    LEAKED = "leaked"  # found in public; the key may be in any state
 
 
 class KeyOrder(StrEnum):

@@ -31,7 +31,7 @@ MAX_LEFT: Final = 100  # in one response; list_unowned_keys returns all
 def list_unowned_keys(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Return a page of unowned keys, newest first. One query.
+    """Return a page of unowned keys, newest first. Two queries.
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
@@ -49,7 +49,7 @@ def is_unowned(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
 def summarize_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> KeySummary:
     """Return the unowned keys that a user was shown, at most MAX_LEFT, for member operations.
 
-    Checks no permission to read keys. Inside the tenant's scope; two queries.
+    Checks no permission to read keys. Must run inside the tenant's scope. Three queries.
     """
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
     return build_key_summary(filter_unowned_keys(keys, now), limit=MAX_LEFT, now=now)

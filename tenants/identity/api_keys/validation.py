@@ -91,7 +91,10 @@ def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
 def require_not_wider_than_actor(
     actor: Actor, *, scopes: frozenset[KeyScope], networks: tuple[str, ...]
 ) -> None:
-    """Check that the actor has all that the key would get. Raises Forbidden."""
+    """Check that the key gets no permissions, modes or networks that the actor lacks.
+
+    Raises Forbidden.
+    """
     if not all(actor.has_permission(permission) for permission in list_permissions(scopes)):
         raise Forbidden("You cannot give a key permissions that you do not have.")
     grant = actor.grant
@@ -102,7 +105,7 @@ def require_not_wider_than_actor(
 
 
 def require_current_secret(actor: Actor) -> None:
-    """Check that the key acting here presented its current secret.
+    """Check that the actor, if it is a key, has presented its current secret.
 
     Otherwise a thief of the old secret could create a key that outlives the rotation. Raises
     Forbidden.

@@ -1,1 +1,1 @@
-"""E-mail domains that a DNS record proves to be a tenant's own."""
+"""E-mail domains of tenants. A DNS record proves that a domain belongs to the tenant."""

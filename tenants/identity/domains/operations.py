@@ -60,8 +60,8 @@ def verify_domain(
 ) -> DomainView:
     """Verify a domain by its DNS record.
 
-    If the tenant has an identity provider, the sessions of the domain's users end, except
-    `spared_session`: these users must sign in at the provider now.
+    If the tenant has an identity provider, the sessions of the domain's users end, because these
+    users must now sign in at the provider. The session `spared_session` continues.
 
     Raises Forbidden, NotFound, and Conflict when the record is missing or the domain is another
     tenant's.

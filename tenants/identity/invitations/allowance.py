@@ -1,8 +1,8 @@
 """Limits of invitations in 24 hours: per tenant, and per address.
 
-Each invitation has its own row, even if it is sent again or revoked, so counting rows counts
-e-mails. The caller must hold the lock of the tenant's row, so that concurrent requests cannot
-exceed the limits.
+Sending an invitation again creates another row, and revoking one keeps its row. So counting rows
+counts e-mails. The caller must hold the lock of the tenant's row, so that concurrent requests
+cannot exceed the limits.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,10 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
 
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
-    """Check both limits, inside the tenant's scope and with its row locked. Raises LimitReached."""
+    """Check both limits. Raises LimitReached.
+
+    Must run inside the tenant's scope, with the tenant's row locked.
+    """
     sent_invitations = _filter_sent_invitations(tenant_id, now)
     limit = settings.MAX_INVITATIONS_A_DAY
     if sent_invitations.count() >= limit:

@@ -74,10 +74,10 @@ def create_invitation(
     now: datetime,
     team_id: uuid.UUID | None = None,
 ) -> InvitationView:
-    """Create an invitation, which replaces the address's open ones, and send it after the commit.
+    """Create an invitation, and send it after the commit. Revoke the address's open invitations.
 
-    The guest joins the team, too. If the caller has its own transaction, this returns before the
-    e-mail is sent.
+    The guest also joins the team `team_id`; None: no team. If the caller has its own transaction,
+    this returns before the e-mail is sent.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
     """
@@ -104,9 +104,9 @@ def create_owner_invitation(
 ) -> TenantToken:
     """Invite an owner, as an operator, and return the token.
 
-    Sends the invitation after the commit. While the tenant has no owner, it revokes earlier ones
-    for owners: their address may have been wrong. Raises Forbidden, InvalidValue, NotFound,
-    Conflict, LimitReached.
+    Sends the invitation after the commit. If the tenant has no owner, earlier invitations of owners
+    are revoked, because their address may have been wrong. Raises Forbidden, InvalidValue,
+    NotFound, Conflict, LimitReached.
     """
     actor.require_operator()
     email = _read_email(email, field="owner_email")
@@ -182,7 +182,7 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
 
 
 def _join_team(tenant_id: TenantId, team_id: uuid.UUID, user_id: UserId, now: datetime) -> None:
-    """Add the guest to the team, unless it was deleted or is managed through SCIM meanwhile."""
+    """Add the guest to the team, unless the team was deleted or is now managed through SCIM."""
     with suppress(Conflict, NotFound):
         add_team_member(
             actor=build_system_actor(tenant_id), team_id=team_id, user_id=user_id, now=now

@@ -1,6 +1,7 @@
-"""Changes of how a user signs in: audit entries in all of the user's tenants, and an e-mail.
+"""Audit entries and e-mails about changes of how a user signs in.
 
-A thief of a session would change these first.
+Each change is recorded in all of the user's tenants and mailed to the user: a thief of a session
+would first change the password or the second factor.
 """
 
 import smtplib

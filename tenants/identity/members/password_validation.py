@@ -1,4 +1,4 @@
-"""Requirements for new passwords, the same wherever a user sets one.
+"""Requirements for new passwords. They are the same wherever a user sets a password.
 
 settings.AUTH_PASSWORD_VALIDATORS lists them: length, Django's list of common passwords, and
 similarity to the user's name and address.

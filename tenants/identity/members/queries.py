@@ -42,9 +42,9 @@ class TenantView:
 def read_page_of_members(
     *, actor: Actor, limit: int, cursor: str | None, team_id: UUID | None = None
 ) -> Page[MemberRow]:
-    """Return a page of members, newest first; with `team_id` those of one team.
+    """Return a page of members, newest first. `team_id`: only the members of this team.
 
-    A team of another tenant has no members. One query. Raises Forbidden, InvalidValue.
+    A team of another tenant gives an empty page. One query. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):

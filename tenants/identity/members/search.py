@@ -65,7 +65,7 @@ def find_directory(
 ) -> Page[MemberDirectoryRow]:
     """Return a page of members with teams and sign-in methods. Six queries.
 
-    Raises as search_members.
+    Raises the errors of search_members.
     """
     page = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
     return Page(build_directory_rows(actor.tenant_id, page.rows), page.next_cursor)

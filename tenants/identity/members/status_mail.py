@@ -88,9 +88,9 @@ def _to_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _send(tenant_id: TenantId, owners: list[str], subject: str, text: str) -> None:
+def _send(tenant_id: TenantId, emails: list[str], subject: str, text: str) -> None:
     try:
-        send_mail(subject, text, None, owners)
+        send_mail(subject, text, None, emails)
     except (smtplib.SMTPException, OSError) as error:
         reason = type(error).__name__
         logger.warning("tenant_status.not_mailed", tenant_id=tenant_id, reason=reason)

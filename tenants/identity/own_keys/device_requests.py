@@ -41,8 +41,8 @@ MAX_NAME_CHARS: Final = 55  # of an editor or a machine; both fit into a key's n
 ALPHABET: Final = "BCDFGHJKLMNPQRSTVWXZ"
 _CODE_CHARS: Final = 8
 _TOLERANCE_MS: Final = 1_000  # a poll may be early by this much
-# A request is kept this long after its end, so that polls are answered with "expired", or revoke
-# the key of a replayed code.
+# A request is kept this long after its creation, which is longer than it is valid. A late poll is
+# answered with "expired", and a poll with a used code revokes the key.
 _RETENTION: Final = LIFETIME * 2
 _PURPOSE: Final = "device-flow/1"
 
@@ -154,15 +154,15 @@ def open_device_request(*, actor: Actor, user_code: str, now: datetime) -> Devic
 def confirm_device_request(*, actor: Actor, user_code: str, now: datetime) -> None:
     """Let the editor have a key for the actor's tenant.
 
-    Raises Forbidden, Conflict if the actor may not create a key, NotFound as open_device_request,
-    redis.RedisError.
+    Raises redis.RedisError, NotFound like open_device_request, and Forbidden or Conflict if the
+    actor may not create a key.
     """
     require_own_keys(actor=actor, now=now)
     _store_decision(actor, user_code, "confirmed", now)
 
 
 def deny_device_request(*, actor: Actor, user_code: str, now: datetime) -> None:
-    """Refuse the request. Raises NotFound as open_device_request, redis.RedisError."""
+    """Deny the request. Raises redis.RedisError, and NotFound like open_device_request."""
     _store_decision(actor, user_code, "denied", now)
 
 

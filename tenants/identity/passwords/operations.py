@@ -29,7 +29,7 @@ _INVALID_LINK: Final = gettext_noop("This link was already used, or it has expir
 
 
 def set_password(*, user_id: UserId, password: str) -> None:
-    """Set a password without an audit entry. Django binds sessions to it, so the others end.
+    """Set a password without an audit entry. The user's sessions end: they depend on the password.
 
     Raises InvalidValue.
     """
@@ -69,7 +69,7 @@ def find_reset_email(link: ResetLink) -> str:
 def reset_password(*, link: ResetLink, password: str, address: str, now: datetime) -> None:
     """Set a new password with a link, once, and end all sessions of the user.
 
-    Raises NotFound as `find_reset_email` does, and InvalidValue.
+    Raises InvalidValue, and NotFound like `find_reset_email`.
     """
     user_id = UserId(str(link.user_id))
     with transaction.atomic():

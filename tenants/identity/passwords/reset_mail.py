@@ -32,10 +32,11 @@ from tenants.security.authorization.directory import find_memberships
 logger = structlog.get_logger(__name__)
 
 _QUEUE: Final = "caret:password-reset-requests"
-_MAX_WAITING: Final = 10_000  # if no worker runs; older requests are then dropped
+_MAX_WAITING: Final = 10_000  # if more requests wait, the oldest are dropped
 _MAX_AGE: Final = timedelta(hours=1)
 _MAX_EMAILS: Final = 20  # per run; a slow mail server delays other tasks
-# Per run. A look-up takes milliseconds, so a stranger's unknown addresses do not delay an account.
+# Per run. A look-up takes milliseconds, so many requests with unknown addresses do not delay the
+# requests of real accounts.
 _MAX_LOOKUPS: Final = 500
 _PURPOSE: Final = "password-reset-requests/1"
 _BY_USER: Final = (

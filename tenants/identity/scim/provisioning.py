@@ -38,7 +38,7 @@ from tenants.security.authorization.actor import Actor
 
 logger = structlog.get_logger(__name__)
 
-# If several groups set a role, the first in this order counts.
+# If a member's groups set several roles, the first of these roles counts.
 _ROLES_BY_PRIORITY: Final = (Role.ADMINISTRATOR, Role.AUDITOR, Role.BILLING, Role.DEVELOPER)
 _MAX_NAME_CHARS: Final = 120
 
@@ -46,9 +46,9 @@ _MAX_NAME_CHARS: Final = 120
 def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = False) -> None:
     """Bring a member in line with the SCIM resource. A second call changes nothing.
 
-    Must run inside the tenant's scope, with its row locked. `groups_decide`: the groups determine
-    the role even if none of them sets one any more; the role is then developer. Raises Conflict,
-    InvalidValue.
+    Must run inside the tenant's scope, with the tenant's row locked. `groups_decide` matters only
+    if no group of the tenant sets a role. False: the member keeps the role. True: the role becomes
+    developer, because a group has set it before. Raises Conflict, InvalidValue.
     """
     _bind_account(actor, row, now)
     if row.user_id is None:
@@ -68,15 +68,15 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
 
 
 def sync_domain_members(*, actor: Actor, name: str, now: datetime) -> None:
-    """Synchronize the users whose addresses are of a domain that was just verified."""
+    """Synchronize the users whose addresses belong to a domain that was just verified."""
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, email__endswith=f"@{name}")
     for row in rows.order_by("id"):
         try:
             with transaction.atomic():
                 sync_member(actor=actor, row=row, now=now)
         except DomainError as error:
-            # Two resources have the same address. The identity provider gets the error with its
-            # next update.
+            # For example, two resources have the same address. The identity provider gets the
+            # error with its next update.
             logger.warning(
                 "scim.member_not_synchronized", tenant_id=actor.tenant_id, reason=error.code
             )
@@ -158,7 +158,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     except IntegrityError as error:
         raise Conflict("Another user already has this address.") from error
     invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
-    # Another person may own the old mailbox now, and it contains the link.
+    # Another person may now own the old mailbox, which contains the invitation's link.
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     invitations.update(email=email)
     mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
@@ -206,7 +206,10 @@ def _sync_role(
     *,
     groups_decide: bool,
 ) -> None:
-    """Set the member's role from its groups, if any group of the tenant sets a role."""
+    """Set the role that the member's groups give; without one, developer. Owners stay owners.
+
+    If no group of the tenant sets a role, the role changes only if `groups_decide`.
+    """
     groups_with_role = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
     roles = dict(groups_with_role.values_list("team_id", "role"))
     if not roles and not groups_decide:

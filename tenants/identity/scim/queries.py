@@ -175,7 +175,7 @@ def find_group_row(actor: Actor, group_id: str) -> ScimGroup:
 
 
 def build_user_resources(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
-    """Build the resources of users, with versions. Three queries for any number."""
+    """Build the resources of users, with versions. Two queries for any number of users."""
     return [
         _add_version(user, user.model_dump(exclude={"meta"}))
         for user in _build_users_without_version(rows)
@@ -200,7 +200,7 @@ def build_group_resources(
 ) -> list[ScimGroupResource]:
     """Build the resources of groups. The version covers the members even if they are left out.
 
-    Three queries for any number of groups, and one for the members.
+    Two queries for any number of groups, and one more for the members.
     """
     team_ids = [row.team_id for row in rows]
     names, digests = _find_team_names(team_ids), _compute_member_digests(team_ids)

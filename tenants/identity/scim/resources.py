@@ -64,9 +64,9 @@ class Group(Resource[Any]):
 
 
 def get_address(user: User) -> str:
-    """Return the primary address in lower case, else the first, else a userName that is an address.
+    """Return the user's address in lower case; "": there is none.
 
-    Returns "" if there is none.
+    It is the primary address, otherwise the first one, otherwise the userName if it is an address.
     """
     emails = [email for email in user.emails or [] if email.value]
     primary = next((email for email in emails if email.primary), emails[0] if emails else None)
@@ -88,5 +88,5 @@ def get_full_name(user: User) -> str:
 
 
 def compute_etag(document: str) -> str:
-    """Return a weak ETag: it identifies the contents in any order of their members."""
+    """Return the ETag of a document. It is weak: responses may order JSON members differently."""
     return f'W/"{hashlib.sha256(document.encode()).hexdigest()[:16]}"'

@@ -1,7 +1,8 @@
-"""Search of SCIM resources: Postgres narrows the rows, and the rest is tried one by one.
+"""Search of SCIM resources, in two steps.
 
-A filter becomes a query that keeps every match, and is then evaluated on each remaining row. Rows
-are read in batches and built without the parts that only a response needs.
+A query first narrows the rows in Postgres, and keeps every row that matches the filter. The filter
+is then evaluated on the resource of each remaining row. Rows are read in batches, and their
+resources are built without the parts that only a response needs.
 """
 
 import uuid
@@ -30,8 +31,8 @@ _BATCH: Final = 500  # rows in memory at once
 _MAX_START: Final = 10**9  # Postgres accepts offsets of up to 64 bits
 _Resource = TypeVar("_Resource", bound=Resource[Any])
 _Row = TypeVar("_Row", bound=Model)
-# Maps an attribute in lower case to a query that keeps all rows with a value. The query is None if
-# the attribute cannot be narrowed for that value.
+# Maps an attribute in lower case to a function. For a value, the function returns a query that
+# keeps all rows with this value, or None if no query can narrow the rows.
 FilterColumns = Mapping[str, Callable[[str], Q | None]]
 
 

@@ -138,7 +138,7 @@ def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:
     if not texts["userName"]:
         raise InvalidValue("userName", "Set userName.")
     row.user_name, row.external_id, row.email = texts.values()
-    # If it is unspecified, a user who was removed manually stays inactive.
+    # If `active` is not specified, a user who was removed manually stays inactive.
     if resource.active is not None:
         row.active = resource.active
     row.document = document

@@ -94,9 +94,9 @@ def set_provider(
 def set_saml_provider(
     *, actor: Actor, config: SamlProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
-    """Set a SAML provider from its metadata, otherwise as `set_provider`.
+    """Set a SAML provider from its metadata, in place of the current provider.
 
-    Raises Forbidden, InvalidValue.
+    Passwords and sessions end as in `set_provider`. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     new = parse_metadata(_fetch_metadata(config))
@@ -264,11 +264,11 @@ def _is_url(text: str) -> bool:
 def record_refused_sign_in(
     *, tenant_id: TenantId, reason: str, address: str, now: datetime
 ) -> None:
-    """Record a sign-in that failed at the identity provider. `reason` is one of a fixed set.
+    """Record a failed sign-in through the identity provider. `reason` is one of a fixed set.
 
     Anybody can send a response that is rejected, so at most MAX_REFUSED_ENTRIES an hour are
-    recorded for each reason. The process log contains all (`sign_in.provider_failed`). Raises
-    redis.RedisError.
+    recorded for each reason. The process log contains all of them (`sign_in.provider_failed`).
+    Raises redis.RedisError.
     """
     if not _is_below_refused_limit(tenant_id, reason):
         return

@@ -1,8 +1,8 @@
 """Operations on teams. A member who leaves the tenant also leaves its teams.
 
 A team that an identity provider manages as a group can be changed only by SCIM. The next SCIM
-update would undo a manual change; and a member who was removed by hand would keep the role that the
-group gave.
+update would undo a manual change. Also, a member who was removed manually would keep the role that
+the group has given.
 """
 
 import uuid
@@ -95,7 +95,7 @@ def add_team_member(
     """
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant's members
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         _require_not_managed_by_scim(actor, team_id)
@@ -130,7 +130,7 @@ def remove_team_member(
 
 
 def require_changeable_team(*, actor: Actor, team_id: uuid.UUID) -> None:
-    """Check that people may change the team's members. Raises Forbidden, NotFound, Conflict."""
+    """Check that SCIM does not manage the team. Raises Forbidden, NotFound, Conflict."""
     with tenant_scope(actor.tenant_id):
         find_team(actor=actor, team_id=team_id)
         _require_not_managed_by_scim(actor, team_id)

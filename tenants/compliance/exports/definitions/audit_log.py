@@ -1,4 +1,4 @@
-"""Export of audit entries as rows. `export_audit_log` writes the verifiable chain."""
+"""Export of audit entries as rows. The command `export_audit_log` writes the verifiable chain."""
 
 from datetime import datetime
 from typing import Final

@@ -39,7 +39,7 @@ _read_version_columns = make_row_reader(*(column.name for column in _VERSION_COL
 
 @dataclass(frozen=True, slots=True)
 class _PolicyVersion:
-    """A version, with the periods in which fields of it were not enforced."""
+    """A version of the policy, with the periods in which a field of it was not enforced."""
 
     version: PolicyInForce
     not_enforced: dict[str, list[UnavailablePeriod]]

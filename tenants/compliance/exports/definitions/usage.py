@@ -62,7 +62,7 @@ USAGE_RECORDS: Final = Export(
 
 _DAY_NAMES: Final = ("editor", "language", "model", "variant")
 
-# One row for each day, user, editor, language, model and variant: the dashboard's own counts.
+# One row for each day, user, editor, language, model and variant. The dashboard shows these counts.
 USAGE_DAYS: Final = Export(
     name="usage_days",
     version=1,

@@ -11,8 +11,8 @@ from typing import Final
 
 from tenants.compliance.exports.rows import ColumnType, Value
 
-# Characters that begin a formula in a spreadsheet, or that it skips before a formula, with their
-# full-width forms. A leading ' marks the cell as text. Source: OWASP, CSV injection.
+# Characters that begin a formula in a spreadsheet, or that a spreadsheet skips before a formula,
+# also in full width. A leading ' marks the cell as text. Source: OWASP, CSV injection.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 # Group 1: a character at which a spreadsheet may split a cell (";" is the list separator in some
 # countries, a tab, a line end), with spaces, quotes and further separators after it. Group 2: the

@@ -24,8 +24,8 @@ from tenants.compliance.exports.jobs.progress import is_reading_done
 from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobEvent, JobState, advance
 from tenants.models import ExportJob
 
-# Longer than a writer works without reading or writing, such as when it packs a sheet of a million
-# rows.
+# A writer renews its claim when it reads or writes. CLAIM_FOR is longer than any time between two
+# renewals, such as when a writer packs a sheet of a million rows.
 CLAIM_FOR: Final = timedelta(seconds=120)
 MAX_ATTEMPTS: Final = 5  # without progress
 SHORT_ROWS: Final = 20_000  # written within seconds in every format

@@ -57,11 +57,11 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
     """Expire all finished exports, because any of them may contain data of an erased user.
 
-    Running jobs start again without the rows they have read. Raises what the storage raises.
+    Running jobs start again without the rows they have read. Raises errors of the storage.
     """
     with tenant_scope(tenant_id):
         object_ids = _restart_running_jobs(tenant_id, now)
-        # After the restart of running jobs, so that a job that has finished meanwhile is included.
+        # Runs after the restart of running jobs, to include a job that has finished meanwhile.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
     _delete_objects(tenant_id, object_ids)
@@ -71,8 +71,8 @@ def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
 
-    A worker on such a job loses its claim. The shredding makes data unreadable that it has
-    encrypted until then, and it cannot encrypt more.
+    A worker on such a job loses its claim. The shredding makes unreadable what the worker has
+    already encrypted, and the worker cannot encrypt more.
     """
     jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
     rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")

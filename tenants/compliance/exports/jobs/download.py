@@ -32,7 +32,7 @@ class Download:
     def read_pieces(self) -> Iterator[bytes]:
         """Yield the pieces, each in a transaction of its own.
 
-        Raises what decryption and the storage raise.
+        Raises errors of decryption and of the storage.
         """
         for object_id in self.object_ids:
             yield sealed_objects.read_object(self.tenant_id, self.build_id, object_id)

@@ -1,4 +1,4 @@
-"""Queries of export jobs: those whose rows the actor may read."""
+"""Queries of the export jobs whose rows the actor may read."""
 
 from dataclasses import dataclass
 from datetime import datetime

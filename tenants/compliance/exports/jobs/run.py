@@ -99,7 +99,7 @@ def run_slice_of_oldest_job(
         pass
     # One tenant's failure must not delay the others.
     except Exception as error:  # noqa: BLE001
-        # The claim stays: the job is retried when it expires.
+        # The claim is not released: the job is retried when the claim expires.
         logger.error("exports.job_failed", tenant_id=tenant_id, error=type(error).__name__)
         return False
     return True
@@ -108,7 +108,7 @@ def run_slice_of_oldest_job(
 def _run_job_or_fail(claim: JobClaim, lane: JobLane) -> None:
     """Run a slice of a job, and mark the job as failed after a DomainError.
 
-    Raises ClaimLost, and errors that deserve another attempt.
+    Raises ClaimLost. After any other error the job is retried.
     """
     try:
         _run_job(claim, lane)
@@ -144,9 +144,10 @@ def _read_job(claim: JobClaim) -> ExportJob:
 
 
 def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
-    """Return the query of the job's rows, as of the time when the job first began.
+    """Return the query of the job's rows. Its `now` is always the time of the first call.
 
-    The requester's permissions are checked at the request and at the download.
+    The first call stores this time in `row.started_at`. The requester's permissions are checked at
+    the request and at the download.
     """
     tenant_id = TenantId(str(row.tenant_id))
     if row.started_at is None:
@@ -241,7 +242,10 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
 
 
 def _compute_expiry(claim: JobClaim, now: datetime) -> datetime:
-    """Return until when the file is kept: a closing tenant's final export until it is closed."""
+    """Return when the file expires. A closing tenant's final export lasts until the tenant closes.
+
+    Every file is kept for at least KEPT_FOR.
+    """
     closing = Tenant.objects.filter(id=claim.tenant_id, final_export_id=claim.build_id)
     closes_at = closing.values_list("closes_at", flat=True).first()
     return now + KEPT_FOR if closes_at is None else max(now + KEPT_FOR, closes_at)

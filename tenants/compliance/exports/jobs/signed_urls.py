@@ -2,8 +2,9 @@
 
 They are valid only while their creator has the permissions.
 
-    base64url of: 16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or
-                  zeros | 32 HMAC-SHA-256 of these fields
+    base64url of these fields, with their sizes in bytes:
+    16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or zeros |
+    32 HMAC-SHA-256 of the other fields
 """
 
 import binascii
@@ -31,7 +32,7 @@ class SignedUrl:
     tenant_id: TenantId
     build_id: UUID
     expires_at: datetime  # to the second
-    user_id: UserId | None  # the user it was given to; None: a key without an owner
+    user_id: UserId | None  # the user who got the URL; None: a key without an owner
     key: LookupId | None
 
 

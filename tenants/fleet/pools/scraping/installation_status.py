@@ -1,5 +1,8 @@
-"""Status of the installation from the gateways' metrics: for the operators' overview, and for
-policies, which say what is not enforced (tenants.policy.availability)."""
+"""Status of the installation, read from the gateways' metrics.
+
+The operators' overview shows it. The pages of a policy use the recorded capabilities to show which
+fields are not enforced (tenants.policy.availability).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,7 +44,7 @@ class InstallationStatus:
 
 @dataclass(frozen=True, slots=True)
 class KeyFigures:
-    """The five key figures in the order of the page. None: no data."""
+    """The key figures of the operators' overview. None: no data."""
 
     first_tokens: list[FirstToken]
     cancellation: float | None
@@ -54,21 +57,21 @@ class KeyFigures:
 
 
 def read_installation_status(*, now: datetime) -> InstallationStatus:
-    """Read the status from all gateways, and from Redis their counts of 15 minutes ago."""
+    """Read all gateways' metrics, and count their increase since the oldest scrape in Redis."""
     scrapes = scrape_gateways()
     recent = count_recent(connect_to_redis(), scrapes, now_s=now.timestamp())
     return InstallationStatus(scrapes, recent, build_pool_statuses(scrapes, recent.counters))
 
 
 def collect_replicas_by_pool(scrapes: list[Scrape]) -> dict[str, frozenset[str]]:
-    """Return the replicas of each pool, as the gateways that answer report them."""
+    """Return the replicas of each pool that at least one reachable gateway reports."""
     return list_replicas_by_pool(
         merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     )
 
 
 def collect_allowed_hosts_by_pool(scrapes: list[Scrape]) -> dict[str, tuple[str, ...]]:
-    """Return the hosts permitted for added replicas by pool, as the gateways report them."""
+    """Return by pool the hosts where replicas may be added, as the gateways report them."""
     return list_allowed_hosts_by_pool(
         merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     )
@@ -92,7 +95,7 @@ def compute_key_figures(installation: InstallationStatus) -> KeyFigures:
 
 
 def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
-    """Record changes since the last report. Record nothing if no gateway responds."""
+    """Record the capabilities that have changed. Record nothing if no gateway responds."""
     scrape_list = list(scrapes)
     reports = [scrape.samples for scrape in scrape_list if scrape.samples is not None]
     if not reports:
@@ -100,7 +103,8 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
     rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     current = dict(rows.values_list("capability", "is_available"))
     capabilities = find_capabilities(reports)
-    if len(reports) == len(scrape_list):  # else a gateway of the region may only be unreachable
+    # A region is lost only if all gateways respond: otherwise its gateway may be unreachable.
+    if len(reports) == len(scrape_list):
         missing_names = (
             name for name in current if name.startswith(REGION_PREFIX) and name not in capabilities
         )

@@ -58,7 +58,7 @@ def parse_metrics(text: str) -> MetricSamples:
 
 
 def merge_samples(all_samples: Iterable[MetricSamples]) -> MetricSamples:
-    """Return the sums of all samples."""
+    """Return the sums of the samples with the same name and labels."""
     sums: Series = {}
     for samples in all_samples:
         for name, values in samples.series.items():
@@ -69,7 +69,7 @@ def merge_samples(all_samples: Iterable[MetricSamples]) -> MetricSamples:
 
 
 def compute_counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSamples:
-    """Return the increase of counters. A counter that fell was reset by a restart."""
+    """Return the increase of counters. A restart resets a counter to 0, so its value may fall."""
     increases: Series = {}
     for name, values in after.series.items():
         old_values = before.series.get(name, {})

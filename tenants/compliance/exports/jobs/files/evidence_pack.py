@@ -82,7 +82,7 @@ def write_pack(
 ) -> None:
     """Write the pack. Memory use is constant.
 
-    Raises ClaimLost, and what encryption and the storage raise.
+    Raises ClaimLost, and errors of encryption and of the storage.
     """
     with ZipFile(out, "w", ZIP_DEFLATED) as file:
         archive = _Archive(file)

@@ -29,7 +29,7 @@ class ExportFile:
 def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
     """Write the file from the beginning, even if an earlier attempt has written parts of it.
 
-    Raises ClaimLost, DomainError, and what encryption and the storage raise.
+    Raises ClaimLost, DomainError, and errors of encryption and of the storage.
     """
     sealed_objects.delete_file_pieces(claim)
     slug = _read_slug(claim)

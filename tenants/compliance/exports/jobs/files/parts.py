@@ -48,7 +48,7 @@ def _make_decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[
 def read_stored_rows(claim: JobClaim, member_index: int, export: Export) -> Iterator[Sequence[Row]]:
     """Yield the stored rows of one export in parts.
 
-    Raises ClaimLost, and what decryption and the storage raise.
+    Raises ClaimLost, and errors of decryption and of the storage.
     """
     for data in sealed_objects.read_parts(claim, member=member_index):
         yield decode_part(data, export.columns)

@@ -34,7 +34,7 @@ def build_scope(build_id: UUID) -> str:
 def store_object(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUID:
     """Encrypt and store an object. The caller marks it in the transaction that uses it.
 
-    Raises ClaimLost, what encryption raises, and what the storage raises.
+    Raises ClaimLost, and errors of encryption and of the storage.
     """
     object_id, now = uuid7(), claim.clock()
     with tenant_scope(claim.tenant_id):
@@ -76,7 +76,7 @@ def list_object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) 
 def read_object(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
     """Read and decrypt an object.
 
-    Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and what the storage raises.
+    Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and errors of the storage.
     """
     with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         envelope: bytes = file.read()
@@ -94,7 +94,7 @@ def delete_file_pieces(claim: JobClaim) -> None:
     """Delete the pieces of the file that an earlier attempt has written, to free space.
 
     The rows stay for the clean-up, because a worker that lost its claim may still be storing.
-    Raises ClaimLost, and what the storage raises.
+    Raises ClaimLost, and errors of the storage.
     """
     with tenant_scope(claim.tenant_id):
         claim.update_job()
@@ -148,9 +148,9 @@ class SealedFile(io.RawIOBase):
 
 
 def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
-    """Yield the parts of an export, and renew the claim meanwhile.
+    """Yield the parts of an export, and renew the claim before each part.
 
-    Raises as `read_object`, and ClaimLost.
+    Raises ClaimLost, and the errors of `read_object`.
     """
     for object_id in list_object_ids(claim.tenant_id, claim.build_id, member=member):
         claim.renew()
