@@ -98,7 +98,8 @@ def explain_access_for(
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
     """Return the effective policy of a member, with the deciding overrides.
 
-    `email` None: the actor. For another member the actor needs READ_OVERRIDES. Raises Forbidden, InvalidValue.
+    `email` None: the actor. For another member the actor needs READ_OVERRIDES. Raises Forbidden,
+    InvalidValue.
     """
     policy, overrides = _read_policy_and_overrides(actor, email)
     return resolve_policy(policy.policy, overrides)

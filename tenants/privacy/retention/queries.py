@@ -58,7 +58,7 @@ class DataClassReport:
     data_class: DataClass
     terms: DataClassTerms
     rule: EffectiveRule
-    count: RecordCounts | None  # None: the class has no rows per tenant
+    count: RecordCounts | None  # None: no table has rows of this class per tenant
     overdue: int  # older than the rule plus GRACE, and not on hold; should be 0
     last_run: RunView | None
 
