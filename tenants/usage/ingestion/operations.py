@@ -79,8 +79,8 @@ def _ingest_entries(
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
         ingestion.records += _insert_batch(tenant_id, rows, batch.rejected)
-    # All rows are committed at this point. After a crash here, another worker repeats the batch.
-    # Only rejected records could then be stored twice.
+    # Everything is committed here. After a crash now, the batch is repeated. That only stores
+    # rejected records twice.
     stream.acknowledge(entries, batch.rejected)
     ingestion.rejected += len(batch.rejected)
     for reason, count in Counter(record.reason for record in batch.rejected).items():
