@@ -9,8 +9,8 @@ class TenantsConfig(AppConfig):
         import caret.foundation.postgres.roles  # noqa: F401
         import tenants.security.encryption.startup_check  # noqa: F401
 
-        # A change of policy has effects in domains that stand above it, and publishes a snapshot
-        # that is compiled from all of them.
+        # `tenants.policy` cannot import the domains that react to a policy change, because they
+        # import it. Their functions are registered here instead.
         from tenants.fleet.snapshots.publisher import try_publish_snapshot
         from tenants.policy.operations import register_effect
         from tenants.policy.snapshot_version import register_publisher

@@ -69,7 +69,7 @@ class MemberAuth(SessionAuth):
         caller = vars(request).get(_CALLER)
         if isinstance(caller, CurrentMember):
             return caller
-        # Before the CSRF check, which would read the whole body.
+        # Check the length first: the CSRF check would read the whole body.
         if int(request.headers.get("Content-Length") or 0) > _max_body_bytes():
             raise ProblemRaised(TOO_LARGE)
         return super().__call__(request)

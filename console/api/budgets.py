@@ -105,7 +105,7 @@ class VersionBody(RequestSchema):
 
 
 class WebhookSecret(ResponseSchema):
-    secret: str  # as in the Standard Webhooks specification
+    secret: str  # in the format of the Standard Webhooks specification
 
 
 @router.get(

@@ -61,7 +61,7 @@ class ConsentReceiptResponse(ResponseSchema):
     is_granted: bool
     wording: str
     wording_sha256: str
-    actor_email: str | None  # null: an operator
+    actor_email: str | None  # null: an operator, or an erased user
     policy_version: int | None  # null: not caused by a policy
     address: str | None
     created_at: datetime

@@ -42,7 +42,7 @@ class _PublicKeys(msgspec.Struct, frozen=True):
 
 
 def has_report_secret(request: HttpRequest) -> bool | None:
-    """Check the shared secret, for django-ninja's `auth`: None refuses.
+    """Return True if the shared secret is right; None makes django-ninja refuse the request.
 
     Raises ProblemRaised if the caller sends too many requests.
     """
@@ -54,7 +54,7 @@ def has_report_secret(request: HttpRequest) -> bool | None:
 
 
 def is_signed_by_github(request: HttpRequest) -> bool | None:
-    """Check GitHub's signature of the whole body, for django-ninja's `auth`: None refuses.
+    """Return True if GitHub signed the whole body; None makes django-ninja refuse the request.
 
     Raises ProblemRaised if the caller sends too many requests.
     """

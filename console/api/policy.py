@@ -32,7 +32,7 @@ _EXAMPLE: Final = {
 class PolicyResponse(ResponseSchema):
     version: int
     policy: dict[str, Any]  # caret.contracts.policy.TenantPolicy
-    author_email: str | None  # null: the platform itself, or a key
+    author_email: str | None  # null: the platform, a key, or an erased user
     author_key: str  # lookup ID; "": no key
     reason: str
     created_at: datetime

@@ -77,7 +77,7 @@ class BlockingRuleResponse(ResponseSchema):
 class AccessExplanationResponse(ResponseSchema):
     is_allowed: bool
     rules: list[BlockingRuleResponse]  # rules that forbid it, the tenant's first
-    may_retrieve: bool  # from the index of the repository
+    may_retrieve: bool  # whether indexed code may be in the prompt
     policy: dict[str, Any]  # the user's effective policy
 
 

@@ -45,7 +45,7 @@ class PolicyOverrideResponse(ResponseSchema):
     override: dict[
         str, Any
     ]  # caret.contracts.policy.PolicyOverride; missing fields restrict nothing
-    author_email: str | None  # null: not a person
+    author_email: str | None  # null: no user, or an erased one
     author_key: str  # lookup ID; "": no key
     reason: str
     created_at: datetime | None  # null: no override was ever set

@@ -44,16 +44,16 @@ class DataClassResponse(ResponseSchema):
     title: str
     purpose: str
     legal_basis: str
-    surface: str  # where the data can be seen, such as a page of the console
+    surface: str  # where the data is stored, such as Postgres
     days: int
     default_days: int
     min_days: int
     max_days: int
     is_overridable: bool
     version: int  # of the tenant's rule; 0: no rule was ever set
-    author_email: str | None  # null: the default, or the platform itself
+    author_email: str | None  # null: never set, the platform, or an erased user
     reason: str
-    records: int | None  # null: the tenant has no rows of this class
+    records: int | None  # null: the class has no rows per tenant
     oldest_at: datetime.datetime | None
     due: int  # rows that the next purge deletes
     held: int  # rows that are due but on legal hold

@@ -12,7 +12,7 @@ from django.conf import settings
 class StaticFile:
     content_type: str
     content: bytes = field(repr=False)
-    compressed: bytes | None = field(repr=False)  # None: not smaller, e.g. fonts
+    compressed: bytes | None = field(repr=False)  # None: not smaller than `content`
 
 
 def build_static_file(name: str, content: bytes) -> StaticFile:

@@ -1,9 +1,9 @@
 """Limits on guesses of passwords and codes, for each account and each network.
 
 Counters are in Redis and changed by one script, so the limits hold across all console processes and
-for parallel requests. A counter starts with its first attempt and expires after its window,
-whatever happens meanwhile: nobody waits longer than MAX_WAIT_S. Accounts are identified by the
-address that was typed, so unknown addresses are throttled like known ones.
+for parallel requests. A counter starts with its first attempt and expires after its window, even if
+attempts continue. Nobody has to wait longer than MAX_WAIT_S, or an hour for a sign-up. Accounts are
+identified by the address that was typed, so unknown addresses are throttled like known ones.
 
 A browser or network that has signed in to the account before has its own counter
 (console.sign_in.devices), so other people's attempts do not lock out the account's owner. See ADR
@@ -59,8 +59,9 @@ class Secret(StrEnum):
 
 
 KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # how long a network is known after its last sign-in
-# Limits for one account within MAX_WAIT_S: one for all unknown devices and networks together, and
-# one for each known one. At any time, three of a million codes are valid.
+# Attempts for one account within MAX_WAIT_S. All unknown devices and networks together share one
+# such limit; each known device or network has its own. At any time, three of a million codes are
+# valid.
 MAX_ATTEMPTS: Final = {
     Secret.PASSWORD: 10,
     Secret.STEP_UP_PASSWORD: 10,

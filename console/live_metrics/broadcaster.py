@@ -1,4 +1,4 @@
-"""Reads figures once for all their viewers, every two seconds while there are any."""
+"""Reads the figures of a tenant or user once for all their viewers, every two seconds."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +16,7 @@ from tenants.security.authorization.actor import Actor
 
 EVERY_S: Final = 2.0
 MAX_OF_TENANT: Final = 20  # number of sockets; further pages keep their first figures
-MAX_OF_PERSON: Final = 5  # of those, so that colleagues get sockets too
+MAX_OF_PERSON: Final = 5  # of one user, so that colleagues get sockets, too
 MAX_IN_ALL: Final = 500  # in this process
 logger = structlog.get_logger(__name__)
 

@@ -27,7 +27,7 @@ from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 
 ENDED: Final = 4401  # live_metrics.js knows it: reconnecting would not help
 BUSY: Final = 1013  # try again later
-CHECK_EVERY_S: Final = 60.0  # if a change was missed: Redis may be unreachable
+CHECK_EVERY_S: Final = 60.0  # a change may be missed while Redis is unreachable
 _PAUSE_S: Final = 0.3  # between two checks, if a tenant changes constantly
 _MAX_SEND_S: Final = 5.0
 # Each thread holds a connection to Postgres during its queries.

@@ -111,7 +111,7 @@ class CapacityField:
     label: str
     entered: str  # as typed; "": nothing
     default: str  # the value without input
-    is_measured: bool  # applies to `default`
+    is_measured: bool  # whether `default` is a measured value
     error: str
 
 

@@ -34,7 +34,7 @@ class StageBar:
     x: float
     width: float
     duration_ms: float
-    budget_ms: float | None  # None: it has none
+    budget_ms: float | None  # None: the stage has no budget
     is_over: bool
     is_interrupted: bool
 

@@ -1,7 +1,7 @@
 """The URLs of the operators' pages, instead of those of Django's admin.
 
-The app namespace is that of Django's admin, for its permission check. The instance namespace is our
-own.
+The app namespace is that of Django's admin, whose permission check redirects to `admin:login`. The
+instance namespace is our own.
 """
 
 from typing import Final

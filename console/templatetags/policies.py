@@ -1,4 +1,7 @@
-"""`{{ row.reason|translate_reason }}`: a change's reason; Caret's own are translated."""
+"""`{{ row.reason|translate_reason }}`: a change's reason.
+
+Reasons that Caret wrote are translated.
+"""
 
 from django import template
 

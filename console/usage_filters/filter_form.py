@@ -2,8 +2,8 @@
 
     ?range=7d&language=python          ?range=custom&start=2026-11-01&end=2026-11-15
 
-The 24 hours are clock hours. Longer periods are whole UTC days, as in rollups, reports and exports,
-and include their last day.
+The last 24 hours are whole clock hours. Longer periods are whole UTC days, as in rollups, reports
+and exports, and include their last day.
 """
 
 from collections.abc import Mapping

@@ -27,13 +27,14 @@ class ApiKey(models.Model):
     digest = models.BinaryField()  # 32 bytes, see caret.contracts.api_key.digest_key
     pepper_version = models.PositiveSmallIntegerField()
     kind = models.CharField(max_length=8, choices=[(k.value, k.name) for k in KeyKind])
-    # None: a service key. The migration binds (tenant_id, owner_id) to a membership.
+    # None: a service key. The migration adds a foreign key from (tenant_id, owner_id) to a
+    # membership.
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     # The creator, and the user who was shown the current text; for a key created by a key, the
-    # issuer of that key. None: the platform, or not recorded. The migration binds both to
-    # memberships.
+    # issuer of that key. None: the platform, or not recorded. The migration adds foreign keys from
+    # both to memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

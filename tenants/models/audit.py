@@ -40,7 +40,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            # Readers: exports and sinks, by ranges.
+            # Readers: exports and sinks, which read ranges of entries.
             models.UniqueConstraint(fields=["tenant", "sequence"], name="audit_entry_sequence"),
             RowSecurity(name="audit_entry_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="audit_entry_age", column="at", days=366),

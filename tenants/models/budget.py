@@ -40,10 +40,10 @@ class Budget(models.Model):
 
 
 class MonthSpend(models.Model):
-    """The spending of a user in a UTC month, to which requests belong by their time.
+    """The spending of a user in a UTC month. A request counts in the month of its time.
 
     Rating adds to it in the transaction that posts the usage. The cost of each request is rounded
-    as in gateways.
+    in the same way as in gateways.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "month", "holder")
@@ -95,7 +95,7 @@ class AlertDelivery(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    alert_id = models.UUIDField()  # the migration binds (tenant_id, alert_id)
+    alert_id = models.UUIDField()  # the migration adds its foreign key
     channel = models.CharField(max_length=8)  # mail or webhook
     address = models.CharField(max_length=500)
     num_attempts = models.PositiveSmallIntegerField(default=0)

@@ -17,7 +17,8 @@ class ContentErasure(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    # The user whose content it is. None: several users, at the end of retention.
+    # The user whose content it is. None: the content of several users reached the end of its
+    # retention.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -52,7 +53,7 @@ class ContentObject(models.Model):
     is_for_training = models.BooleanField()  # the user consented to training, too
     created_at = models.DateTimeField()
     stored_at = models.DateTimeField(null=True)  # None: not stored yet
-    erasure_id = models.UUIDField(null=True)  # None: not erased. The migration binds it.
+    erasure_id = models.UUIDField(null=True)  # None: not erased; has a foreign key
 
     class Meta:
         db_table = "tenants_content_object"
@@ -89,7 +90,8 @@ class ConsentReceipt(models.Model):
     is_granted = models.BooleanField()
     wording = models.TextField()  # version of the text
     wording_sha256 = models.TextField()  # of the text
-    # The user who gave the answer. None: an operator. A tenant's no also ends each user's consent.
+    # The user who caused the receipt. None: an operator. If an administrator's policy change ends
+    # the consent of other users, the actor is that administrator.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

@@ -1,8 +1,9 @@
 """Wrapped keys (see tenants.security.encryption). A destroyed key stays as a tombstone.
 
-The tables' names begin with `keyring_`, so that a backup of data can leave them out; otherwise it
-would contain keys that are destroyed later. Nobody may delete a row. After an UPDATE, autovacuum
-removes the old version of the row; the migration makes autovacuum prompt.
+The tables' names begin with `keyring_`, so that a backup of data can leave these tables out.
+Otherwise the backup would still contain keys that are destroyed later. Nobody may delete a row.
+Destroying a key empties its row; autovacuum then removes the old version of the row. The migration
+makes autovacuum run promptly.
 """
 
 import uuid
@@ -20,7 +21,7 @@ class RootKeyUse(models.Model):
     """A root key that has wrapped tenant keys. The key itself is in no database."""
 
     id = models.TextField(primary_key=True)  # as in tenants.security.encryption.root_keys.RootKey
-    canary = models.BinaryField()  # wrapped by the key, and only unwrapped by the same key
+    canary = models.BinaryField()  # wrapped by the key; only the same key can unwrap it
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)  # None: it wraps a tenant key
 
@@ -40,7 +41,10 @@ class RootKeyUse(models.Model):
 
 
 class TenantKey(models.Model):
-    """A key that wraps the tenant's data keys. One is in force; rotation removes retired keys."""
+    """A key that wraps the tenant's data keys.
+
+    One key is in force; rotation destroys retired keys.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -83,7 +87,7 @@ class DataKey(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    tenant_key_id = models.UUIDField()  # the migration binds (tenant_id, tenant_key_id)
+    tenant_key_id = models.UUIDField()  # the migration adds its foreign key
     scope = models.TextField()
     wrapped = models.BinaryField(null=True)  # None: destroyed
     fingerprint = models.BinaryField()

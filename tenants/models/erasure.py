@@ -16,8 +16,8 @@ class Erasure(models.Model):
     user_id = models.UUIDField(null=True)  # None: the whole tenant
     reason = models.TextField()
     requested_by_id = models.UUIDField(null=True)  # None: an operator
-    # The secret from which the pseudonyms are derived that replace the user's ID. None: finished,
-    # so pseudonyms cannot be traced back.
+    # The secret from which the pseudonyms that replace the user's ID are derived. None: the erasure
+    # is finished, and nobody can trace pseudonyms back to the user any more.
     secret = models.BinaryField(null=True)
     keys = models.JSONField()  # destroyed keys: [{"id", "fingerprint", "scope"}]
     counts = models.JSONField()  # erased rows so far: name -> rows
@@ -52,7 +52,8 @@ class Erasure(models.Model):
 def allow_deletion_after_shredding(name: str, table: str) -> DeletableWhen:
     """Return the condition under which rows of an append-only table can be deleted.
 
-    The erasure of their whole tenant must have been requested. A request destroys the keys first.
+    The condition is that the erasure of the whole tenant was requested. Such a request destroys the
+    tenant's keys first.
     """
     condition = f"e.tenant_id = {table}.tenant_id AND e.user_id IS NULL"
     return DeletableWhen(

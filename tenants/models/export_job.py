@@ -42,9 +42,9 @@ class ExportJob(models.Model):
     rows_done = models.BigIntegerField(default=0)
     rows_expected = models.BigIntegerField(null=True)  # None: unknown
     # Set when the file exists.
-    name = models.TextField()  # ""
+    name = models.TextField()  # "": no file yet
     num_bytes = models.BigIntegerField(default=0)
-    proof = models.TextField()  # the signed proof; ""
+    proof = models.TextField()  # the signed proof; "": no file yet
     expires_at = models.DateTimeField(null=True)
     objects_deleted_at = models.DateTimeField(
         null=True
@@ -79,7 +79,7 @@ class ExportObject(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    build_id = models.UUIDField()  # the migration binds it
+    build_id = models.UUIDField()  # the export job; the migration adds its foreign key
     # The index of the export among the job's members; None: a piece of the file.
     member = models.PositiveSmallIntegerField(null=True)
     number = models.PositiveIntegerField()  # from 0

@@ -45,8 +45,8 @@ class PoolAssignment(models.Model):
     """The pool that serves a tenant in one tier, for all languages or for one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Not named `tenant`, because the table has no row security: that a pool is not dedicated to two
-    # tenants can be checked only by a query over all tenants.
+    # Not named `tenant`, because the table has no row security: only a query over all tenants can
+    # check that no pool is dedicated to two of them.
     holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     tier = models.CharField(max_length=8, choices=_TIERS)
     language = models.CharField(max_length=40, default=ANY_LANGUAGE)

@@ -74,10 +74,11 @@ class LedgerEntry(models.Model):
     account = models.CharField(max_length=40)
     currency = models.CharField(max_length=3)
     amount_micros = models.BigIntegerField()  # positive: debit; negative: credit
-    # The line of usage, such as fast.prompt or fast.prompt.MODEL; "": the other side.
+    # The line of usage, such as fast.prompt or fast.prompt.MODEL; "": the entry is the other side
+    # of the transaction and has no usage.
     line = models.CharField(max_length=160)
     day = models.DateField()  # of the transaction
-    quantity = models.BigIntegerField()  # tokens or seats; 0 on the other side
+    quantity = models.BigIntegerField()  # tokens or seats; 0 if `line` is empty
     # The day's quantity of this line up to and including this entry.
     running = models.BigIntegerField()
     price_micros = models.BigIntegerField()  # for a million tokens, or for a seat's month; else 0

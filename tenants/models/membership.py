@@ -59,8 +59,8 @@ class Team(models.Model):
 class TeamMembership(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "team_id", "user_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    # The migration binds (tenant_id, team_id) to a team, whose deletion also deletes these rows,
-    # and (tenant_id, user_id) to a membership.
+    # The migration adds two foreign keys: from (tenant_id, team_id) to a team, whose deletion also
+    # deletes these rows, and from (tenant_id, user_id) to a membership.
     team_id = models.UUIDField()
     user = models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
     created_at = models.DateTimeField()

@@ -38,7 +38,7 @@ class RetentionRule(models.Model):
 
 
 class LegalHold(models.Model):
-    """A hold: data of a user or of all users, from a period, is not deleted until the release."""
+    """A hold: until its release, no purge deletes the data of one or all users from a period."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -66,7 +66,7 @@ class LegalHold(models.Model):
 
 
 class PurgeRun(models.Model):
-    """One purge of one class: opening + created - deleted = closing."""
+    """One purge of one data class: opening + created - deleted = closing."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

@@ -24,8 +24,8 @@ class RetrievalChunk(models.Model):
     # In strict isolation only this user, or this service key ("key:"), finds it; "": the whole
     # tenant.
     holder = models.TextField()
-    # Digests of 16 bytes: of holder and repository; of these and the path; of these, the text and
-    # the embedding model.
+    # Digests of 16 bytes. scope_digest: holder and repository. file_digest: the same and the path.
+    # chunk_digest: the same as file_digest, the text and the embedding model.
     scope_digest = models.BinaryField()
     file_digest = models.BinaryField()
     chunk_digest = models.BinaryField()

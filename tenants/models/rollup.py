@@ -1,4 +1,4 @@
-"""Rollups of usage, outcomes and latency by hour and day, their marks and their progress."""
+"""Rollups of usage, outcomes and latency by hour and day; marks of hours to count; progress."""
 
 import uuid
 from typing import ClassVar, Final
@@ -44,7 +44,7 @@ ROLLUP_COLUMNS: Final = (
     *(name for span_s in SPANS_S for name in (CHECKED_AFTER[span_s], RETAINED_AFTER[span_s])),
     "typed_chars",
 )
-# Replaces the user's ID in the key for usage of service keys.
+# The user ID in rows about service keys, because a column of a primary key cannot be null.
 SERVICES: Final = uuid.UUID(int=0)
 
 
@@ -58,7 +58,7 @@ class _RollupRow(models.Model):
         "tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant"
     )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    starts_at = models.DateTimeField()  # of the completions; outcomes count in the hour of theirs
+    starts_at = models.DateTimeField()  # an outcome counts at its completion's time
     user_id = models.UUIDField()
     # "": unknown.
     editor = models.TextField()
@@ -160,7 +160,7 @@ class RollupState(models.Model):
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
-    # All usage from before this time is counted, if gateways had delivered it.
+    # All usage from before this time is counted, except usage that gateways have not delivered yet.
     complete_until = models.DateTimeField()
 
     class Meta:

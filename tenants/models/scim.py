@@ -37,7 +37,7 @@ class ScimUser(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    # None: no account, because the address is not of a verified domain of the tenant.
+    # None: no account, because the address does not belong to a verified domain of the tenant.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -68,11 +68,11 @@ class ScimUser(models.Model):
 
 
 class ScimGroup(models.Model):
-    """A team that an identity provider manages. The team has the name."""
+    """A team that an identity provider manages. The team's row contains the name."""
 
     pk = models.CompositePrimaryKey("tenant_id", "team_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    team_id = models.UUIDField()  # bound to the team by the migration; deleted with it
+    team_id = models.UUIDField()  # deleted with the team (foreign key in the migration)
     external_id = models.CharField(max_length=254)  # "": none
     # The role of its members; "": the group sets no role.
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
@@ -90,8 +90,8 @@ class ScimGroup(models.Model):
 class ScimGroupMember(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "team_id", "scim_user_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    team_id = models.UUIDField()  # bound by the migration to the group
-    scim_user_id = models.UUIDField()  # bound by the migration to the user; deleted with it
+    team_id = models.UUIDField()  # foreign key to the group in the migration
+    scim_user_id = models.UUIDField()  # deleted with the user (foreign key in the migration)
 
     class Meta:
         db_table = "tenants_scim_group_member"

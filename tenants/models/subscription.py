@@ -36,7 +36,7 @@ class BillingState(models.Model):
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
     currency = models.CharField(max_length=3)
-    # The last usage batch that is in the ledger, with all batches before it.
+    # The ledger contains all usage batches up to this number.
     rated_batch = models.BigIntegerField(default=0)
     seats_booked_on = models.DateField(null=True)  # the last posted day; None: no day yet
     invoiced_month = models.DateField(null=True)  # the last invoiced month; None: no month yet

@@ -21,7 +21,7 @@ class Tenant(models.Model):
     snapshot_version = models.PositiveBigIntegerField(default=0)  # increases with each change
     # The snapshot version that is known to be in Redis.
     published_version = models.PositiveBigIntegerField(default=0)
-    # Reports suppress groups of fewer users; 1: no group.
+    # Reports suppress groups with fewer users than this; 1: they suppress no group.
     min_group_users = models.PositiveSmallIntegerField(default=5)
     # Platform limits, whatever the tenant's policy says; None: unlimited.
     max_concurrent_completions = models.PositiveIntegerField(null=True)  # for each gateway

@@ -1,7 +1,8 @@
 """Usage records, outcomes and typing reports in counts only, partitioned by month.
 
 The tables are keyed by time and the record's own ID, so that a repeated record is one row. They
-refer to keys and users without a foreign key, so that usage stays counted.
+refer to keys and users without a foreign key, so that usage still counts after a user's ID was
+replaced by a pseudonym.
 """
 
 from typing import ClassVar
@@ -47,7 +48,7 @@ class UsageRecord(models.Model):
     # None: the engine was stopped before it reported.
     cached_tokens = models.IntegerField(null=True)
     generated_tokens = models.IntegerField()
-    # Milliseconds; None: not reached.
+    # Milliseconds; None: the request did not reach this point.
     assemble_ms = models.FloatField(null=True)
     first_token_ms = models.FloatField(null=True)
     engine_ms = models.FloatField(null=True)
@@ -79,8 +80,8 @@ class UsageRecord(models.Model):
         indexes: ClassVar = [
             # Reader: rating, which reads batch after batch.
             models.Index(fields=["tenant", "batch"], name="usage_record_batch"),
-            # Readers: reports and lists of rejected or filtered requests, one in a hundred records
-            # or fewer.
+            # Readers: reports and lists of rejected or filtered requests. These are at most one in
+            # a hundred records.
             models.Index(
                 fields=["tenant", "occurred_at"],
                 name="usage_record_denied",

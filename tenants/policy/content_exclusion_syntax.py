@@ -97,7 +97,8 @@ def _parse_line(state: _ParseState, number: int, line: str) -> None:
 def _parse_pattern(line: str) -> str:
     """Return the pattern that is alone on the line; "": none.
 
-    A line without *, ? and / is no pattern: it may be a repository whose colon is missing.
+    A line that contains none of *, ? and / is not a pattern: it may be a repository whose colon is
+    missing.
     """
     match = _PATTERN.fullmatch(line)
     glob = "" if match is None else match["glob"].rstrip()

@@ -1,8 +1,8 @@
 """Data classes: purpose, legal basis and retention of each. Pure.
 
-Retention counts days from a record's creation. Nobody can delete a record below the minimum; a rule
-of the database enforces this where one exists (migration 'retention'). Nobody can keep a record
-beyond the maximum.
+Retention counts days from a record's creation. Nobody can delete a record before the minimum; for
+some tables, a rule of the database also enforces this (migration 'retention'). Nobody can keep a
+record beyond the maximum.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,8 @@ DATA_CLASSES: Final = MappingProxyType(
             max_days=3_653,
             surface="Postgres",
         ),
-        # The policy for content capture sets their days; withdrawn consent erases at once.
+        # The policy for content capture sets the days of these two classes. A withdrawal of consent
+        # erases the content at once.
         DataClass.CONTENT: DataClassTerms(
             title=gettext_noop("Captured content"),
             purpose=gettext_noop(

@@ -116,13 +116,13 @@ def _check_default_models(defaults: dict[Tier, dict[str, str]]) -> None:
         check_names(f"default_models.{tier}", frozenset(name_by_language.values()))
 
 
-def _check_retention(days_of: dict[str, int]) -> None:
+def _check_retention(days_by_class: dict[str, int]) -> None:
     terms_by_name = {
         data_class.value: terms
         for data_class, terms in DATA_CLASSES.items()
         if terms.is_overridable
     }
-    for name, days in days_of.items():
+    for name, days in days_by_class.items():
         if name not in terms_by_name:
             raise InvalidValue(
                 "retention_days", "Use these data classes: {names}.", names=", ".join(terms_by_name)

@@ -87,7 +87,7 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
 def explain_access_for(
     *, actor: Actor, email: str | None, access_query: AccessQuery
 ) -> AccessExplanation:
-    """Explain whether the policy allows a request of the actor (None) or of a member.
+    """Explain whether the policy allows a request of a member. `email` None: the actor.
 
     For another member the actor needs READ_OVERRIDES. Raises Forbidden, InvalidValue.
     """
@@ -96,9 +96,10 @@ def explain_access_for(
 
 
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
-    """Return the effective policy of the actor (None) or of a member, with the deciding overrides.
+    """Return the effective policy of a member, with the deciding overrides.
 
-    For another member the actor needs READ_OVERRIDES. Raises Forbidden, InvalidValue.
+    `email` None: the actor. For another member the actor needs READ_OVERRIDES. Raises Forbidden,
+    InvalidValue.
     """
     policy, overrides = _read_policy_and_overrides(actor, email)
     return resolve_policy(policy.policy, overrides)
@@ -116,7 +117,7 @@ def name_overrides(overrides: Iterable[OverrideInForce]) -> list[NamedOverride]:
 def _read_policy_and_overrides(
     actor: Actor, email: str | None
 ) -> tuple[PolicyInForce, list[NamedOverride]]:
-    """Read the policy, and the overrides for the actor (None) or for a member."""
+    """Read the policy, and the overrides for a member. `email` None: the actor."""
     actor.require(Permission.READ_POLICY)
     with tenant_scope(actor.tenant_id):
         user_id = actor.user_id if email is None else _find_member(actor, email).user_id
@@ -152,7 +153,7 @@ def _apply_override(
 ) -> AffectedMember:
     subject, override = subject_and_override
     before = overrides.apply(policy, member.user_id)
-    if not _is_about(subject, member.user_id, overrides):
+    if not _applies_to(subject, member.user_id, overrides):
         return AffectedMember(member.email, before, before)
     own_overrides = overrides.for_user(member.user_id)
     other_overrides = (
@@ -163,7 +164,7 @@ def _apply_override(
     )
 
 
-def _is_about(subject: OverrideSubject, user_id: UserId, overrides: PolicyOverrides) -> bool:
+def _applies_to(subject: OverrideSubject, user_id: UserId, overrides: PolicyOverrides) -> bool:
     if subject.kind is SubjectKind.TEAM:
         return subject.id in overrides.teams_of.get(user_id, ())
     return str(subject.id) == user_id

@@ -10,7 +10,7 @@ from tenants.policy.access_explanation import NamedOverride
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
     policy: TenantPolicy
-    # The overrides that decide a field of the policy; without an entry it has the tenant's value.
+    # Field -> the overrides that decide it. A field without an entry has the tenant's value.
     decided_by: dict[str, list[NamedOverride]]
     overrides: list[NamedOverride]  # of the user's teams and of the user
 

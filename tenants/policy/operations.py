@@ -91,7 +91,10 @@ def set_policy(
 def insert_version(
     *, actor: Actor, policy: TenantPolicy, version: int, reason: str, now: datetime
 ) -> None:
-    """Insert the row only: for set_policy, and for a new tenant's first policy."""
+    """Insert a version, without effects and without an audit entry.
+
+    Callers: set_policy, and the creation of a tenant.
+    """
     PolicyVersion.objects.create(
         tenant_id=actor.tenant_id,
         version=version,

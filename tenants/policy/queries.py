@@ -19,7 +19,7 @@ from tenants.models import Membership, PolicyVersion, Tenant
 from tenants.policy.document import parse_policy
 from tenants.security.authorization.actor import Actor
 
-_MAX_VERSION: Final = 2**31  # one above Postgres' largest integer, which a cursor may exceed
+_MAX_VERSION: Final = 2**31  # a forged cursor may exceed Postgres' integers
 _NO_VERSION: Final = gettext_noop("This version does not exist.")
 
 

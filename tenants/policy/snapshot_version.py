@@ -1,7 +1,7 @@
 """The version of a tenant's snapshot, which each change that gateways must learn raises.
 
-Domains below the snapshots call `mark_snapshot_stale`. The application registers the function that
-publishes, because snapshots are compiled from all of these domains.
+Domains whose data is part of a snapshot call `mark_snapshot_stale`. They cannot import the function
+that publishes, because it imports all of them. The application registers it here.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,8 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.models import Tenant
 
-# Takes half a second.
+# After a change for all tenants, the committing process publishes this many snapshots itself, which
+# takes half a second.
 PUBLISHED_AT_ONCE: Final = 50
 Publisher = Callable[[TenantId], None]
 _publishers: list[Publisher] = []

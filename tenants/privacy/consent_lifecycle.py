@@ -96,7 +96,7 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
 def record_consent_by_policy(change: PolicyChange) -> None:
     """Write the tenant's receipts for consent that a change of policy gives or ends.
 
-    Users' consent to what is no longer allowed ends, too. Raises InvalidValue.
+    A user's consent ends, too, if the policy no longer allows it. Raises InvalidValue.
     """
     actor, now = change.actor, change.now
     before, after = change.old.content_capture, change.new.content_capture

@@ -94,8 +94,8 @@ class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[m
         except ValidationError as error:
             raise ValidationError(_NOT_A_PASSKEY) from error
         # Check the user verification here, too: the challenge may come from the second-factor page,
-        # which requires only a touch. With it, the finder of a security key without a PIN could
-        # sign in.
+        # which requires only a touch. Otherwise, a person who finds a security key without a PIN
+        # could sign in.
         if not self.assertion.response.authenticator_data.is_user_verified():
             raise ValidationError(_NOT_A_PASSKEY)
         return authenticator

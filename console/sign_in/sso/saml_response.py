@@ -5,7 +5,9 @@ makes optional (audience, recipient, destination, the request's ID). It also let
 the target of a signature's reference before the reference is checked. So this module requires each
 of these parts, and allows signatures of only one plain form:
 
-    samlp:Response > one saml:Assertion > ds:Signature over just that, enveloped, exclusive
+    samlp:Response > one saml:Assertion > ds:Signature over this assertion only
+
+The signature's transforms are enveloped-signature and exclusive canonicalization.
 
 This module knows neither requests nor accounts.
 """
@@ -179,7 +181,7 @@ def _parse_xml(encoded: str) -> Any:
         raise InvalidSamlResponse("too_long")
     try:
         return Xml.to_etree(base64.b64decode("".join(encoded.split()), validate=True))
-    except (SyntaxError, ValueError, binascii.Error) as error:  # SyntaxError: lxml's for no XML
+    except (SyntaxError, ValueError, binascii.Error) as error:  # lxml raises SyntaxError
         raise InvalidSamlResponse("not_xml", str(error)) from error
 
 

@@ -44,7 +44,7 @@ class BillingPeriod:
 
 
 def _start_of_twelve_months(day: date) -> date:
-    """Return the first day of the twelve months of which the month of `day` is the last."""
+    """Return the first day of the twelve months that end with the month of `day`."""
     return start_of_next_month(start_of_month(day).replace(year=day.year - 1))
 
 

@@ -48,7 +48,7 @@ _KIND_TITLES: Final = _TITLES | {
 class EntrySide:
     entry: LedgerEntryView
     account: str
-    product: str  # "": the entry names none, as one side of a transaction does not
+    product: str  # "": the entry has no line of usage
 
     @property
     def debit_micros(self) -> int | None:

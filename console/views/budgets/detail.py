@@ -115,7 +115,7 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 
 
 def _read_version(request: HttpRequest) -> int:
-    """Return the version that the user has seen, or 0, which matches no budget, if invalid."""
+    """Return the version that the user has seen. Invalid input gives 0, which matches no budget."""
     try:
         version: int = forms.IntegerField().clean(request.POST.get("version", ""))
     except ValidationError:

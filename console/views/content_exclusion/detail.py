@@ -165,7 +165,7 @@ def _edit_further(
 def _read_rules(form_data: QueryDict, step: str) -> list[Rule]:
     """Return the rules of the list, without rule N if the step is `remove-N`.
 
-    The form data already contains a rule that `add` adds.
+    For `add`, the form data already contains the new rule.
     """
     names, globs = form_data.getlist("rule_repository"), form_data.getlist("rule_pattern")
     rules = [(name.strip(), glob.strip()) for name, glob in zip(names, globs, strict=False)]

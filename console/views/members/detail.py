@@ -134,7 +134,7 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
 
 
 def _read_role_form(request: HttpRequest) -> Any:
-    """Return the form's data, or for an undo button the role in its URL."""
+    """Return the form's data, or the role that the URL of an undo button contains."""
     return {"role": request.GET["to"]} if "to" in request.GET else request.POST
 
 

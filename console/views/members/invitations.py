@@ -81,7 +81,7 @@ class InviteForm(forms.Form):
             del self.fields["team"]
 
     def clean_emails(self) -> list[str]:
-        """Return the addresses without duplicates, also from the form `Ada <ada@example.com>`."""
+        """Return the addresses without duplicates. `Ada <ada@example.com>` is valid, too."""
         emails = read_addresses(self.cleaned_data["emails"])
         if not 1 <= len(emails) <= MAX_ADDRESSES:
             raise forms.ValidationError(

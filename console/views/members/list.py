@@ -41,7 +41,7 @@ class MemberFilterForm(forms.Form):
 @dataclass(frozen=True, slots=True)
 class MemberListRow:
     row: MemberDirectoryRow
-    name: str  # or the address if there is none
+    name: str  # the e-mail address if the member has no name
     role_name: str
     teams: str
     ways: str

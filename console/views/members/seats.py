@@ -48,7 +48,7 @@ class SeatFilterForm(forms.Form):
 @dataclass(frozen=True, slots=True)
 class SeatRow:
     seat: Seat
-    name: str  # or the address if there is none
+    name: str  # the e-mail address if the member has no name
     role_name: str
     editor: str
     requests: str  # "": the user may not see the figures of single members

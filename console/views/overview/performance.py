@@ -86,7 +86,7 @@ def render_performance(request: HttpRequest, member: CurrentMember) -> HttpRespo
 def _page_context(
     member: CurrentMember, usage_filters: UsageFilters, usage_overview: Overview
 ) -> dict[str, Any]:
-    """Return the figures; nothing if there were no requests or all are suppressed."""
+    """Return the figures; {} if there were no requests or the total is suppressed."""
     if usage_overview.total.counts is None or not usage_overview.total.counts.requests:
         return {}
     days = usage_overview.by[GroupBy.DAY]

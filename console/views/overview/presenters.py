@@ -181,7 +181,7 @@ def _build_cached_figure(usage_filters: UsageFilters, usage_overview: Overview) 
         _compare(
             cache_hit_rate,
             (usage_overview.total.counts, usage_overview.before.counts),
-            # The tokens of a request are cached together, so a request counts once.
+            # A request's tokens are cached together, so each request is one observation.
             num=lambda counts: counts.requests,
             better="more",
         ),
@@ -253,7 +253,7 @@ def _compare(
     num: Callable[[UsageCounters], int],
     better: str,
 ) -> _ComparedShare:
-    """Compare a share with its value before. `num` returns the number of its observations."""
+    """Compare a share with the previous period. `num` returns its number of observations."""
     now, before = (None if figures is None else metric(figures) for figures in counts)
     noise = share_noise(now, before, [0 if figures is None else num(figures) for figures in counts])
     changed = describe_change(now, before, is_share=True, better=better, noise=noise)

@@ -4,5 +4,5 @@ presenters.py  titles, meanings and values of the fields
 diff.py        compares two policies
 forms.py       converts a policy to form fields and back
 review/        shows the effect of a change, asks for a reason, saves
-overrides/     the same for the overrides of teams and users
+overrides/     lists, edits and reviews the overrides of teams and users
 """

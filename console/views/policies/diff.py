@@ -18,7 +18,7 @@ class FieldValue:
     meaning: str
     lines: list[str]
     decided_by: list[NamedOverride]  # empty: the tenant's policy
-    notes: list[str]  # why it is not enforced, or no longer available
+    notes: list[str]  # why it is not enforced, or names no longer offered
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,10 @@ def initial_default_models(policy: TenantPolicy) -> dict[str, str]:
 def build_default_models(
     cleaned: Mapping[str, Any], *, base: TenantPolicy
 ) -> dict[str, dict[str, str]]:
-    """Return the chosen models. Tiers without fields keep theirs. Raises InvalidValue."""
+    """Return the chosen models.
+
+    Tiers without fields keep the models of `base`. Raises InvalidValue.
+    """
     chosen_models: dict[str, dict[str, str]] = {}
     for tier in Tier:
         tier_field = _tier_field_name(tier)

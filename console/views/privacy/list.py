@@ -33,8 +33,8 @@ from tenants.privacy.consent.queries import (
 from tenants.security.authorization.directory import MemberRow
 
 _MemberRow = tuple[MemberRow, UserConsent]
-_WithdrawalRow = tuple[str | Promise, ContentErasureView]  # with the reason
-_ErasureRow = tuple[ErasureView, int]  # with the number of erased rows
+_WithdrawalRow = tuple[str | Promise, ContentErasureView]  # the reason's text, and the erasure
+_ErasureRow = tuple[ErasureView, int]  # an erasure, and its number of rows
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:

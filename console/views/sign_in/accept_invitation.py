@@ -85,7 +85,8 @@ def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
         if request.user.get_username() != open_invitation.email:
             return "other-user"
         return "accept" if _may_accept(request, open_invitation) else "other-provider"
-    # Users of an identity provider get their account at the first sign-in, and never a password.
+    # Users of an identity provider get their account at their first sign-in. They never set a
+    # password.
     email = open_invitation.email
     is_new = find_user(email=email) is None and find_provider_for_email(email) is None
     return "register" if is_new else "sign-in"
@@ -96,7 +97,7 @@ def _may_accept(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
 
 
 def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitation) -> HttpResponse:
-    """Add the guest to the tenant.
+    """Add the invited user to the tenant.
 
     Raises DomainError, TooManyHashes.
     """

@@ -128,7 +128,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
 def _list_groups(
     member: CurrentMember, usage_report: Report, has_teams: bool
 ) -> frozenset[GroupBy]:
-    """Return the groups to offer. Users are a group of their own only if reports show one user."""
+    """Return the groupings to offer. Grouping by user needs reports that may show single users."""
     sees_users = usage_report.min_users == 1 and member.actor.has_permission(Permission.READ_USAGE)
     hidden_groups = {
         *(() if has_teams else (GroupBy.TEAM,)),

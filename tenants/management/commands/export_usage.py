@@ -1,6 +1,6 @@
 """`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: export usage in any format.
 
-The proof is FILE.proof.json; `manage.py verify_export FILE` verifies the file by it.
+The proof is FILE.proof.json; `manage.py verify_export FILE` verifies FILE with this proof.
 """
 
 import argparse

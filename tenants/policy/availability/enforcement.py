@@ -1,7 +1,7 @@
 """Which rules of a policy this installation can enforce, and since when.
 
 Gateways report what they can do. A worker records each change, so that pages and exports can say
-when a rule was not enforced. Before the first report nothing is known, and nothing is said.
+when a rule was not enforced. Before the first report, no rule counts as unenforceable.
 """
 
 from collections.abc import Callable, Iterable
@@ -83,7 +83,7 @@ def find_unenforced(policy: TenantPolicy, capabilities: Capabilities) -> list[st
 def read_history() -> dict[str, list[UnavailablePeriod]]:
     """Return the periods in which each field could not be enforced. One query.
 
-    The end of a period that has not ended is the latest possible time.
+    A period that has not ended yet ends at the latest possible time.
     """
     rows = CapabilityChange.objects.order_by("since").values_list(
         "capability", "is_available", "since"
@@ -100,7 +100,10 @@ def read_history() -> dict[str, list[UnavailablePeriod]]:
 def find_unavailable_periods(
     changes: Iterable[tuple[bool, datetime]],
 ) -> list[UnavailablePeriod]:
-    """Return the periods between changes, which are sorted by time. Pure."""
+    """Return the periods in which a capability was unavailable.
+
+    Pure. `changes` are sorted by time.
+    """
     periods: list[UnavailablePeriod] = []
     starts_at: datetime | None = None
     for is_available, since in changes:
@@ -121,8 +124,11 @@ def find_unenforced_periods(
     starts_at: datetime,
     ends_at: datetime,
 ) -> dict[str, list[UnavailablePeriod]]:
-    """Return by field when the policy was in force but not enforced. Pure."""
-    periods_by_rule: dict[str, list[UnavailablePeriod]] = {}
+    """Return the periods in which a set field of the policy was not enforced.
+
+    Pure. The policy was in force from `starts_at` to `ends_at`.
+    """
+    periods_by_field: dict[str, list[UnavailablePeriod]] = {}
     for field, requirement in _REQUIREMENTS.items():
         if not requirement.is_set(policy):
             continue
@@ -131,5 +137,5 @@ def find_unenforced_periods(
             for period in history.get(field, ())
         )
         if periods := [period for period in clipped if period.starts_at < period.ends_at]:
-            periods_by_rule[field] = periods
-    return periods_by_rule
+            periods_by_field[field] = periods
+    return periods_by_field

@@ -1,7 +1,7 @@
 """The models of the operators' catalogue that a tenant can choose from.
 
-A tenant is offered what its plan includes. A model whose pools are all dedicated to other tenants
-does not exist for it.
+A tenant can choose from the models that its plan includes, except models whose pools are all
+dedicated to other tenants.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def get_offers(*, actor: Actor, on: date) -> list[ModelOffer]:
 def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
     """Return the tenant's offers of a day. Checks no permission.
 
-    Three queries; one without a catalogue.
+    Three queries; one if no model is published.
     """
     if not (rows := _list_included(tenant_id, on)):
         return []
@@ -77,9 +77,9 @@ def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, t
 def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> frozenset[str] | None:
     """Return the models that may answer in a tier under the tenant's policy; None: unknown.
 
-    They are unknown without a published model in the tier, and if operators have assigned a pool
-    that the catalogue does not contain. Overrides of the policy are not considered, nor pools that
-    the gateways' pools file dedicates to the tenant. One query.
+    They are unknown if the tier has no published model, or if operators have assigned a pool that
+    the catalogue does not contain. The result ignores overrides of the policy, and pools that the
+    gateways' pools file dedicates to the tenant. One query.
     """
     subscriptions = Subscription.objects.filter(tenant_id=tenant_id, starts_on__lte=on)
     policies = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
@@ -91,11 +91,9 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
                 plan=Subquery(subscriptions.order_by("-starts_on").values("plan__slug")[:1]),
                 policy=Subquery(policies.values("document")[:1]),
                 own_pools=ArraySubquery(own_pools.values("pool")),
-                pools_reserved_pools=ArraySubquery(
-                    _list_dedicated_to_others(tenant_id).values("pool")
-                ),
+                reserved_pools=ArraySubquery(_list_dedicated_to_others(tenant_id).values("pool")),
             )
-            .values("name", "pools", "plans", "plan", "policy", "own_pools", "pools_reserved_pools")
+            .values("name", "pools", "plans", "plan", "policy", "own_pools", "reserved_pools")
         )
     pools = {pool for row in rows for pool in row["pools"]}
     if not rows or not pools.issuperset(rows[0]["own_pools"]):
@@ -106,7 +104,7 @@ def find_answering_models(*, tenant_id: TenantId, tier: Tier, on: date) -> froze
         if not set(row["own_pools"]).isdisjoint(row["pools"])
         or (
             (not row["plans"] or row["plan"] in row["plans"])
-            and not set(row["pools_reserved_pools"]).issuperset(row["pools"])
+            and not set(row["reserved_pools"]).issuperset(row["pools"])
         )
     )
     allowed = parse_policy(rows[0]["policy"]).models

@@ -22,7 +22,7 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-# In force at once in one tenant, because its snapshot contains all of them.
+# Overrides in force at the same time in one tenant. Its snapshot contains all of them.
 MAX_OVERRIDES: Final = 1_000
 MAX_GLOBS: Final = 5_000  # of all overrides together
 
@@ -39,7 +39,7 @@ def set_override(
     """Set the override of a team or a user. Gateways learn it at once.
 
     An empty document removes the override. `expected_version` is the version that the author has
-    seen, 0: none; None: any version.
+    seen; 0: no version existed; None: any version.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, and VersionConflict when another version is
     in force by now.

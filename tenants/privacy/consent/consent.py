@@ -1,8 +1,8 @@
 """The consent that results from receipts and a policy. Pure.
 
 A user's consent counts while their last receipt of its kind is a yes to the current text. The
-tenant's policy must allow it, also by its current text. Consent to training needs consent to
-content capture.
+tenant's policy must allow it, and must contain the current text for tenants. Consent to training
+needs consent to content capture.
 """
 
 from collections.abc import Iterable

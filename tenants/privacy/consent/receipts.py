@@ -79,7 +79,10 @@ def _is_change(is_granted: bool, statement: ConsentStatement | None) -> bool:
 def draft_receipts_of_policy(
     before: ContentCapturePolicy | None, after: ContentCapturePolicy | None
 ) -> list[ReceiptDraft]:
-    """Return receipts for what a change of policy newly allows or no longer allows."""
+    """Return the tenant's receipts for what a change of policy newly allows or ends.
+
+    Consent to a new wording also needs a receipt.
+    """
     return [
         ReceiptDraft(None, kind, is_granted=is_granted)
         for kind in ConsentKind

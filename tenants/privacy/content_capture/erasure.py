@@ -36,7 +36,8 @@ BATCH: Final = 100  # objects in one transaction
 # An object that is not stored after this time belongs to a killed worker.
 MAX_UNSTORED: Final = timedelta(hours=1)
 
-# A withdrawal is obeyed even during a legal hold: content was stored by consent only.
+# Legal holds delay only the end of retention. A withdrawal erases content even during a hold,
+# because it was stored by consent only.
 CONTENT: Final = RetentionTable(ContentObject, "created_at", "user_id")
 
 logger = structlog.get_logger(__name__)
@@ -94,8 +95,8 @@ def erase_requested_content(
 ) -> int:
     """Delete objects and rows whose erasure was requested, and return how many.
 
-    If the storage fails, deleted objects stay deleted, and the next run continues. Raises what the
-    storage raises.
+    If the storage fails, deleted objects stay deleted, and the next run continues. Raises the
+    exceptions of the storage.
     """
     num_erased = 0
     while (at_most is None or num_erased < at_most) and (
@@ -238,7 +239,7 @@ def _finish_erasures(tenant_id: TenantId, now: datetime) -> None:
 def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
     """Return the facts of a certificate.
 
-    Each destroyed key is tried once more, to prove that it decrypts nothing.
+    Caret tries to decrypt with each destroyed key once more, to prove that it decrypts nothing.
     """
     return {
         "data_class": DataClass.CONTENT.value,

@@ -1,4 +1,4 @@
-"""Ingestion of captured content: stores it for users who consented, and drops the rest unread."""
+"""Ingestion of captured content: stores the content of users who consented, and drops the rest."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ def ingest_content(
     """Ingest all content in the stream.
 
     Content taken from the stream is lost if this raises. Raises redis.RedisError,
-    django.db.OperationalError, and what the storage raises.
+    django.db.OperationalError, and the exceptions of the storage.
     """
     result = ContentIngestion()
     while messages := _read_batch(connection):

@@ -5,8 +5,8 @@
 2. Store the object, outside any transaction.
 3. Mark the row as stored. If its erasure was requested meanwhile, delete the object.
 
-If the worker is killed between two steps, the clean-up finds the row that is not stored and erases
-both.
+If the worker is killed between two steps, the clean-up finds a row that is not marked as stored. It
+erases the object and the row.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def store_content(
 
     Without consent, nothing is stored. Items that are older than the consent are dropped.
 
-    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
+    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and the exceptions of the storage.
     """
     sealed_object = _seal_items(tenant_id, user_id, items, now)
     if sealed_object is None:

@@ -1,4 +1,4 @@
-"""The training data set: content of users who consented to training then, and still do."""
+"""The training data set: content captured with consent to training that is still in force."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -30,7 +30,7 @@ def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
     Memory use is constant. Consent is checked again for every _PAGE objects. The export is recorded
     in the tenant's audit log before the first line.
 
-    Raises Forbidden, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
+    Raises Forbidden, RootKeyMissing, RootKeyUnavailable, and the exceptions of the storage.
     """
     actor.require_platform()
     with tenant_scope(actor.tenant_id):

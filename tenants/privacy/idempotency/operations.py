@@ -1,8 +1,8 @@
 """Stored responses to requests, for callers that did not receive them.
 
-The caller names the request by an idempotency key. For a day the same request with the same key
-gets the same response, and a different request with it is rejected. The request's changes and the
-stored response are committed in one transaction.
+The caller names the request by an idempotency key. For a day, the same request with the same key
+gets the same response, and a different request with that key is rejected. The request's changes and
+the stored response are committed in one transaction.
 
     caller    key      request
     user:1    "a"      POST /keys {...}   performed, and stored
@@ -129,7 +129,7 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
 def store_response(request: IdempotentRequest, response: StoredResponse, *, now: datetime) -> None:
     """Store the response in the transaction in which find_response returned None.
 
-    Raises ResponseNotStored: then the transaction must not commit.
+    Raises ResponseNotStored; the caller must then roll the transaction back.
     """
     if len(response.body) > MAX_RESPONSE_BYTES:
         raise ResponseNotStored(

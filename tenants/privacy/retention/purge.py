@@ -6,10 +6,10 @@ says how many records were deleted, and the next run continues with the same cut
     run           running ------------------------------> finished
                   batch, batch, ... (killed, resumed)     counted, certified, in the audit log
 
-The number of created records is computed from the counts of two runs, so new records could hide
-records that vanished. Each run therefore ends by counting the records that are older than itself,
-and the next run begins by counting them again. A lower count means that something other than a
-purge deleted records.
+The number of created records is the difference between the counts of two runs. New records could
+therefore hide records that vanished. Each run therefore ends by counting the records that are older
+than itself, and the next run begins by counting them again. A lower count means that something
+other than a purge deleted records.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.dirty_hours import lock_rollups
 
 BATCH: Final = 1_000
-# Withdrawn consent erases records of these classes, too, between runs. Their opening count is taken
-# when the run begins.
+# Records of these classes are also deleted between runs: chunks of the retrieval index without
+# consent, and expired idempotency records. Their opening count is taken when the run begins.
 _ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.REPLAYS})
 log = structlog.get_logger(__name__)
 
@@ -135,15 +135,16 @@ def _count_older_records(run: PurgeRun) -> int:
 def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
     """Delete a batch, and return whether there may be more.
 
-    A rule that was extended meanwhile applies from this batch on.
+    If the retention period was extended since the run began, the longer period applies from this
+    batch on.
     """
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
     with tenant_scope(tenant_id):
         # A hold that is placed meanwhile waits for this batch and applies to the next one.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         if data_class is DataClass.USAGE:
-            # So a rollup sees either all records of an hour, or this run, from which it knows of
-            # deletions.
+            # A rollup then sees either all records of an hour, or this run, whose row tells it that
+            # records were deleted.
             lock_rollups(tenant_id)
         current_cutoff = load_rule(data_class, tenant_id=tenant_id).compute_cutoff(now)
         run.cutoff = min(run.cutoff, current_cutoff)

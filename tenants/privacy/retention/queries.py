@@ -58,7 +58,7 @@ class DataClassReport:
     data_class: DataClass
     terms: DataClassTerms
     rule: EffectiveRule
-    count: RecordCounts | None  # None: the class has no rows per tenant
+    count: RecordCounts | None  # None: no table has rows of this class per tenant
     overdue: int  # older than the rule plus GRACE, and not on hold; should be 0
     last_run: RunView | None
 
@@ -172,7 +172,10 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
 
 
 def preview_purge(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
-    """Preview what the next purge would delete with this number of days. Raises as set_rule."""
+    """Preview what the next purge would delete with this number of days.
+
+    Raises Forbidden, InvalidValue, and Conflict for a class with fixed days.
+    """
     actor.require(Permission.READ_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
     with tenant_scope(actor.tenant_id):
@@ -192,13 +195,13 @@ class HoldEffect:
     data_class: DataClass
     title: str  # English
     covered: int  # records that no purge may delete any more
-    saved: int  # those among them that the next purge would delete without the hold
+    saved: int  # covered records that are due now
 
 
 def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffect]:
     """Return the effect of a hold on each data class that has rows of the tenant.
 
-    Reads all rows of the tenant. Raises Forbidden, and InvalidValue as place_hold.
+    Reads all rows of the tenant. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_LEGAL_HOLDS)
     hold = HoldPeriod(new.user_id, new.since, new.until)

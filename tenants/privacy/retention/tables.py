@@ -168,7 +168,7 @@ def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
 def count_overdue_records(
     tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[HoldPeriod, ...]
 ) -> dict[DataClass, int]:
-    """Return how many records of each class are due by its cutoff, without classes that have none.
+    """Return how many records of each class are due at its cutoff. Leaves out classes without any.
 
     One query, and one for the beginning of each chain. Reads the rows older than the cutoffs.
     """

@@ -18,7 +18,7 @@ KIND: Final = "caret-deletion-certificate"
 def verify_certificate(text: bytes, keys: PublicKeys) -> dict[str, Any]:
     """Verify a certificate and return its document.
 
-    Raises BadSignature for other text, or if a single byte differs.
+    Raises BadSignature if the text is no certificate, or if a single byte was changed.
     """
     try:
         document = json.loads(text)

@@ -1,1 +1,1 @@
-"""The retrieval index of customers' files: by consent, chunked, encrypted."""
+"""The retrieval index: encrypted chunks of customers' files, stored only with consent."""

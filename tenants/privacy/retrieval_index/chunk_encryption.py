@@ -1,8 +1,8 @@
 """Encryption of the chunks of customers' code, with keys that are in no database.
 
-Keys are derived for each tenant and holder: with strict isolation the holder is a user or service
-key, otherwise the tenant. The key of one holder cannot decrypt the chunks of another, and a row
-that was copied to another tenant cannot be decrypted. Digests are keyed in the same way: equal
+Keys are derived for each tenant and holder. With strict isolation the holder is a user or a service
+key, otherwise the whole tenant. The key of one holder cannot decrypt the chunks of another, and a
+row that was copied to another tenant cannot be decrypted. Digests are keyed in the same way: equal
 names or texts of two holders have different digests, and nobody outside can guess them.
 """
 

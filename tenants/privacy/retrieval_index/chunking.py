@@ -2,14 +2,14 @@
 
 Windows are used if there is no grammar or the file cannot be parsed.
 
-    split, then merge: a node of more than MAX_LINES is replaced by its children; neighbours are
-    joined until together they have MIN_LINES.
+    1. Split: a node of more than MAX_LINES is replaced by its children.
+    2. Merge: neighbours are joined until together they have MIN_LINES.
 
 The algorithm is cAST (Zhang et al. 2025, "Enhancing Code RAG with Structural Chunking via Abstract
-Syntax Tree"), by lines. It needs no list of the definitions of each language: a function of up to
-MAX_LINES stays whole, together with the comment before it.
+Syntax Tree"), measured in lines. It needs no list of the kinds of definitions in each language: a
+function of up to MAX_LINES stays whole, together with the comment before it.
 
-Pure. Generated files (long lines, hundreds of KB) give no chunks.
+Pure. A file with a very long line gives no chunks: it is generated or minified.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ WINDOW_LINES: Final = 40  # without a grammar
 MAX_CHUNKS: Final = 100  # per file
 MAX_CHUNK_CHARS: Final = 3_000
 MAX_LINE_CHARS: Final = 1_000  # a longer line means that the file is minified or data
-_MIN_TEXT_LINES: Final = 3  # lines with a letter; a chunk with fewer is useless
+_MIN_TEXT_LINES: Final = 3  # lines that contain a letter; a chunk with fewer such lines is dropped
 MAX_PARSING_S: Final = 0.2  # per file; 50,000 characters take 10 ms
 _MAX_DEPTH: Final = 60  # of nodes that are split; hand-written code is never so deep
 

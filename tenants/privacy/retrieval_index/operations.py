@@ -24,7 +24,7 @@ from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
 from tenants.privacy.retrieval_index.erasure import evict_least_used, lock_tenant
 from tenants.privacy.retrieval_index.queries import find_consent
 
-# Precision of `used_at`, so that not every use writes the row.
+# Precision of `used_at`: a row is updated at most once in this time.
 USED_TO_THE: Final = timedelta(days=1)
 MAX_CHUNKS_OF_SCOPE: Final = 5_000  # each query compares all of them
 
@@ -83,7 +83,7 @@ def index_file(
 
 
 def record_matches(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
-    """Mark chunks that a query found as used."""
+    """Record that a query has just found these chunks."""
     with tenant_scope(tenant_id):
         chunks = RetrievalChunk.objects.filter(tenant_id=tenant_id, id__in=list(chunk_ids))
         _record_use(chunks, now=now)

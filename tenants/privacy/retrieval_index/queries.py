@@ -19,7 +19,7 @@ from tenants.policy.queries import load_active_policy
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.consent import IndexConsent
 
-# Below this score a match is chance: for the default model, unrelated code has 0.0 to 0.2.
+# Matches below this score are accidental: with the default model, unrelated code scores 0.0 to 0.2.
 MIN_SCORE: Final = 0.2
 
 logger = structlog.get_logger(__name__)
@@ -47,7 +47,8 @@ def search_chunks(
 ) -> list[ChunkMatch]:
     """Return up to MAX_SNIPPETS matches, best first, without the query's own file.
 
-    Compares exactly with all chunks of the scope, found by their index (ADR 0037). Three queries.
+    Compares the vector exactly with those of all chunks of the scope, without a vector index (ADR
+    0037). Three queries.
     """
     scope = query.scope
     cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)

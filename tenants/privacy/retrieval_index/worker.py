@@ -97,7 +97,8 @@ def _serve_messages(context: WorkerContext, stats: RunStats) -> bool:
             for tenant_id, upload in _open_messages(context, messages, FileUpload, stats):
                 _index_file(context, tenant_id, upload, stats)
     except EmbeddingFailed as error:
-        # The next run tries again with new messages. Other tasks have waited long enough.
+        # End this run, so that other tasks of the worker need not wait. The next run takes new
+        # messages.
         stats.count_dropped(f"no embeddings: {error}")
         return False
     return bool(messages)

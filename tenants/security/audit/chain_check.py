@@ -1,9 +1,9 @@
 """Check of the audit chain in the database, for users of the console.
 
-The check hashes every entry again and compares it with the entry before. It verifies the signature
-of every signed head and compares the head with its entry. The owner of the database could change an
-entry, but not a signed head of it. The offline verifier (`manage.py verify_audit`) proves the same
-without trust in this installation.
+The check hashes every entry again and compares its `previous_hash` with the hash of the entry
+before. It verifies the signature of every signed head and compares the head with its entry. The
+owner of the database could change an entry, but could not forge the signed head of that entry. The
+offline verifier (`manage.py verify_audit`) proves the same without trust in this installation.
 
 A check is bounded in entries and in time, and a tenant can run one at a time. The result says where
 the check stopped, so that the next one can continue there.
@@ -42,7 +42,7 @@ _STEP: Final = 1_000  # entries between two checks of the time limit
 
 @dataclass(frozen=True, slots=True)
 class ChainCheckResult:
-    first: int  # the first entry that was checked; greater than `last`: none was
+    first: int  # the first entry that was checked; greater than `last`: no entry was checked
     last: int
     num_heads: int  # signed heads that agree with their entries
     # The first entry that is missing, changed or inserted, or whose signed head does not match.
@@ -135,7 +135,7 @@ def _iterate_checkpoints(section: _ChainSection, keys: PublicKeys) -> Iterator[C
         elif sequence < section.end.sequence:
             yield _read_stored_head(section.tenant_id, sequence)
     if section.last == section.end.sequence:
-        yield section.end  # as it is stored, so that a missing last entry is noticed
+        yield section.end  # the stored head, so that a missing last entry is noticed
 
 
 def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:

@@ -52,7 +52,7 @@ class ChainRange:
 
     first: int  # greater than `last`: the range is empty
     last: int
-    previous_hash: str | None  # of the entry before the first; None: the range is empty
+    previous_hash: str | None  # the first entry's; None: empty range
     last_hash: str | None
     head: ChainHead  # of the whole chain at the time of the export
 
@@ -153,7 +153,10 @@ def _write_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) 
 
 
 def _read_heads(tenant_id: TenantId, span: ChainRange) -> Iterator[SignedAuditHead]:
-    """Yield the signed heads by sequence, with a query for each: they are an hour apart."""
+    """Yield the signed heads by sequence.
+
+    One query for each head: heads are at least an hour apart.
+    """
     after = span.first - 1
     while True:
         with tenant_scope(tenant_id):

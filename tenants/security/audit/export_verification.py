@@ -1,8 +1,8 @@
 """Verifier of audit exports that needs public keys only: no database, settings or network.
 
-`manage.py verify_audit FILE --public-key KEYS` runs it without any other part of Caret.
-It reads line by line and stops at the first wrong line. Statements of the export about itself (the
-header's numbers, the key IDs) are compared and never trusted.
+`manage.py verify_audit FILE --public-key KEYS` runs it without any other part of Caret. It reads
+line by line and stops at the first wrong line. What the export says about itself (the header's
+numbers, the key IDs) is checked and never trusted.
 """
 
 import argparse

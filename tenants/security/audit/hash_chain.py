@@ -1,11 +1,12 @@
-"""The hash chain of audit entries: the one definition for writing and verifying.
+"""The hash chain of audit entries. Writing and verifying both use this definition.
 
     hash = SHA-256(RFC 8785 of the entry's document)      the document contains `previous_hash`
     the first entry's previous hash is GENESIS
 
-A tenant's entries are numbered from 1 without gaps, in the order of their commits. The sequence is
-the order; `at` comes from a clock, and clocks jump. The form of a document never changes under the
-same `definition`: a new form gets a new definition, and the old one stays readable.
+A tenant's entries are numbered from 1 without gaps, in the order of their commits. The sequence
+defines the order, not `at`, which comes from a clock: clocks jump. The form of a document never
+changes under the same `definition`: a new form gets a new definition, and the old one stays
+readable.
 """
 
 import hashlib

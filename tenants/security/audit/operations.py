@@ -31,7 +31,7 @@ def record_change(
 ) -> None:
     """Append an entry for a change. Must run inside the tenant's scope.
 
-    `change` is the state before and after; None: it did not exist.
+    `change` is the target's state before and after; None: the target did not exist.
     """
     before, after = change
     _append_entry(

@@ -36,7 +36,7 @@ _KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:[0-9A-Za-z]+")
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """A filter of audit entries. None: not filtered."""
+    """A filter of audit entries. None: the field is not filtered."""
 
     action: str | None = None  # or a prefix: "team.*"
     actor: str | None = None  # a user's ID, a key's lookup ID, or "platform"

@@ -96,7 +96,7 @@ def _read_ids(keys: Iterable[str]) -> list[UUID]:
     for key in keys:
         try:
             ids.append(UUID(key))
-        except ValueError:  # an entry of an earlier release, or a reference that a URL contains
+        except ValueError:  # an earlier release's entry, or text from a URL
             continue
     return ids
 

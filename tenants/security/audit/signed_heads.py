@@ -126,6 +126,6 @@ def _sign_head(
 def _are_in_same_hour(first: datetime, second: datetime) -> bool:
     """Return whether both times are in the same hour.
 
-    A clock that was set back is in another hour, so the head is signed again.
+    If the clock was set back to another hour, the head is signed again.
     """
     return first.timestamp() // 3_600 == second.timestamp() // 3_600

@@ -1,4 +1,4 @@
-"""The actor: who does something, for which tenant and from where, for operations and queries."""
+"""The actor of an operation or query: the user, key or operator, the tenant and the IP address."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,7 @@ class KeyGrant:
     networks: tuple[str, ...]  # networks that the key may be used from; empty: any
     expires_at: datetime | None  # None: never
     issued_by: UserId | None = None  # the user who was shown the key's text; None: unknown
-    # Presented with the old text of a rotated key, which stays valid for a limited time.
+    # The request contains the old text of a rotated key. It stays valid for a limited time.
     is_superseded: bool = False
 
 
@@ -91,7 +91,7 @@ class Actor:
 
     @property
     def authority(self) -> str:
-        """A text of all that decides permissions: equal for actors with equal permissions."""
+        """A text of everything that decides permissions. Equal texts mean equal permissions."""
         parts: list[object] = [self.role, self.is_closing]
         if (grant := self.grant) is not None:
             parts += [sorted(grant.permissions), sorted(grant.modes), sorted(grant.networks)]
@@ -147,5 +147,5 @@ class Actor:
 
 
 def build_system_actor(tenant_id: TenantId) -> Actor:
-    """Return the actor for commands that an operator runs on the command line."""
+    """Return the actor for tasks, and for commands that an operator runs on the command line."""
     return Actor(tenant_id=tenant_id, user_id=None, role=Role.OWNER, address=None, request_id="")

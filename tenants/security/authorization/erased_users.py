@@ -11,7 +11,7 @@ from tenants.models import Membership, User
 
 
 def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozenset[UUID]:
-    """Return those of the users who were erased in this tenant, inside the tenant's scope.
+    """Return which of the users were erased in this tenant, inside the tenant's scope.
 
     One query; none without user IDs.
     """

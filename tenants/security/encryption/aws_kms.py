@@ -1,4 +1,4 @@
-"""A root key that never leaves AWS KMS, which wraps and unwraps keys in 10 to 50 ms a call.
+"""A root key that never leaves AWS KMS. KMS wraps or unwraps a key in 10 to 50 ms.
 
 boto3 reads region and credentials itself (AWS_REGION, an instance's role ...).
 """

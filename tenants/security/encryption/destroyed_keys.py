@@ -1,12 +1,12 @@
 """Tombstones of destroyed keys, stored outside the database (tenants.base.tombstones).
 
-A restored backup could bring back keys that were destroyed after it was made. The tombstones tell
-which to destroy again.
+A restored backup could bring back keys that were destroyed after it was made. The tombstones say
+which keys must be destroyed again.
 
     <tenant>/<key>           one for each key
 
-Only shredded keys get a tombstone. A tenant key that rotation replaced gets none: in a backup made
-before the rotation it is the key that opens everything.
+Only shredded keys get a tombstone. A tenant key that rotation replaced gets none: all data in a
+backup from before the rotation needs this key.
 """
 
 import uuid
@@ -35,7 +35,7 @@ def record_destroyed_keys_on_commit(tenant_id: TenantId, key_ids: Iterable[UUID]
 def record_missing_destroyed_keys(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
-    Raises what the storage raises.
+    Raises the exceptions of the storage.
     """
     num_written = 0
     for tenant_id in list_tenants().values():
@@ -57,7 +57,7 @@ def replay_destruction(*, now: datetime) -> int:
     """Destroy restored keys again, and return how many came back.
 
     Run it after a restore, before any process starts. A second run finds none. Raises WrongStore,
-    and what the storage raises.
+    and the exceptions of the storage.
     """
     tombstones.require_store()
     return sum(_destroy_again(tenant_id, now) for tenant_id in list_tenants().values())
@@ -86,7 +86,7 @@ def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
 
 
 def _is_id(name: str) -> bool:
-    """Return whether the name is a key's ID: other tombstones and duplicate names are not."""
+    """Return whether the name is a key's ID. The names of other tombstones are not."""
     try:
         return str(uuid.UUID(name)) == name
     except ValueError:

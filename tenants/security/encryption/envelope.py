@@ -2,9 +2,10 @@
 
     sealed = 1 byte version | 16 bytes data key's id | 12 nonce | ciphertext | 16 tag
 
-The seal is bound to version|tenant|table|column|row|data key. It does not open if it is moved to
-another tenant, table, column or row, or gets another key's ID. A wrapped key is bound to its own
-row in the same way, so a key that is moved to another tenant or scope does not open, either.
+The seal is bound to version|tenant|table|column|row|data key. Sealed data does not open if it is
+moved to another tenant, table, column or row, or if its key ID is changed. A wrapped key is bound
+to its own row in the same way, so a key that is moved to another tenant or scope does not open,
+either.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ _CANARY: Final = b"caret witness"
 
 @dataclass(frozen=True, slots=True)
 class SealContext:
-    """The place where sealed data is stored. It opens with the same context only."""
+    """The place where sealed data is stored. The data opens only with the same context."""
 
     table: str  # or another store's name
     column: str

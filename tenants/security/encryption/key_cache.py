@@ -1,7 +1,7 @@
-"""The process's cache of unwrapped tenant keys, for a minute: a KMS takes 10 to 50 ms for each.
+"""The process's cache of unwrapped tenant keys. A KMS takes 10 to 50 ms to unwrap one.
 
 A cached key decrypts no content. It only unwraps a data key, whose row is read from the database
-each time and is empty once the key was shredded.
+each time. The row of a shredded key contains no wrapped key.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Creation of missing keys: a tenant key with its first data key, a data key with its scope.
+"""Creation of missing keys: a tenant's first tenant key, a scope's first data key.
 
 If two transactions create the same key, the second uses the key that the first has created.
 """
@@ -27,8 +27,8 @@ from tenants.security.encryption.startup_check import record_root_key_use
 def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> DataKey:
     """Return the data key of a scope, inside the tenant's scope; create it if it is missing.
 
-    One query if the key exists. Raises KeyDestroyed once all keys of the tenant are shredded,
-    RootKeyMissing, RootKeyUnavailable.
+    One query if the key exists. Raises RootKeyMissing, RootKeyUnavailable, and KeyDestroyed if all
+    keys of the tenant are shredded.
     """
     in_force = DataKey.objects.filter(tenant_id=tenant_id, scope=scope, destroyed_at=None)
     if (data_key := in_force.order_by("id").first()) is not None:
@@ -75,8 +75,9 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
                 )
         except IntegrityError:
             pass  # another transaction has created it meanwhile
-    # Rotation has retired the key that we waited for and created its successor. The next rotation
-    # may retire that one while we wait again. Otherwise all keys are shredded.
+    # No key is in force, or rotation retired the key while we waited for its lock and created a
+    # successor. Another rotation may retire the successor while we wait again. If no key is in
+    # force, all keys of the tenant are shredded.
     while keys.filter(retired_at=None).exists():
         if (tenant_key := in_force.first()) is not None:
             return tenant_key

@@ -17,8 +17,8 @@ from tenants.security.encryption.root_keys import load_root_keys
 def unwrap_stored_data_key(row: DataKey) -> bytes:
     """Unwrap a data key, inside the tenant's scope. One query if the tenant key is not cached.
 
-    `row` may be as old as the transaction: rotation may since have wrapped it again and destroyed
-    the tenant key that it names.
+    Since `row` was read, rotation may have wrapped the data key again and destroyed the tenant key
+    that `row` names. The row is then read again.
 
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """
@@ -33,7 +33,10 @@ def unwrap_stored_data_key(row: DataKey) -> bytes:
 
 
 def _unwrap_key(row: DataKey) -> bytes:
-    """Unwrap a data key by the tenant key that the row names. Raises as unwrap_stored_data_key."""
+    """Unwrap a data key with the tenant key that the row names.
+
+    Raises KeyDestroyed and the other errors of unwrap_stored_data_key.
+    """
     if row.wrapped is None:
         raise KeyDestroyed("The key was destroyed.")
     tenant_id = TenantId(str(row.tenant_id))

@@ -36,8 +36,8 @@ def seal_in_scope(
 
     queries.open_sealed opens it with the same `context` until the scope or the tenant is shredded.
     `scope` names what is erased together: `user:<id>/content`, `day:2026-11-21`. Data that is
-    sealed while its scope is being shredded can never be opened. One query; five for a scope's
-    first data.
+    sealed while its scope is being shredded can never be opened. One query; five if the scope has
+    no key yet.
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
     """
@@ -62,7 +62,7 @@ def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[Destr
 
 
 def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
-    """Destroy all keys of a tenant: nothing can be opened, and nothing sealed any more."""
+    """Destroy all keys of a tenant. Its data can never be opened, and no new data sealed."""
     with tenant_scope(tenant_id):
         tenant_keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         # Lock tenant keys first. A concurrent transaction has then either created its data key, or

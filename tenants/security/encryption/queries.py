@@ -25,13 +25,13 @@ from tenants.security.encryption.key_unwrapping import unwrap_stored_data_key
 
 @dataclass(frozen=True, slots=True)
 class KeyDestructionProof:
-    """The remains of a data key, and whether it still opened its canary just now."""
+    """The public data of a data key, and whether it can still open its canary."""
 
     key_id: UUID
     scope: str
     fingerprint: str  # hex
     created_at: datetime
-    destroyed_at: datetime | None  # None: in use
+    destroyed_at: datetime | None  # None: not destroyed
     opens: bool
 
 
@@ -40,8 +40,8 @@ def open_sealed(tenant_id: TenantId, *, context: SealContext, envelope: bytes) -
 
     The key's row is read each time, so a key that any process has shredded opens nothing here.
 
-    Raises DecryptionFailed for data that was changed, moved or belongs to another tenant,
-    KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
+    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and DecryptionFailed for data that was
+    changed, was moved or belongs to another tenant.
     """
     key_id = read_data_key_id(envelope)
     with tenant_scope(tenant_id):
@@ -56,10 +56,10 @@ def open_sealed(tenant_id: TenantId, *, context: SealContext, envelope: bytes) -
 def find_destruction_proofs(
     *, tenant_id: TenantId, scope: str | None = None
 ) -> list[KeyDestructionProof]:
-    """Try to open each key's canary, and return the results by age, for a deletion certificate.
+    """Try to open each key's canary, and return the results, oldest key first.
 
-    Covers all keys that the scope and those below it have had, or the whole tenant for None. Raises
-    RootKeyMissing, RootKeyUnavailable.
+    Covers all past and present keys of the scope and of the scopes below it. None: all keys of the
+    tenant. The results are for a deletion certificate. Raises RootKeyMissing, RootKeyUnavailable.
     """
     with tenant_scope(tenant_id):
         keys = DataKey.objects.filter(tenant_id=tenant_id).order_by("created_at", "id")

@@ -3,9 +3,10 @@
 Each step is a short transaction that can be repeated. After a crash the next run continues. A row
 that was changed or shredded meanwhile is left alone.
 
-    root key      CARET_ROOT_KEYS names a new one first; it rewraps the tenant keys
-    tenant key    a new one is put in force and the old one retired; the new one rewraps the
-                  data keys; the old one is destroyed when it wraps none any more
+    root key      the operator puts a new root key first in CARET_ROOT_KEYS; all tenant keys are
+                  then wrapped with it
+    tenant key    a new key is put in force, and the old one is retired; all data keys are then
+                  wrapped with the new key, and the old one is destroyed
 """
 
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class RotationResult:
 def rotate_tenant_keys(
     *, tenant_id: TenantId, now: datetime, older_than: datetime | None = None
 ) -> RotationResult:
-    """Replace a tenant key that was created before `older_than`, and rewrap its data keys.
+    """Replace the tenant key if it was created before `older_than`, and rewrap all keys.
 
     Finishes an interrupted rotation, too. Raises DecryptionFailed, RootKeyMissing,
     RootKeyUnavailable.

@@ -40,12 +40,12 @@ def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:
 
 
 def require_root_keys() -> None:
-    """Check that the root keys open the stored keys. One query; with a KMS one or two calls.
+    """Check that the root keys open the stored keys. One query.
 
-    Raises RootKeysUnusable.
+    A KMS root key needs two calls: one to wrap and one to unwrap. Raises RootKeysUnusable.
     """
-    if faults := find_problems():
-        raise RootKeysUnusable(" ".join(faults))
+    if problems := find_problems():
+        raise RootKeysUnusable(" ".join(problems))
 
 
 def find_problems() -> list[str]:

@@ -1,8 +1,8 @@
 """Numbers of the batches in which a tenant's usage records arrive.
 
 Work that must process each record once remembers the latest batch that it has processed, and
-continues with the next one. It therefore misses no record, however late and in whatever order
-records arrive.
+continues with the next one. It therefore misses no record, even if records arrive late or in
+another order.
 """
 
 from django.db.models import F

@@ -15,7 +15,7 @@ from django.db.models import Model
 def insert_new_rows(model: type[Model], rows: Sequence[Model]) -> None:
     """Insert rows and skip those that exist. One statement.
 
-    Raises DataError and IntegrityError; then no row is inserted.
+    Raises DataError or IntegrityError; no row is inserted then.
     """
     if not rows:
         return
@@ -30,8 +30,8 @@ def _build_statement(model: type[Model]) -> tuple[str, tuple[str, ...]]:
     fields = [field for field in model._meta.local_concrete_fields if field.column is not None]
     quote = connection.ops.quote_name
     columns = ", ".join(quote(str(field.column)) for field in fields)
-    # rel_db_type is the target's type for a foreign key, and a plain integer for an identity
-    # column.
+    # rel_db_type returns the type of the target for a foreign key, and a plain integer type for an
+    # identity column.
     arrays = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
     table = quote(model._meta.db_table)
     statement = (

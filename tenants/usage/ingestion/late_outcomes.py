@@ -88,6 +88,10 @@ def _is_reported(outcome: Outcome) -> bool:
 
 
 def _limit_count(suggested_count: int | None, reported_count: int | None) -> int:
-    """Return the lesser number. Old records do not have a `suggested_count`: it counts as 0."""
+    """Return the smaller number.
+
+    `suggested_count` is None in old records and then counts as 0. `reported_count` None means the
+    whole suggestion.
+    """
     maximum = suggested_count or 0
     return maximum if reported_count is None else min(maximum, reported_count)

@@ -3,8 +3,8 @@
     read > decode > insert, tenant by tenant > COMMIT > acknowledge
 
 After a crash before the acknowledgement another worker gets the entry and finds its records already
-inserted: the key of a row is the record's time and ID. A record that can never become a row is set
-aside with the reason and does not delay the others.
+inserted: the key of a row is the record's time and ID. A record that cannot become a row is moved
+to the stream of rejected records, with the reason.
 """
 
 from collections import Counter, defaultdict
@@ -47,7 +47,7 @@ class UsageIngestion:
 
 @dataclass(slots=True)
 class _UsageBatch:
-    """The records of the entries of one read."""
+    """The decoded records of all entries that one read of the stream returned."""
 
     rows: dict[TenantId, list[tuple[Row | LateOutcome, bytes]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -123,7 +123,8 @@ def _insert_batch(
     try:
         with tenant_scope(tenant_id):
             if _is_shredded(tenant_id):
-                # Rejected without their content: it contains user IDs, and nothing would purge it.
+                # Do not store the content of these records: it contains user IDs, and nothing would
+                # purge it.
                 rejections += [RejectedRecord("tenant_id: shredded", b"")] * len(rows)
                 return 0
             _insert_rows(tenant_id, [row for row, _ in rows])

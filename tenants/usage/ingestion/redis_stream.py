@@ -20,15 +20,15 @@ MAX_REJECTED: Final = 1_000  # entries; the oldest are dropped first
 _MAX_REJECTED_BYTES: Final = 64 * 1024  # of one entry
 # A gateway's entry holds one record. A batch has half a megabyte and takes about 100 ms.
 BATCH_ENTRIES: Final = 512
-# Longer than any batch takes: a consumer that is silent for this long is dead. A slow one is
-# harmless, because rows are keyed by their record.
+# Longer than any batch takes: an entry that is pending for this long belongs to a dead consumer. If
+# that consumer is only slow, both insert the entry, and the second insert skips the existing rows.
 CLAIM_AFTER_MS: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEntry:
     entry_id: bytes
-    data: bytes | None  # None: an entry without the field
+    data: bytes | None  # None: the entry has no data field
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class UsageStream:
         return [entry for _, rows in response for entry in _to_entries(rows)]
 
     def find_arrived_until(self, *, now: datetime) -> datetime:
-        """Return a time: all records that had reached Redis by then are in the tables."""
+        """Return the time up to which all records that had reached Redis are in the tables."""
         response: Any = self._connection.xrange(USAGE_STREAM, count=1)
         if not response:
             return now

@@ -45,7 +45,7 @@ Row = UsageRecord | Outcome | TypingReport
 class LateOutcome:
     """An outcome that becomes a row if its completion is found."""
 
-    outcome: Outcome  # without `chars` and `lines`, which the completion limits
+    outcome: Outcome  # `chars` and `lines` are set later
     key_id: uuid.UUID
     requested_at: datetime  # when the completion was requested, from the request ID
     chars: int | None  # None: the whole suggestion

@@ -86,7 +86,7 @@ def build_rows(
 def find_small_groups(
     groups: Mapping[str, GroupCounters], min_users: int
 ) -> dict[str, Suppression]:
-    """Return the suppressed groups. The groups must together be the whole usage."""
+    """Return the suppressed groups. `groups` must cover the whole usage."""
     users_of = {key: groups[key].users for key in sorted(groups)}
     return find_suppressed_groups(users_of, min_users=min_users)
 
@@ -102,8 +102,8 @@ def _build_statement(rollups_sql: str, by: Sequence[GroupBy], names: Sequence[st
 
     It first groups by all dimensions together, and then groups the result by each dimension. The
     first step reduces, for example, 12,000 rollups to 900 rows, so that each further grouping costs
-    little. The users of a group are joined in one text with duplicates: it would take longer to
-    sort thousands of IDs, or to parse them one by one.
+    little. The user IDs of a group are joined in one text, with duplicates: removing the
+    duplicates, or parsing the IDs one by one, would take longer.
     """
     columns = [_COLUMN[dimension] for dimension in by]
     all_columns = ", ".join(columns) or "()"

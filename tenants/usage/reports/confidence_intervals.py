@@ -19,7 +19,7 @@ class IntervalEstimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """True for a significant difference, whose interval excludes zero."""
+        """Whether the interval excludes zero: a difference is then significant."""
         return self.low > 0 or self.high < 0
 
 

@@ -13,7 +13,7 @@ from tenants.models.rollup import ROLLUP_COLUMNS
 
 
 class CounterOrigin(StrEnum):
-    """The observer of a counter. Clients may report wrong values."""
+    """The source of a counter. Clients may report wrong values."""
 
     SERVER = "observed by the server"
     CLIENT = "reported by the client"
@@ -48,9 +48,9 @@ class UsageCounters:
     accepted_chars: int = 0
     shown_lines: int = 0
     accepted_lines: int = 0
-    accepted_tokens: int = 0  # generated tokens, by the share of accepted characters
+    accepted_tokens: int = 0  # generated tokens x share of accepted characters
     # checked_N: accepted suggestions that were checked N seconds after their acceptance.
-    # retained_N: those of which at least 67% of the text was left.
+    # retained_N: suggestions of these of which at least 67% of the text was left.
     checked_15: int = 0
     retained_15: int = 0
     checked_30: int = 0

@@ -1,7 +1,7 @@
 """Comparison of the variants of experiments.
 
 A user stays in one variant, so each variant is a group of users, and a small group is suppressed.
-Users without a variant are one more group. First-token latencies come from the usage records of the
+Users without a variant form another group. First-token latencies come from the usage records of the
 last days.
 """
 
@@ -117,7 +117,8 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
     suppressed_variants = suppressed.groups.get(GroupBy.VARIANT, {})
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
     for row in build_rows(groups, suppressed_variants):
-        # Suppression includes the group of users without a variant: it is the rest of the total.
+        # Suppression needs the group of users without a variant, because the total includes it. The
+        # report does not show it.
         if row.key != _NO_VARIANT:
             by_experiment[row.key.rpartition("/")[0]].append(row)
     experiments = [

@@ -1,4 +1,4 @@
-"""Counters of a period by several dimensions, see `breakdown`."""
+"""Counters of a period by several dimensions, with suppression and filter options."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

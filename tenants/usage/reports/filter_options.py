@@ -36,7 +36,7 @@ def read_team_names(
 ) -> Mapping[str, str]:
     """Return the teams' names by ID, inside the tenant's scope; empty without READ_TEAMS.
 
-    `known_names`: the names, if the caller has already read them; they save the query.
+    `known_names`: the names, if the caller has already read them; None: read them.
     """
     if not actor.has_permission(Permission.READ_TEAMS):
         return {}

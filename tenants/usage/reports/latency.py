@@ -1,8 +1,8 @@
 """Latency by mode, and the load of engines.
 
-For all requests of a tenant the figures come from rollups, for any period and within
-RELATIVE_ERROR. For filtered requests they come from the usage records, exactly but for a limited
-period, because rollups have no percentiles by language, editor or user. Only rollups have display
+Without a filter, the figures come from rollups: they cover any period, with an error of at most
+RELATIVE_ERROR. With a filter, they come from the usage records, because rollups have no percentiles
+by language, editor or user: they are exact, but cover a limited period. Only rollups have display
 latencies.
 """
 
@@ -32,7 +32,7 @@ from caret.foundation.ids import TenantId
 from tenants.models import LatencyDay, LatencyHour, UsageRecord
 from tenants.usage.rollups.latency_histogram import compute_percentile_ms, merge_histograms
 
-# In a longer period, only the last days are measured: sorting a quarter's records takes seconds.
+# Of a longer period, only the end is measured: sorting the records of three months takes seconds.
 MAX_EXACT: Final = timedelta(days=7)
 _FINISHED: Final = Q(
     finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
@@ -98,7 +98,7 @@ def measure_latency(
     since = get_measured_since(begins_at=begins_at, ends_at=ends_at)
     rows_by_period: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
     measured = _select_measured(records, since, ends_at)
-    # Counting users takes most of the time, so it is done only if needed.
+    # Counting users takes most of the time, so users are counted only if needed.
     if min_users > 1:
         people = Count("user_id", distinct=True)
         measured = measured.annotate(people=people).exclude(people__gt=0, people__lt=min_users)

@@ -66,7 +66,7 @@ class SeatUse:
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
-    """The figures of all users. None: suppressed, or the actor may not see it."""
+    """The figures of all users. `quality` None: the actor may not see it."""
 
     total: ReportRow
     before: ReportRow  # of the preceding period of the same length
@@ -74,7 +74,7 @@ class UsageSummary:
     quality_before: ReportRow | None
     days: list[ReportRow]
     seats: SeatUse
-    min_users: int  # days with fewer are suppressed
+    min_users: int  # days with fewer users are suppressed
 
 
 @dataclass(frozen=True, slots=True)

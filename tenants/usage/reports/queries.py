@@ -1,7 +1,8 @@
 """Reports of a tenant's usage and quality over a period, from daily rollups.
 
-Rows add up to the total, except those of teams: a member of two teams counts in both. Membership is
-as of now. Users are counted from the sets of users of each day and never added up.
+Rows add up to the total, except those of teams: a member of two teams counts in both. Teams have
+their current members, also for past days. Active users are counted from sets of user IDs: the
+numbers of several days are never added up.
 """
 
 from collections import defaultdict
@@ -29,7 +30,7 @@ from tenants.usage.reports.suppression.small_groups import Suppression, find_sup
 from tenants.usage.rollups.operations import find_complete_until
 
 MAX_DAYS: Final = 366
-SERVICE_KEYS: Final = str(SERVICES)  # the key of the service keys' group, by user
+SERVICE_KEYS: Final = str(SERVICES)  # key of the service keys' row if grouped by user
 
 
 class GroupBy(StrEnum):
@@ -116,7 +117,7 @@ class _GroupCounters:
 
 
 def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report:
-    """Return a report. Three to seven queries of daily rollups. Raises Forbidden, InvalidValue."""
+    """Return a report. Three to seven queries. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, kind)
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
@@ -188,7 +189,7 @@ def select_rollups(
 def select_rollups_of_everybody(
     actor: Actor, *, begins_at: datetime, query: ReportQuery
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
-    """Return the rollups of the whole usage, from `begins_at` to the query's end."""
+    """Return the rollups of all users, from `begins_at` to the query's end."""
     rows: QuerySet[UsageDay] | QuerySet[UsageHour]
     rows = UsageDay.objects.all() if query.hours_until is None else UsageHour.objects.all()
     return rows.filter(
@@ -262,7 +263,7 @@ def _sum_by_team(
 ) -> dict[str, _GroupCounters]:
     """Return the groups by team; with a team filter only that team.
 
-    Groups of other teams would show the usage of their common members with that team.
+    Rows of other teams would show the usage of users who are in both teams.
     """
     if report_filter.team_id is not None:
         return (
@@ -303,7 +304,7 @@ def _find_suppressed_groups(
     min_users: int,
 ) -> dict[str, Suppression]:
     users_of = {key: groups[key].users for key in sorted(groups)}
-    # Users of several teams count in each: the groups' users cannot be added up to the total.
+    # A user of several teams counts in each, so the users of the groups do not add up to the total.
     all_users = total.users if group_by is GroupBy.TEAM else None
     return find_suppressed_groups(users_of, min_users=min_users, all_users=all_users)
 
@@ -320,7 +321,7 @@ def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> S
 def _find_suppressed_of_filter(
     actor: Actor, query: ReportQuery, min_users: int
 ) -> tuple[Suppression | None, dict[str, Suppression]]:
-    """Return why the filtered part and its groups are suppressed.
+    """Return why the total of the filtered usage is suppressed, and the suppressed groups.
 
     One query, two with teams; none for the actor's own usage.
     """
@@ -362,8 +363,9 @@ def format_time_key(query: ReportQuery, starts_at: datetime) -> str:
     return at.date().isoformat() if query.hours_until is None else at.isoformat()
 
 
-# The users of a day with duplicates, as one text: the same users occur on most days, so this saves
-# parsing thousands of rows. DISTINCT would make Postgres sort the rollups with all their columns,
-# on disk. Other groupings have few groups, which would repeat each user many times.
+# The user IDs of a day with duplicates, as one text. The same users occur on most days, so one text
+# per day saves parsing thousands of rows. DISTINCT would make Postgres sort the rollups with all
+# their columns, on disk. Other dimensions do not use it: they have few groups, so each text would
+# repeat each user many times.
 _USER_IDS: Final = StringAgg(Cast("user_id", TextField()), " ")
 _SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in COUNTER_NAMES}

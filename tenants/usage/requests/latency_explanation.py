@@ -1,8 +1,8 @@
 """Explanation of a completion's latency: its stages against their budgets, and findings. Pure.
 
-It uses one usage record only: counts and times, no code. Stages follow each other as in the
-gateway: `generate` ends with the engine's first token, `filter` with the first text that could be
-shown, `stream` with the completion.
+It uses one usage record only: counts and times, no code. The stages follow each other as in the
+gateway. `generate` ends with the engine's first token, `filter` with the first text that can be
+shown, and `stream` with the end of the completion.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import CompletionRecord, FinishReason
 from tenants.usage.requests.finding import Finding, Quantity
 
-# Prefilling fewer tokens takes only a few milliseconds.
+# Prefilling fewer tokens than this takes only a few milliseconds.
 _MANY_UNCACHED_TOKENS: Final = 256
 _MANY_AT_REPLICA: Final = 4
 # Even an engine under load generates a token in less time.

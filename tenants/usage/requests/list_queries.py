@@ -30,8 +30,9 @@ from tenants.usage.reports.filters import (
 )
 from tenants.usage.reports.queries import read_min_group_size
 
-# The longest periods of a list: newest first, and in other orders. Of a longer period the list
-# shows only the last days. Without a limit, a filter that rarely matches would read all records.
+# The longest periods of a list: MAX_LISTED if it is sorted newest first, MAX_SORTED in other
+# orders. Of a longer period, the list shows only the end. Without a limit, a filter that rarely
+# matches would read all records.
 MAX_LISTED: Final = timedelta(days=31)
 MAX_SORTED: Final = timedelta(days=7)
 
@@ -90,7 +91,7 @@ class RequestRow:
     request_id: UUID
     occurred_at: datetime
     mode: Mode
-    language: str  # "": unknown, here and below
+    language: str  # "": unknown; same for the three fields below
     editor: str
     model: str
     variant: str
@@ -107,7 +108,7 @@ class RequestRow:
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_small_group: bool  # filters narrow it to a few users; reading it is recorded
+    is_small_group: bool  # filters narrow it to a few users
 
 
 def list_requests(

@@ -1,4 +1,4 @@
-"""An explanation as text of 80 columns: a bar for each stage, and the findings."""
+"""A latency explanation as text of 80 columns: a bar for each stage, and the findings."""
 
 from collections.abc import Iterator
 from textwrap import wrap

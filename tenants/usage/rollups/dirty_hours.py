@@ -1,4 +1,4 @@
-"""Hours to roll up again, marked in the transaction that changes their records."""
+"""Marks of hours that must be rolled up again, written when their records change."""
 
 import uuid
 from collections.abc import Iterable, Iterator

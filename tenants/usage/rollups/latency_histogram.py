@@ -16,7 +16,10 @@ _BASE: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 
 def build_bucket_sql(column: str) -> str:
-    """Return the SQL expression of a time's bucket. `column` is a name of the code."""
+    """Return the SQL expression of a time's bucket.
+
+    `column` must be a constant of the code, never input.
+    """
     return f"ceil(ln(greatest({column}, {MIN_MS})) / {log(_BASE)!r})::int"
 
 
@@ -32,9 +35,9 @@ def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) 
 def compute_percentile_ms(histogram: Mapping[int, int], percent: float) -> float | None:
     """Return a percentile; None: no values."""
     rank = percent / 100 * (sum(histogram.values()) - 1)
-    num_smaller = 0
+    num_so_far = 0
     for size in sorted(histogram):
-        num_smaller += histogram[size]
-        if num_smaller > rank:
+        num_so_far += histogram[size]
+        if num_so_far > rank:
             return 2 * _BASE**size / (_BASE + 1)
     return None

@@ -5,8 +5,8 @@ result.
 
     delete the day's marks > count its marked hours > count the day from its hours > COMMIT
 
-Marks are deleted first, and each statement sees what was committed before it began. A record that
-arrives meanwhile has a mark that stays.
+Marks are deleted first, and each statement sees only what was committed before it began. A record
+that arrives later has a new mark, which stays for the next run.
 
 Retention purges records but not rollups: an hour keeps its counts when some of its records are
 gone.
@@ -44,7 +44,7 @@ from tenants.usage.rollups.dirty_hours import AROUND, HOUR, get_hour, lock_rollu
 DAY: Final = timedelta(days=1)
 # A record is written when its request has ended (30 s at most), and takes a moment to arrive.
 UNDER_WAY: Final = timedelta(minutes=1)
-# Days counted per tenant and run, so that a run ends. The next run continues.
+# Days counted per tenant in one run, which limits a run's time. The next run continues.
 MAX_DAYS: Final = 400
 logger = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ logger = structlog.get_logger(__name__)
 def roll_up_all_tenants(*, arrived_until: datetime) -> int:
     """Roll up all tenants, and return the number of days counted.
 
-    `arrived_until`: everything that had reached Redis by then is in the tables.
+    `arrived_until`: all records that had reached Redis by this time are in the tables.
     """
     num_days = 0
     for tenant_id in list_tenants().values():
@@ -128,7 +128,7 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
 
 
 def _find_purged_until(tenant_id: TenantId) -> datetime | None:
-    """Return the time before which records were purged; None: none were."""
+    """Return the time before which records were purged; None: no records were purged."""
     runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=DataClass.USAGE, deleted__gt=0)
     last: datetime | None = runs.aggregate(last=Max("cutoff"))["last"]
     return last

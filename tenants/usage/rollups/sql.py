@@ -1,9 +1,9 @@
 """SQL statements that count an hour from its records, and a day from its hours.
 
-Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open). Those of an hour also have
-%(first_id)s and %(last_id)s, the bounds of the hour's request IDs. The outcomes of a suggestion are
-combined first, so that an outcome reported twice, or by two gateways, counts once. They belong to
-the hour of their completion, whenever they were reported.
+Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open). Statements that count an hour
+also have %(first_id)s and %(last_id)s, the bounds of the hour's request IDs. The outcomes of a
+suggestion are combined first, so that an outcome reported twice, or by two gateways, counts once.
+Outcomes count in the hour of their completion, even if they were reported later.
 """
 
 from typing import Final
@@ -211,7 +211,8 @@ WHERE u.tenant_id = %(tenant)s AND u.occurred_at >= %(start)s AND u.occurred_at 
 GROUP BY day, u.pool
 """  # noqa: S608
 
-# Hours whose records were purged keep their counts.
+# Whether an hour has records. An hour without any keeps its counts, because its records may have
+# been purged.
 HAS_RECORDS: Final = " OR ".join(
     f"EXISTS (SELECT FROM {table} WHERE tenant_id = %(tenant)s"
     " AND occurred_at >= %(start)s AND occurred_at < %(end)s)"

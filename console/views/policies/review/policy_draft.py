@@ -1,4 +1,4 @@
-"""A policy draft, which travels with the forms and is not stored."""
+"""A policy draft. Hidden form fields contain it; the server does not store it."""
 
 import json
 from collections.abc import Mapping

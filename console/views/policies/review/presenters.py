@@ -7,7 +7,7 @@ from console.views.policies.diff import titles_of
 from console.views.policies.presenters import FEATURES
 from tenants.policy.dry_run import DryRun
 
-MAX_SHOWN: Final = 50  # members, patterns
+MAX_SHOWN: Final = 50  # members
 
 
 @dataclass(frozen=True, slots=True)

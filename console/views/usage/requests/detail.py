@@ -28,7 +28,7 @@ _MIN_WIDTH: Final = 3.0  # keeps very short stages visible
 class StageLine:
     name: str
     took: str
-    budget: str  # "": it has none
+    budget: str  # "": the stage has no budget
     is_over: bool
     is_interrupted: bool
     x: float  # in units of WIDTH

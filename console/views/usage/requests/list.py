@@ -81,7 +81,7 @@ class RequestsFilterForm(UsageFilterForm):
 
     def clean_hour(self) -> datetime | None:
         hour: datetime | None = self.cleaned_data["hour"]
-        if hour is not None and not 1900 <= hour.year <= 9000:  # far from the first and last date
+        if hour is not None and not 1900 <= hour.year <= 9000:  # so that no date overflows
             raise forms.ValidationError(gettext("There is no data for this period."))
         return hour
 

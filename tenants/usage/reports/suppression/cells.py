@@ -8,12 +8,12 @@ A cell is a value for each of some dimensions: Python in Zed, or the red team's 
    cells and totals reveals exactly these parts. (T. D. Friedman, L. J. Hoffman, "Towards a
    fail-safe approach to secure databases", IEEE Symposium on Security and Privacy, 1980: implied
    query sets.)
-3. That does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6), because
-   a dimension has several values. A line of the table has all values of one dimension, with the
-   other dimensions fixed. If a cell of a line is suppressed, further cells of the line are
-   suppressed by the rules of `small_groups`. This is repeated for the lines that cross there, until
-   nothing changes (complementary cell suppression).
-4. A part of a suppressed cell is suppressed: Python in Zed, if Python is.
+3. These rules do not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6),
+   because a dimension has several values. A line of the table has all values of one dimension,
+   with the other dimensions fixed. If a cell of a line is suppressed, further cells of the line
+   are suppressed by the rules of `small_groups`. This is repeated for the lines that cross the
+   line at these cells, until nothing changes (complementary cell suppression).
+4. A part of a suppressed cell is suppressed: if Python is suppressed, so is Python in Zed.
 
 ADR 0086 lists inferences that this does not prevent.
 """
@@ -40,7 +40,10 @@ class CellUsers:
     members: Mapping[str, People]  # by team; empty: teams are not requested
 
     def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
-        """Return the users by the dimensions, teams last, without empty cells."""
+        """Return the users of each cell, without empty cells.
+
+        If `dimensions` contains TEAM, it must be last.
+        """
         columns = tuple(name for name in dimensions if name != TEAM)
         people_by_cell = self._group_by_columns(columns)
         if TEAM not in dimensions:
@@ -68,7 +71,7 @@ class SuppressionTable:
         self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
 
     def find_suppressed(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
-        """Return the suppressed cells by the dimensions; a team dimension must be last."""
+        """Return the suppressed cells. If `dimensions` contains TEAM, it must be last."""
         if dimensions not in self._hidden:
             self._hidden[dimensions] = self._compute_suppressed(dimensions)
         return self._hidden[dimensions]
@@ -118,7 +121,7 @@ class SuppressionTable:
     def _iterate_lines(
         self, dimensions: Dimensions, index: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
-        """Yield the lines of the table, with the users of the total if cells overlap."""
+        """Yield the lines whose total is shown. Lines of teams have the users of the total, too."""
         other_dimensions = _remove_at(dimensions, index)
         totals = self.users.users_by_cell(other_dimensions) if dimensions[index] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)

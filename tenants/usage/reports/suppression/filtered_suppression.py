@@ -1,6 +1,6 @@
 """Suppression of filtered usage and its groups.
 
-It compares the users of the filtered part with those of the rest of the same period.
+It compares the users of the filtered usage with the users of the rest of the same period.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ from tenants.usage.reports.suppression.cells import (
 from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 
 NO_TEAM: Final = ""
-# The IDs of a group are one text: parsing thousands of rows would take longer than counting.
+# The user IDs of a group as one text: parsing one row for each ID would take longer.
 _USER_IDS: Final = Func(
     ArrayAgg("user_id", distinct=True),
     Value(" "),
@@ -71,12 +71,12 @@ class FilteredUsage:
         return self._build_table(self._column_dimensions(), people_by_cell)
 
     def find_suppression(self, table: SuppressionTable) -> Suppression | None:
-        """Return why the part as a whole is suppressed; None: it may be shown."""
+        """Return why the total of the filtered usage is suppressed; None: it may be shown."""
         dimensions = self._build_dimensions()
         return table.find_suppressed(dimensions).get(self._to_cell(dimensions))
 
     def find_suppressed_groups(self, table: SuppressionTable, name: str) -> dict[str, Suppression]:
-        """Return the suppressed groups of the part by a column or by team."""
+        """Return the suppressed groups of the filtered usage, by a column or by team."""
         dimensions = self._build_dimensions(name)
         index = dimensions.index(name)
         suppressed = table.find_suppressed(dimensions).items()
@@ -87,7 +87,7 @@ class FilteredUsage:
     def find_suppressed_times(
         self, times: Mapping[str, SuppressionTable]
     ) -> dict[str, Suppression]:
-        """Return the suppressed hours or days, each judged as a report of its own."""
+        """Return the suppressed hours or days. Each is first judged like a report of its own."""
         dimensions = self._build_dimensions()
         cell = self._to_cell(dimensions)
         suppressed = {
@@ -144,9 +144,12 @@ class FilteredUsage:
 def filter_usage(
     actor: Actor, report_filter: ReportFilter, *, min_users: int, by_team: bool = False
 ) -> FilteredUsage:
-    """Create the filtered usage, inside the tenant's scope. One query with teams, else none."""
-    is_of_teams = by_team or report_filter.team_id is not None
-    teams = _read_teams(actor) if is_of_teams else _NO_TEAMS
+    """Create the filtered usage, inside the tenant's scope.
+
+    One query if teams are needed, else none.
+    """
+    needs_teams = by_team or report_filter.team_id is not None
+    teams = _read_teams(actor) if needs_teams else _NO_TEAMS
     return FilteredUsage(report_filter, teams.members, min_users, teams.names)
 
 

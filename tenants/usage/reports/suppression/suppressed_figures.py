@@ -51,7 +51,7 @@ def find_suppressed(
 ) -> SuppressedFigures:
     """Return the suppressed figures, inside the tenant's scope. Up to three queries.
 
-    None without a filter, or for the actor's own usage.
+    No query without a filter, or for the actor's own usage.
     """
     if query.filter.is_empty or min_users == 1:
         return SuppressedFigures(
@@ -71,7 +71,7 @@ def find_suppressed(
 def find_suppressed_in_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
-    """Return the suppressed figures of the overview. Queries as in find_suppressed."""
+    """Return the suppressed figures of the overview. Makes queries only for a filter."""
     if not query.filter.is_empty and min_users > 1:
         return _find_suppressed_in_filtered_overview(actor, query, breakdown, min_users)
     return SuppressedOverview(
