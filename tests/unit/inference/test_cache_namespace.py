@@ -1,4 +1,4 @@
-"""Cache salts: requests share entries of the engine's prefix cache only if they have one salt."""
+"""Cache salts: requests share entries of the engine's prefix cache only if their salts are equal."""
 
 from caret.contracts.policy import Isolation
 from inference.prefix_cache.namespace import CacheNamespaces
