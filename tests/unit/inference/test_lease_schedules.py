@@ -141,7 +141,7 @@ class Simulation:
         return sum(gateway.max_reserved + MAX_LEASE for gateway in self.all)
 
     def send_request(self, phase: "Phase") -> None:
-        """Send a request unless its gateway has reserved many units, so that the bounds stay small."""
+        """Send a request, unless its gateway has reserved so many units that bounds would grow."""
         gateway = self.random_.choice(self.gateways)
         if gateway.reserved > 3 * MAX_UNITS:
             return

@@ -84,7 +84,8 @@ async def _trained(
     """Return a tracker after forty windows with 100 drafted tokens each.
 
     The windows alternate between Python, of which 90 drafted tokens are accepted, and HTML, of
-    which `accepted` are. The engine also generates `num_foreign_tokens` for requests of other gateways.
+    which `accepted` are. The engine also generates `num_foreign_tokens` for requests of other
+    gateways.
     """
     reader = FakeReader()
     speculation = SpeculationTracker(
