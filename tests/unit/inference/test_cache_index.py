@@ -24,9 +24,9 @@ URL = "http://one:1"
 def _stored(
     first: int, count: int, *, salt: str = OURS, tokens: list[int] = PROMPT, **fields: Any
 ) -> BlockStored:
-    """Return the event of `count` stored blocks from number `first` on; a block's hash is its number.
+    """Return the event that stores `count` blocks of the prompt `tokens`, from block `first` on.
 
-    The blocks are those of the prompt `tokens`.
+    The hash of a block is its number.
     """
     extra: list[list[Any] | None] = [None] * count
     if first == 0:
