@@ -104,7 +104,7 @@ class Bench:
         began, _ = await self._cancel_running_completion(cancel)
         async with asyncio.timeout(_TIMEOUT_S):
             while await num_running(self.running.engine_url):
-                pass  # the result includes the milliseconds of the last of these requests
+                pass  # the result includes the duration of the last of these requests
         now = self._now()
         return Duration((now.at_s - began.at_s) * 1000, (now.waited_s - began.waited_s) * 1000)
 
@@ -223,7 +223,7 @@ async def measure(
     """
     async with EngineProxy(engine_url) as proxy:
         pools = None if render_pools is None else render_pools(proxy.url)
-        # Starting and stopping these blocks the event loop, which has no other work at that time.
+        # Starting and stopping home and gateway blocks the event loop, which is idle otherwise.
         with (
             create_home() as home,
             own_gateway(home, engine_url=engine_url, replica=proxy.url, pools=pools) as running,

@@ -1,4 +1,4 @@
-"""Shared prefix cache: how much of a user's first prompt did a colleague's prompts leave cached?
+"""Shared prefix cache: how much of a user's first prompt have a colleague's prompts cached?
 
 Several users of one repository edit different files, with other files open beside them. Their
 sessions are replayed through a gateway with a real engine (see `edit_sessions`), one user after the
@@ -6,11 +6,11 @@ other. All of them send the files that the repository's `.caret.toml` pins. The 
 two cached shares: that of the first prompt of each user after the first one, and that of all
 prompts while typing.
 
-The controls are the same sessions without pinned files, in strict isolation (each user has a cache
-namespace), and by another tenant. In strict isolation, first-token times must not reveal what a
-colleague has sent. So the benchmark compares, by a two-sample Kolmogorov-Smirnov test, prompts
-whose pinned files a colleague has sent before with prompts whose pinned files are new. Between
-users who share the cache, the same test must find a difference.
+There are three controls: the same sessions without pinned files, in strict isolation (each user has
+a cache namespace), and by another tenant. In strict isolation, first-token times must not reveal
+what a colleague has sent. So the benchmark compares, by a two-sample Kolmogorov-Smirnov test,
+prompts whose pinned files a colleague has sent before with prompts whose pinned files are new.
+Between users who share the cache, the same test must find a difference.
 
     python -m tests.benchmarks.colleagues [--users 4] [--keystrokes 40] [--timed 60]
 """
@@ -55,8 +55,8 @@ from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 MIN_SHARED_PERCENT: Final = 40.0
 MIN_TYPING_PERCENT: Final = 93.0  # as in prefix_reuse
-MIN_P: Final = 0.05  # p-value of the test: the cache reveals nothing
-_CONTROL_P: Final = 0.001  # the control has found a difference
+MIN_P: Final = 0.05  # with a higher p-value, the times reveal nothing
+_CONTROL_P: Final = 0.001  # with a lower p-value, the control has found a difference
 _POLL_S: Final = 0.05
 _MAX_POLLS: Final = 200
 _REPOSITORY_NAME: Final = "caret/caret"

@@ -15,7 +15,7 @@ _BURST_INTERVAL_S: Final = 0.005  # the interval of requests at 200/s
 _ROUNDS: Final = 5
 _ROUND_S: Final = 0.6
 _WORK: Final = [{"text": "x" * 30, "number": number} for number in range(60)]
-_REPETITIONS: Final = 10  # of `_WORK` in a burst, which takes half a millisecond
+_REPETITIONS: Final = 10  # repetitions of `_WORK` in a burst; a burst takes half a millisecond
 
 
 def report_bursts(report: Report, *, cores: Cores) -> None:

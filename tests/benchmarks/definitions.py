@@ -65,7 +65,7 @@ class Prompts:
     num_prompts: int = 0
     num_words: int = 0  # prompts where a new identifier follows
     num_present: int = 0
-    blocks: set[int] = field(default_factory=set)  # of the session, with all tokens before them
+    blocks: set[int] = field(default_factory=set)  # hashes of a block and all blocks before it
 
     def add(self, token_ids: Sequence[int]) -> None:
         self.num_prompts += 1
@@ -158,10 +158,11 @@ def _replay(session: Session, writer: PromptWriter, kinds: dict[str, Prompts]) -
 def _measure_uses(
     writer: PromptWriter, rng: random.Random, report: Report, *, num_uses: int
 ) -> None:
-    """Report the share of prompts with the identifier after an imported name, without and with it.
+    """Report how many prompts have the identifier after an imported name, by `without` and `with`.
 
     Places in this repository's files are taken where a name that the file imports from another file
-    has just been written. The other open files are of the same folder.
+    has just been written. Prompts are made without and with the definition of that name. The other
+    open files are of the same folder.
     """
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
     principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)

@@ -67,7 +67,7 @@ class Session:
     files: tuple[ContextFile, ...]
     repository: str
     changes: tuple[Change, ...]
-    commit: str = ""  # "": not made of a commit
+    commit: str = ""  # "": not generated from a commit
 
 
 def read_recording(file: Path) -> list[Session]:

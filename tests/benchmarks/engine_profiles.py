@@ -82,7 +82,7 @@ def _print(report: Report, name: str, num_streams: int, times: _Times, seconds: 
 async def _run(url: str, tokens: list[int], *, num_streams: int, run_s: float) -> _Times:
     times, engine = _Times(), EngineAddress(url, "demo")
     async with engine_session() as session:
-        # Different prompts, of which each has at least _MAX_PROMPT_TOKENS left.
+        # Streams begin at different tokens, at least _MAX_PROMPT_TOKENS before the end.
         files = [tokens[(number * 1_000) % 8_000 :] for number in range(num_streams)]
         warm_ups = (
             stream_completion(session, engine, file[:_PROMPT_TOKENS], max_tokens=_MAX_TOKENS)

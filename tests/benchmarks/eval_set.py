@@ -46,7 +46,7 @@ def _sample(questions: Sequence[Question], number: int, draw: random.Random) -> 
 
 
 def _make_block_questions(file: SourceFile, draw: random.Random) -> Iterator[Question]:
-    """Yield a question for each statement body that begins below its head (`if ...:`)."""
+    """Yield questions for some of the bodies that begin below their heads (`if ...:`)."""
     bodies = [
         node.body
         for node in ast.walk(ast.parse(file.text))

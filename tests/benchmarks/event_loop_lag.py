@@ -20,7 +20,7 @@ _PROBE_INTERVAL_S: Final = 0.005
 
 
 class Stalls(msgspec.Struct):
-    """The stalls of one period. During `busy` time, the loop's thread used a core."""
+    """The stalls of one period. `busy` is the CPU time of the loop's thread during a stall."""
 
     max_ms: float = 0.0
     max_busy_ms: float = 0.0

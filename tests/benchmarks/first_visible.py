@@ -90,7 +90,7 @@ async def _measure_editor(running: Running, num_rounds: int, report: Report, edi
                         item,
                     ) = (
                         await buffer.request_items()
-                    )  # as an editor does; a key requests alternatives
+                    )  # not INVOKED, which would request alternatives
                 whole_ms.append((time.perf_counter() - began_s) * 1000)
                 await asyncio.sleep(MIN_SHOWN_S)  # the suggestion counts as shown
                 buffer.close()

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.hostile_clients ATTACK HOST PORT PATH SECONDS
 
-They run in a separate process, so that they do not delay the clock of the other client. All traffic
-stays on the loopback network and ends after SECONDS.
+They run in a separate process, so that they do not delay the client whose responses are timed. All
+traffic stays on the loopback network and ends after SECONDS.
 """
 
 import asyncio

@@ -209,7 +209,7 @@ async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change
 
 
 async def _with_naive_client(running: Running, session: Session, replay: Replay) -> None:
-    """Send a request at each change; the gateway ends the request before it."""
+    """Send a request at each change, at which the gateway ends the previous request."""
     text = session.text
     number = 0
     files = [{"path": file.path, "text": file.text} for file in session.files]

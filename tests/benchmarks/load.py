@@ -11,7 +11,7 @@ from typing import Final
 from tests.benchmarks.raw_clients import Answer, ClientConnection
 
 _TIMEOUT_S: Final = 30.0  # for the responses that are still pending at the end
-_ENDINGS: Final = ("stop", "length")  # of a complete stream; synthetic engines stop
+_ENDINGS: Final = ("stop", "length")  # endings of complete streams
 
 
 @dataclass(slots=True)

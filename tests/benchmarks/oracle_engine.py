@@ -27,7 +27,7 @@ EMPTY_SHARE: Final = 0.3
 _WRONG: Final = "foo"
 _MAX_LINES: Final = 4
 _TOKENS: Final = re.compile(r"\n *| ?\w+|\W")
-_TAIL_CHARS: Final = (400, 80, 30)  # the text before the cursor that must match, longest first
+_TAIL_CHARS: Final = (400, 80, 30)  # of the text before the cursor, to search for in this order
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class OracleEngine:
         if at is None:
             return [_WRONG]
         line_start = self.text.rfind("\n", 0, at) + 1
-        # Neighbouring places, 4 characters long, are empty together, as with a real model.
+        # Within 4 characters, either all completions are empty or none, as with a real model.
         if _chance("empty", line_start, (at - line_start) // 4) < self.empty:
             return []
         return list(self._predict_words(at))

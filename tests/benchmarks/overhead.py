@@ -18,9 +18,9 @@ it is the CPU time of fixed work at 200/s on the gateway's core, divided by its 
 pauses.
 
 The targets were set on one machine, and depend on it as much as on the gateway. So if vLLM's router
-was measured, the results are also reported as multiples of the router's results, from the same
-round and on the same cores. The targets of these multiples come from the router's results on the
-first machine. The speed of the machine does not affect a multiple, only the difference between the
+was measured, the results are also reported as multiples of the router's results, from the same run
+and on the same cores. The targets of these multiples come from the router's results on the first
+machine. The speed of the machine does not affect a multiple, only the difference between the
 gateways does. A result must meet both targets: if it misses the one in milliseconds, a good
 multiple does not help.
 

@@ -174,8 +174,7 @@ async def _compare(
 
 
 async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: OwnReplica) -> None:
-    """Report the last round before the kill, the last during the outage and the last after the
-    restart.
+    """Report the rounds before the kill of a replica, during its outage and after its restart.
 
     Files opened after the restart show that the restarted replica gets its share again. Older files
     stay with the replica that now holds their prefixes.

@@ -96,8 +96,8 @@ class Engine:
     async def first_token(
         self, layout: Layout, admitted: AdmittedRequest
     ) -> tuple[int, int, float]:
-        """Return the prompt's tokens, the cached ones among them, and the milliseconds to the first
-        token."""
+        """Return the numbers of the prompt's tokens and of the cached ones, and the milliseconds to
+        the first token."""
         token_ids = assemble(layout.writer, admitted).token_ids
         body = {
             "model": self.model.served_name,
@@ -189,7 +189,7 @@ async def measure(
     num_keystrokes: int,
     max_tokens: int = MAX_TOKENS,
 ) -> None:
-    """Replay sessions until every layout has this many keystrokes.
+    """Replay sessions until every layout has `num_keystrokes`.
 
     `max_tokens` is the length of completions through the gateway.
     """

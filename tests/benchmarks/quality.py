@@ -119,8 +119,8 @@ class PreparedQuestion:
 def _measure(pools_file: Path, questions: Sequence[Question], report: Report) -> None:
     """Report the results of the three filters.
 
-    The prompts are computed before, and the results after the requests: connections to the engine
-    time out while computation blocks the event loop.
+    The prompts are computed before the requests, and the results after them: connections to the
+    engine would time out while computation blocked the event loop.
     """
     prepared_questions = _prepare_questions(pools_file, questions)
     answers = asyncio.run(_request_answers(prepared_questions))
@@ -336,7 +336,7 @@ def _in_chunks(text: str) -> list[EngineChunk]:
 
 
 def _measure_cpu(report: Report, selected_questions: Sequence[Question]) -> None:
-    """Measure the check alone, with the cursor in the middle of a file of 5,000 lines."""
+    """Measure the syntax check alone, with the cursor in the middle of a file of 5,000 lines."""
     lines = [question for question in selected_questions if question.kind == "line"]
     filler = "\n\n".join(sorted({question.prefix for question in lines}, key=len)[-8:])
     head = "\n".join(filler.split("\n")[: _LONG_FILE_LINES // 2])

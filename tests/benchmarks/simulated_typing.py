@@ -3,10 +3,10 @@
 Editing sessions (see `edit_sessions`) are replayed through the parts of `caret-ls` on an event loop
 whose time advances only when nothing is left to do. The result therefore does not depend on the
 machine. Responses come from a synthetic model (`--model good` or `weak`: see `oracle_engine`), or
-from a real gateway and engine (`--model demo`), while time stands still; they take 60 ms, and 10 ms
-for each token.
+from a real gateway and engine (`--model demo`). Simulated time stands still meanwhile; then it
+passes 60 ms until a response's first token, and 10 ms for each further token.
 
-    visible   keystrokes with a suggestion within 150 ms and before the next one
+    visible   keystrokes with a suggestion within 150 ms and before the next key
     pause     from the last key before a pause of half a second to the first visible text
     right     characters that were typed as the visible suggestion said
     reasons   why there was none at the other keystrokes
@@ -175,7 +175,7 @@ async def _ask(
     result: Result,
     gap_s: float,
 ) -> InlineItem | None:
-    """Request a suggestion until the next key; count it if it comes early enough."""
+    """Wait for a suggestion until the next key; count it if it comes early enough."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     asking = asyncio.create_task(editor.assistant.provide(uri, request))
@@ -267,7 +267,7 @@ def _model(name: str, answers: Path | None) -> Iterator[tuple[Complete, Callable
     oracle = OracleEngine(right=right, empty=empty)
 
     def complete_by_oracle(frame: Frame) -> tuple[str, int]:
-        # As the gateway's filter: one line.
+        # Like the gateway's filter, return one line.
         line = list(takewhile(lambda token: "\n" not in token, oracle.predict(frame["prefix"])))
         return "".join(line).rstrip(), len(line)
 

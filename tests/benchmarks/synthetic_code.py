@@ -29,7 +29,7 @@ _LAST_LINE: Final = "        self."
 SUFFIX: Final = "\n\n    def close(self) -> None:\n        self.stream.close()\n"
 _MAX_LINE_CHARS: Final = 80
 _CHUNK_LINES: Final = 2
-# After as many chunks that would exceed the length, a prompt counts as full.
+# A prompt counts as full after this many chunks that do not fit.
 _MAX_REJECTED: Final = 5
 
 

@@ -17,7 +17,7 @@ END: Final = (START + timedelta(days=31)).replace(day=1)
 NOW: Final = END - timedelta(minutes=5)
 NUM_USERS: Final = 200  # of each tenant
 
-# A request's ID contains its time, as a gateway makes it.
+# Like the IDs that gateways make, a request's ID contains its time.
 _ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
     || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
 _RECORDS_SQL: Final = f"""

@@ -53,7 +53,7 @@ class Measurements:
 
     streams_s: list[float] = field(default_factory=list)
     gateway_ms: list[float] = field(default_factory=list)  # of CPU time, for each stream
-    preempted_s: list[float] = field(default_factory=list)  # preemptions of a gateway
+    preempted_s: list[float] = field(default_factory=list)  # preemptions of a gateway per second
     failures: Counter[str] = field(default_factory=Counter)
     others: float = 0.0  # cores used by other processes, at most
 

@@ -66,7 +66,8 @@ def typists(num: int) -> list[Typist]:
 def shuffled_places(order: random.Random) -> Iterator[Place]:
     """Yield places in the standard library, and then in the large libraries of the engine.
 
-    The places of a file follow each other and do not overlap. Both parts have some 2,300 places.
+    The places of a file follow each other and do not overlap. The standard library has some 2,300
+    places, and the other libraries have some 7,000.
     """
     for folder in _folders():
         files = sorted(

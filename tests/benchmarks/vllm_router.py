@@ -27,7 +27,7 @@ from tests.benchmarks.results import Report, percentile, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 NUM_FILES: Final = 10
-NUM_REQUESTS_PER_FILE: Final = 6  # in each file, a few characters apart
+NUM_REQUESTS_PER_FILE: Final = 6  # each has one character more than the previous one
 NUM_CANCELS: Final = 15
 _PROMPT_TOKENS: Final = 600
 _POLL_S: Final = 0.002

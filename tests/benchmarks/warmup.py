@@ -40,7 +40,7 @@ _OTHER_FILES: Final = (
 )
 _MAX_CHARS: Final = 16_000
 _WARM_UP_ENDED_S: Final = 1.5  # a warm-up takes much less
-_WARM_UP_RUNNING_S: Final = (0.01, 0.08)  # from its start, a warm-up takes longer than this
+_WARM_UP_RUNNING_S: Final = (0.01, 0.08)  # after its start; a warm-up takes longer
 
 
 class Files:

@@ -24,7 +24,7 @@ from tests.stack.ports import free_ports
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The home folder and the settings of an installation, which runs or not."""
+    """The home folder and the settings of an installation, which may be running or not."""
 
     paths: EmbeddedPaths
     environment: dict[str, str]
@@ -103,7 +103,7 @@ def new_installation() -> Iterator[Installation]:
 def installation_without_engine(new_installation: Installation) -> Installation:
     """Return an installation whose engine has an address at which nothing listens.
 
-    These tests need no engine.
+    It is for tests that need no engine.
     """
     catalogue = new_installation.paths.home.parent / "pools.toml"
     catalogue.write_text(

@@ -1,7 +1,7 @@
 """Calls the gateway with Python clients, and prints each result or error as JSON.
 
-Runs in the environment of requirements.txt. Standard input is the scenario: url, key, prefix and
-suffix.
+Runs in the environment of requirements.txt. Standard input is the scenario: url, key, home, prefix
+and suffix.
 """
 
 import json

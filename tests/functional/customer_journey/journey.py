@@ -20,7 +20,7 @@ PICTURES: Final = Path(
 )
 _NOT_IN_NAME: Final = re.compile(r"\W+")
 # Issues the month's invoice as the worker does after the month's end. No clock can be set forward
-# for one installation, and the operation gets the time as an argument.
+# for one installation, so the operation gets the time as an argument.
 _ISSUE_INVOICE: Final = """
 import sys, django
 django.setup()

@@ -76,8 +76,8 @@ def install() -> CodeServer:
             shutil.copy(_LOCK / name, folder)
         path = {"PATH": os.pathsep.join([str(code_server.node.parent), os.environ["PATH"]])}
         _run("npm", "ci", *_NPM, cwd=folder)
-        # Its own scripts would do this. Its shrinkwraps pin the versions, but `npm ci` reports them
-        # as incomplete. Its extensions need TypeScript to find definitions.
+        # code-server's own scripts would do this. Its shrinkwraps pin the versions, but `npm ci`
+        # reports them as incomplete. Its extensions need TypeScript to find definitions.
         server = modules / "code-server" / "lib" / "vscode"
         for part in (server, server / "extensions"):
             _run("npm", "install", "--omit=dev", *_NPM, cwd=part, environment=path)

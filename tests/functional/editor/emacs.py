@@ -63,7 +63,7 @@ class Emacs:
 
 @contextmanager
 def running_emacs(home: Path, file: Path, init: str, **variables: str) -> Iterator[Emacs]:
-    """Run Emacs with a file open. In `init`, COMMAND stands for the server's words."""
+    """Run Emacs with a file open. In `init`, COMMAND stands for the server's command."""
     assert EMACS is not None
     config = home / "init.el"
     init = init.replace("COMMAND", _COMMAND)

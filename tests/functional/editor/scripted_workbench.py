@@ -48,7 +48,7 @@ class ScriptedGateway:
         return [frame for frame in frames if frame["type"] == "complete" and frame["path"] == path]
 
     def wait_for_request(self, path: str) -> Frame:
-        """Return the request for a file that has not been cancelled for a second."""
+        """Return the last request for a file, after a second without a newer one."""
 
         def is_settled() -> bool:
             last = self.requests(path)[-1:]

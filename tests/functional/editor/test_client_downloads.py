@@ -76,7 +76,7 @@ def test_an_outdated_python_gets_the_required_versions(server: Path) -> None:
     assert "Traceback" not in process.stderr
 
 
-async def test_the_language_server_suggests(server: Path, tmp_path: Path) -> None:
+async def test_the_language_server_connects_to_the_gateway(server: Path, tmp_path: Path) -> None:
     key = {"CARET_API_KEY": "cpk_test_" + "0" * 28}
     async with gateway() as fake:
         environment = environment_of(tmp_path, CARET_GATEWAY_URL=fake.url, **key)

@@ -101,7 +101,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
 async def _report_for_other(site: Site, key: str, request_id: str) -> None:
     """Report an outcome of another user's request.
 
-    It gets no response; that of the next frame proves that it was processed.
+    An outcome gets no response; the response to the next frame proves that it was processed.
     """
     frame = {"type": "outcome", "request_id": request_id, "event": "rejected", "after_ms": 5}
     async with site.open_websocket(key) as socket:

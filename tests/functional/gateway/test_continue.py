@@ -29,7 +29,7 @@ CODE = f"import os\n\n\ndef read(path):\n{LINE}\n        return file.read()\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the bundle, which is its home: Continue stores settings there."""
+    """A folder with the bundle, which is also its HOME: Continue stores settings there."""
     parent = tmp_path_factory.mktemp("continue")
     folder = parent / "client"
     sources = find_plugin(REPOSITORY, parent)

@@ -179,8 +179,8 @@ async def _send_invalid_requests(stack: Stack, key: str, planted: PlantedStrings
 def _invalid_other_protocols(
     valid_headers: dict[str, str], planted: PlantedStrings
 ) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Yield every body of the other protocols with a field of the wrong type, and as invalid
-    JSON."""
+    """Yield every body of the other protocols with a field of the wrong type, as invalid JSON, and
+    without a key; then invalid bodies of two further paths."""
     for path, body in planted.other_protocols():
         wrong_body = {
             **body,

@@ -45,7 +45,7 @@ def _charts() -> list[tuple[str, str]]:
 
 
 def _split_charts(server: Prometheus) -> tuple[set[str], set[str]]:
-    """Return the titles of charts with an empty line, and of those with a line."""
+    """Return the titles of charts that have a line without data, and of those with data."""
     titles: tuple[set[str], set[str]] = set(), set()
     for title, expression in _charts():
         titles[bool(server.series(expression))].add(title)

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("curl") is None, reason="the plugins call curl"),
 ]
 CODE = "import os\n\n\ndef read(path):\n    with open(\n        return file.read()\n"
-# Virtual text that starts with a letter or a quote; llama.vim also shows its figures.
+# The first parts of all virtual texts, joined; llama.vim also shows its figures as virtual text.
 VISIBLE = "luaeval('table.concat(vim.tbl_map(function(m) return ((m[4].virt_text or {})[1] or {})[1] or \"\" end, vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {details = true})))')"  # noqa: E501  # one expression
 CODECOMPANION = """\
 require("codecompanion").setup({
@@ -42,7 +42,7 @@ require("codecompanion").setup({
 
 @contextmanager
 def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Iterator[Neovim]:
-    """Run Neovim with plugins and their settings, Lua unless they begin with `let`."""
+    """Run Neovim with plugins and their settings; `init` is Lua, unless it begins with `let`."""
     init = fill_in(init, site.url, site.acme_key)
     folders = [find_plugin(repository, home) for repository in repositories]
     is_lua = not init.startswith("let")

@@ -27,8 +27,8 @@ class File:
     def __init__(self, site: Site, code: CodeText, *, has_repository: bool = False) -> None:
         """Create a file; with `has_repository`, in a new repository.
 
-        A warm-up follows the first completion in a repository. Without one, no test can mistake the
-        warm-up of the previous test for its own.
+        A warm-up follows the first completion in a repository. Without a repository, no test can
+        mistake the warm-up of the previous test for its own.
         """
         self._site = site
         self._name = site.new_id()

@@ -15,7 +15,7 @@ SIZES = {
     "1,000 developers": ("values-small.yaml", "values-1000-developers.yaml"),
     "a million developers": ("values-small.yaml", "values-1m-developers.yaml"),
 }
-# Kinds of documents that extensions of Kubernetes define: it has no schemas for them.
+# Kinds of documents that extensions define; Kubernetes itself has no schemas for them.
 FOREIGN = {"ScaledObject", "PodMonitor", "ExternalSecret"}
 Document = dict[str, Any]
 

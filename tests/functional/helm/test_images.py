@@ -1,8 +1,8 @@
 """The service's image, as far as it can be built without a container engine.
 
 The copied files exist and are sufficient, they compile, and installed packages are pinned. Not
-covered: the base image, the installation from the lock file (`platform/scripts/setup` does it from
-another), and users.
+covered: the base image, the installation from the lock file (`platform/scripts/setup` installs from
+another one), and the creation of the user.
 """
 
 import fnmatch

@@ -32,7 +32,7 @@ ON_CALL_FIVE = [
     "4. Acceptance",
     "5. Engines in use",
 ]
-# Alerts for the thresholds of the specification, and the figure that a panel shows.
+# Alerts for the thresholds of the specification, each with the figure that a panel shows.
 THRESHOLD_ALERTS = {
     "CaretCancellationRateHigh": "caret:cancelled:ratio_rate5m",
     "CaretAcceptanceLow": "caret:accepted:ratio_rate6h",

@@ -2,10 +2,10 @@
 
 `python -m tests.integration.gateway.fake_engine` prints its port and runs until its standard input
 ends. A completion of up to SHORT_TOKENS is sent at once. A longer one continues with a token each 2
-ms until the client disconnects. `GET /streams` returns the number of running completions, and
-`/v1/models` the model of the stack's pools. `GET /fault/NAME` sets the fault of later completions:
-a name in `faults.py`, `none`, or `haste`, with which every completion ends after SHORT_TOKENS.
-Other paths get 404.
+ms until the client disconnects. `GET /streams` returns the number of running completions, and `GET
+/v1/models` returns the model of the stack's pools. `GET /fault/NAME` sets the fault of later
+completions: a name in `faults.py`, `none`, or `haste`, with which every completion ends after
+SHORT_TOKENS. Other paths get 404.
 """
 
 import asyncio

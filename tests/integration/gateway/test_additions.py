@@ -42,7 +42,7 @@ POOL = "demo-fast"
 
 @pytest.fixture(scope="module")
 def site(fake_engine_url: str) -> Iterator[Site]:
-    """A gateway with one replica; the other is the same engine under another name."""
+    """A gateway with one replica. Tests add the same engine under another host name."""
     allowed_hosts = ["localhost", "127.0.0.0/8"]
     with (
         create_home() as home,

@@ -34,10 +34,10 @@ def test_our_overhead_is_reported_as_a_multiple_of_the_routers(
 ) -> None:
     report, figures = _compared(capsys, ROUTER)
 
-    assert figures["websocket.added_p50_to_vllm-router"] == (4.0, True)  # at most 1.5 / 0.23
-    assert figures["http.added_p99_to_vllm-router"] == (20.0, False)  # at most 5 / 0.37
-    assert figures["http.max_cpu_ms_to_vllm-router"] == (6.0, True)  # at most 1.6 / 0.24
-    assert figures["cold.max_cpu_ms_to_vllm-router"] == (6.0, True)  # 4 / 0.24
+    assert figures["websocket.added_p50_to_vllm-router"] == (4.0, True)  # the limit is 1.5 / 0.23
+    assert figures["http.added_p99_to_vllm-router"] == (20.0, False)  # the limit is 5 / 0.37
+    assert figures["http.max_cpu_ms_to_vllm-router"] == (6.0, True)  # the limit is 1.6 / 0.24
+    assert figures["cold.max_cpu_ms_to_vllm-router"] == (6.0, True)  # the limit is 4 / 0.24
     assert len(figures) == 7
     assert report.has_missed
 

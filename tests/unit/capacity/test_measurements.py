@@ -34,7 +34,7 @@ def test_inputs_are_read_from_a_json_object(tmp_path: Path) -> None:
 
 
 def test_cold_prompts_of_a_benchmark_give_prefill_rate_and_overhead(tmp_path: Path) -> None:
-    """The prompts take 7 ms plus 0.1 ms a token."""
+    """The prompts take 7 ms plus 0.1 ms per token."""
     file = tmp_path / "lines.json"
     lines = [
         {"figure": f"direct.cold.{size}", "value": 7 + 0.1 * size, "prompt_tokens": size}

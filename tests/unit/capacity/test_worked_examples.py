@@ -1,9 +1,9 @@
 """The capacity model gives the results of the examples in Caret's specification.
 
-The examples do not state these assumptions; they follow from the results. A warm prompt has 84 to
-112 tokens left to prefill. With 900 requests in flight, each takes 450 ms: the cold prefill and 24
-tokens at 100 a second. 12 to 17 GPUs assume a utilisation of a third; at full utilisation, 4 to 6
-would be enough.
+Their results imply assumptions that the examples do not state. A warm prompt has 84 to 112 tokens
+left to prefill. A request takes 450 ms, which is the time of a cold prefill and of 24 tokens at 100
+tokens a second; therefore, 900 requests are in flight. A fleet of 12 to 17 GPUs has a utilisation
+of a third; at full utilisation, 4 to 6 GPUs would be enough.
 """
 
 import pytest

@@ -19,10 +19,11 @@ class Gateway:
         self.headers: list[dict[str, str]] = []
         self.sockets: list[ServerConnection] = []
         self.refusal: int | None = None  # HTTP status of the next handshakes; None: accepted
-        # Responses to `complete` frames, in the mode `edit` and in the others; None: no response.
+        # Responses to `complete` frames: an edit in the mode `edit`, a suggestion in other modes.
+        # None: no response.
         self.edit: Frame | None = None
         self.suggestion: str | None = None
-        self.modes: list[str] | None = None  # of the policy; None: policy frames get no response
+        self.modes: list[str] | None = None  # in policies; None: policy frames get no response
         self.url = ""
 
     async def serve(self, socket: ServerConnection) -> None:

@@ -22,7 +22,7 @@ HELLO = (ConversationTurn("user", "Why?"),)
 
 
 class Harness:
-    """One open file, and a gateway. Each list in `parts` answers one request."""
+    """An open file and a gateway. Each list in `parts` is the streamed answer to one request."""
 
     def __init__(self, *parts: list[str | ChatEnd | ChatFailed]) -> None:
         self.parts = list(parts)

@@ -27,7 +27,7 @@ TOKEN: Json = {"access_token": "cpk_live_1", "token_type": "Bearer"}
 
 
 class Console:
-    """Gives its answers one after the other, and records the requests and the waits."""
+    """A console that gives scripted answers, and records the requests and the waits."""
 
     def __init__(self, *answers: Any) -> None:
         self._answers = list(answers)

@@ -12,11 +12,11 @@ words = st.text(alphabet="abc😀", max_size=12)
 def reference_distance(first: str, second: str) -> int:
     row = list(range(len(second) + 1))
     for index, left_character in enumerate(first, 1):
-        following = [index]
+        next_row = [index]
         for place, right_character in enumerate(second, 1):
             change = row[place - 1] + (left_character != right_character)
-            following.append(min(row[place] + 1, following[-1] + 1, change))
-        row = following
+            next_row.append(min(row[place] + 1, next_row[-1] + 1, change))
+        row = next_row
     return row[-1]
 
 

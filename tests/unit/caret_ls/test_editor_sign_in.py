@@ -19,7 +19,7 @@ _CAPABILITIES: Final = {"caretSecretStorage": True, "caretProgressNotices": True
 
 
 class Console:
-    """Answers that the user has not decided, until the test sets `answer`."""
+    """A console on which the user has not decided yet, until the test sets `answer`."""
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] = {"error": "authorization_pending"}

@@ -115,7 +115,7 @@ def test_a_suggestion_that_stays_is_reported_once(file: ShownFile) -> None:
 
 @dataclass
 class GrowingFile(ShownFile):
-    """The suggestion is the first line of a longer one."""
+    """A file whose suggestion is so far the first line of a longer one."""
 
     def __post_init__(self) -> None:
         self.outcomes = OutcomeTracker(self.reported.append)

@@ -86,7 +86,7 @@ Responder = Callable[[httpx.Request], httpx.Response]
 
 
 class Server:
-    """Returns the responses in turn, and records its requests except that for the description."""
+    """Returns scripted responses, and records all requests but those for the OpenAPI document."""
 
     def __init__(self, *responses: httpx.Response | Exception) -> None:
         self.requests: list[httpx.Request] = []

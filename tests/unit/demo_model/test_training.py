@@ -1,4 +1,4 @@
-"""Training that is resumed, and cool-downs: runs that continue another with a falling rate."""
+"""Resumed runs, and cool-downs: runs that continue another run with a falling learning rate."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -15,7 +15,7 @@ from caret.foundation.web.new_connection import NewConnection
 from caret.foundation.web.server import LimitedWebSocket
 from caret.foundation.web.server_limits import ServerLimits
 
-# Limits are long where a test does not wait for them, and short where it does.
+# These time limits are long. A test that waits for a limit sets a short one.
 LIMITS = ServerLimits(
     max_header_bytes=4_096,
     max_headers=20,
@@ -42,8 +42,9 @@ ENDLESS = 64 * 1024 * 1024
 class App:
     """An application that echoes bodies.
 
-    By path: /early does not read them, /large sends a response larger than the socket buffers, /key
-    authenticates, /stream sends a response without a length, /wait waits.
+    The paths have special behaviour: /early does not read the body, /large sends a response larger
+    than the socket buffers, /key authenticates the connection, /stream sends a response without a
+    length, and /wait responds only after `may_answer` is set.
     """
 
     def __init__(self) -> None:
@@ -138,7 +139,7 @@ class Client:
 
 
 class Server:
-    """The server that runs, which also connects clients to itself."""
+    """The running server, with the clients that tests have connected to it."""
 
     def __init__(self, app: App, port: int) -> None:
         self.app, self.port = app, port

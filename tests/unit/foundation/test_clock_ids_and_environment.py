@@ -66,8 +66,8 @@ def test_keys_for_different_purposes_differ() -> None:
 
 
 def test_a_derived_key_never_changes() -> None:
-    # Calculated without Caret's code, as RFC 5869 says. With another key, no stored digest of a
-    # credential would match its credential any longer.
+    # The expected key was calculated by RFC 5869, without Caret's code. If the derived key changed,
+    # stored digests would no longer match their credentials.
     expected = "1d6e1a6fdf6dc13ad6b40ca7aea57a46b295b3b6bd948e1a5fc44adc0a3e4f12"
 
     assert derive_key(bytes(32), "key-pepper/1").hex() == expected

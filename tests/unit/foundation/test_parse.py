@@ -60,7 +60,7 @@ def test_no_yaml_crashes_the_process() -> None:
     assert child.returncode == 0
 
 
-# Texts that have blocked parsers for seconds, up to 8,000 characters each.
+# Pieces whose repetition, up to 8,000 characters, has blocked a parser for seconds.
 BOMBS = (
     (Grammar.C, "a=>"),
     (Grammar.JAVA, "a=>"),
@@ -105,7 +105,7 @@ def test_null_bytes_are_read_as_spaces() -> None:
 
 
 def _advance_and_read(clock: FakeClock, seconds: float) -> float:
-    """Return the time; each reading takes this long."""
+    """Let these seconds pass, and return the time of the clock."""
     clock.pass_s(seconds)
     return clock.monotonic_s()
 

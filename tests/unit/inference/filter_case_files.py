@@ -1,13 +1,14 @@
-"""Reads `filter_cases/*.txt`, the test cases of the filter: outputs of models, and their good part.
+"""Reads `filter_cases/*.txt`: outputs of models, with the part that the filter should keep.
 
 A file is named after the language of its cases. A case has this form:
 
-    § title; [block] in it: requested in the mode block; [wrong]: the filter still fails the case
+    § title
     the customer's file, with the cursor at ▮
     ⇒
     the model's output; an editor should show the text before ‖
 
-The line break before the next title is no part of the output.
+A title contains [block] if the completion was requested in block mode. It contains [wrong] if the
+filter still fails the case. The line break before the next title is not part of the output.
 """
 
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from inference.pools.speculation.acceptance_rate import (
 )
 
 PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
-# By language: drafted tokens for each generated token, and the share of them that is accepted.
+# For each language: the drafted tokens per generated token, and the accepted share of the drafts.
 TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
 
 
@@ -62,7 +62,7 @@ def test_a_language_at_half_is_rarely_low_by_chance() -> None:
         _mixed(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low for seed in range(40)
     ]
 
-    # An estimate must be two standard errors below half: by chance, about one of forty is.
+    # Low means two standard errors below half. By chance, about one of 40 estimates is that low.
     assert sum(is_low) <= 5
 
 

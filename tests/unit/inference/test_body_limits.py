@@ -1,4 +1,4 @@
-"""Bodies larger than any request: only a small part of them is processed."""
+"""The gateway processes only a small part of a body that is larger than any valid request."""
 
 import json
 
@@ -40,7 +40,7 @@ def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) ->
 def test_only_the_first_messages_are_parsed() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": ""}] * 100_000}).encode()
 
-    # One more than allowed, so that validation rejects the request.
+    # The parser keeps one message more than allowed, so that validation rejects the request.
     assert len(openai_chat.parse_request(body).draft.messages) == MAX_MESSAGES + 1
 
 

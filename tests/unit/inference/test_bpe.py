@@ -22,7 +22,7 @@ QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-# Maps bytes to characters: with GPT-2's own splitting into words, and without it.
+# Both map bytes to characters. Only the first also splits a text into words, as GPT-2 does.
 BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False)
 BYTE_LEVEL_UNSPLIT = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 

@@ -24,7 +24,10 @@ URL = "http://one:1"
 def _stored(
     first: int, count: int, *, salt: str = OURS, tokens: list[int] = PROMPT, **fields: Any
 ) -> BlockStored:
-    """Return `count` blocks of a prompt, beginning with `first`; a block's hash is its number."""
+    """Return the event that stores `count` blocks of the prompt `tokens`, from block `first` on.
+
+    The hash of a block is its number.
+    """
     extra: list[list[Any] | None] = [None] * count
     if first == 0:
         extra[0] = [salt]

@@ -1,4 +1,4 @@
-"""Cache salts: requests share entries of the engine's prefix cache only if they have one salt."""
+"""Cache salts: requests share the entries of an engine's prefix cache only if their salts match."""
 
 from caret.contracts.policy import Isolation
 from inference.prefix_cache.namespace import CacheNamespaces

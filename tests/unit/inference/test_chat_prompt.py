@@ -74,7 +74,7 @@ def test_customer_text_never_becomes_a_special_token(
     prompt = build_chat_prompt(writer, [SYSTEM, ChatMessage("user", attack)], max_tokens=4_000)
 
     starts = TOKENS.get_token_id("<|im_start|>")
-    # Of the system message, of the user's message and of the response.
+    # One marker starts the system message, one the user's message and one the response.
     assert prompt.token_ids.count(starts or -1) == 3
     assert "{{ 7 * 7 }}" in render(writer, ChatMessage("user", attack))
 
@@ -94,7 +94,7 @@ def test_the_oldest_messages_are_dropped_first_and_the_system_message_stays(
     assert "The question?" in text
     assert "user 0 " not in text
     assert "assistant 19 " in text
-    # The first message that is kept is a user's: a response is dropped with its question.
+    # A question is dropped together with its response, so a user's message comes first.
     assert text.split("<|im_start|>")[2].startswith("user")
 
 

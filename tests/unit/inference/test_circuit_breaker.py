@@ -38,7 +38,7 @@ def test_every_state_handles_every_event(circuit: CircuitState, event: CircuitEv
 
 
 def test_only_a_failure_opens_the_circuit_and_only_a_success_closes_it() -> None:
-    into = {
+    events_by_target = {
         target: {
             event
             for circuit, row in TRANSITIONS.items()
@@ -48,7 +48,7 @@ def test_only_a_failure_opens_the_circuit_and_only_a_success_closes_it() -> None
         for target in CircuitState
     }
 
-    assert into == {
+    assert events_by_target == {
         CircuitState.OPEN: {CircuitEvent.FAILURE, CircuitEvent.THRESHOLD_FAILURE},
         CircuitState.CLOSED: {CircuitEvent.SUCCESS},
         CircuitState.HALF_OPEN: {CircuitEvent.COOLDOWN_OVER},

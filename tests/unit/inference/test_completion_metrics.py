@@ -168,8 +168,8 @@ def test_tenants_have_no_label_by_default() -> None:
 
     metrics.on_completed(make_ended_trace())
 
-    lines = [sample for family in metrics.collect() for sample in family.samples]
-    assert not any("tenant" in sample.labels for sample in lines)
+    samples = [sample for family in metrics.collect() for sample in family.samples]
+    assert not any("tenant" in sample.labels for sample in samples)
 
 
 def test_the_busiest_tenants_get_labels_and_no_counter_decreases() -> None:

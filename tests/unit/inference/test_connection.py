@@ -372,5 +372,5 @@ async def test_recent_edits_and_diagnostics_reach_the_request() -> None:
     draft = editor.arrivals[0].draft
     assert draft.recent_edits[0] == RecentEdit("b.py", 3, "x\n", "y\n")
     assert draft.diagnostics[0] == Diagnostic(1, DiagnosticSeverity.HINT, "unused")
-    # One more than allowed, so that too many are refused:
+    # The parser keeps one more than the 16 allowed, so that validation rejects the request.
     assert (len(draft.recent_edits), len(draft.diagnostics)) == (17, 17)

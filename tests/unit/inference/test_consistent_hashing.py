@@ -27,9 +27,9 @@ def test_keys_are_spread_evenly() -> None:
 
 def test_removing_a_replica_keeps_the_order_of_the_others() -> None:
     for key in KEYS:
-        without = [replica for replica in rank_by_hash(key, REPLICAS) if replica is not REPLICAS[0]]
+        others = [replica for replica in rank_by_hash(key, REPLICAS) if replica is not REPLICAS[0]]
 
-        assert rank_by_hash(key, REPLICAS[1:]) == without
+        assert rank_by_hash(key, REPLICAS[1:]) == others
 
 
 def test_the_keys_of_a_lost_replica_are_spread_over_all_others() -> None:

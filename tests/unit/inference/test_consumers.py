@@ -138,11 +138,11 @@ async def test_the_incomplete_bodies_of_a_key_are_limited() -> None:
 async def test_the_limit_of_a_key_does_not_affect_another_tenant() -> None:
     gateway = FakeGateway()
 
-    limited_codes, neighbour_codes = await asyncio.gather(
+    our_rejections, neighbours_rejections = await asyncio.gather(
         _send_incomplete(gateway, KEY.text, 40), _send_incomplete(gateway, NEIGHBOURS_KEY.text, 1)
     )
 
-    assert (bool(limited_codes), neighbour_codes) == (True, [])
+    assert (bool(our_rejections), neighbours_rejections) == (True, [])
 
 
 async def test_abandoned_bodies_no_longer_count() -> None:

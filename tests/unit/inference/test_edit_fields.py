@@ -1,4 +1,4 @@
-"""The fields of the mode edit: limits, and the policy on their paths."""
+"""The fields that only edits have: their limits, and the exclusion of files by their paths."""
 
 from dataclasses import replace
 from typing import Any

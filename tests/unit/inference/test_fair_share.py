@@ -1,4 +1,4 @@
-"""Fair shares: the tenants of which a pool near its limit admits requests."""
+"""Fair shares decide whose requests a pool near its limit admits."""
 
 import pytest
 

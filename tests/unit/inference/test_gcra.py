@@ -1,4 +1,4 @@
-"""The generic cell rate algorithm (GCRA) limits the rate of units, with bursts of a capacity."""
+"""The generic cell rate algorithm (GCRA) limits a rate, and allows bursts up to a capacity."""
 
 from hypothesis import given
 from hypothesis import strategies as st

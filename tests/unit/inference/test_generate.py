@@ -57,10 +57,10 @@ async def test_the_trace_records_when_the_engine_was_called() -> None:
 
 
 async def test_the_trace_records_generated_and_cached_tokens() -> None:
-    chunks_read = EngineChunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
+    last_chunk = EngineChunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
     trace = make_trace()
 
-    texts = await _drain(FakeEngine([*chunks_of("a", "b"), chunks_read]), trace)
+    texts = await _drain(FakeEngine([*chunks_of("a", "b"), last_chunk]), trace)
 
     assert texts == ["a", "b", ""]
     assert (trace.generated_tokens, trace.cached_tokens) == (2, 2)

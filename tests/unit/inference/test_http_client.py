@@ -126,7 +126,7 @@ async def test_a_lost_connection_is_reported_at_once(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_late_end_of_the_response_does_not_block_the_reader() -> None:
-    """Only the last line matters; the connection is kept once the end has arrived."""
+    """A reader that needs no more lines need not wait. The connection is reused after the end."""
     async with serving(COMPLETE.removesuffix(END), COMPLETE) as (server, client):
         response = await client.post(server.url, b"{}")
         await response.read_lines()
@@ -241,7 +241,7 @@ async def test_a_second_response_to_one_request_is_dropped() -> None:
 
 
 async def test_unexpected_data_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Otherwise the connection could be closed because it is idle.
+    # A short timeout would close the idle connection anyway.
     monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 60.0)
     async with serving(COMPLETE, COMPLETE) as (server, client):
         await lines_of(server, client)

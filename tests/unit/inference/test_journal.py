@@ -131,7 +131,7 @@ async def test_a_shipped_segment_is_kept_until_it_is_ingested(tmp_path: Path) ->
 
     await journal.ship(shipper)
 
-    assert len(_segments(tmp_path)) == 2  # its own, and the one being written
+    assert len(_segments(tmp_path)) == 2  # the shipped one, and the one being written
     assert shipper.records == RECORDS[:1]
 
 
@@ -240,7 +240,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from inference.recording.journal import JournalSegment
-JournalSegment(Path(sys.argv[1])).append(b"of the dead")
+JournalSegment(Path(sys.argv[1])).append(b"a record")
 print("written", flush=True)
 time.sleep(60)
 """
@@ -304,7 +304,7 @@ def _full_disk(num_bytes: int) -> Iterator[None]:
     limits, handler = getrlimit(RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     setrlimit(RLIMIT_FSIZE, (num_bytes, limits[1]))
     try:
-        with capture_logs():  # the captured output is a file too
+        with capture_logs():  # pytest writes log lines to a file, which would be limited, too
             yield
     finally:
         setrlimit(RLIMIT_FSIZE, limits)

@@ -247,16 +247,16 @@ def test_units_being_returned_are_not_spent_even_if_the_response_is_lost() -> No
     run_in_virtual_time(scenario())
 
 
-@pytest.mark.parametrize(("away_s", "is_returned"), [(0.4, True), (60.0, False)])
+@pytest.mark.parametrize(("outage_s", "is_returned"), [(0.4, True), (60.0, False)])
 def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
-    away_s: float, is_returned: bool
+    outage_s: float, is_returned: bool
 ) -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
         await leases.spend([SpendRequest(RULE, 1)])
         store.is_unavailable = True
-        asyncio.get_running_loop().call_later(away_s, setattr, store, "is_unavailable", False)
+        asyncio.get_running_loop().call_later(outage_s, setattr, store, "is_unavailable", False)
         started_s = VirtualClock().monotonic_s()
 
         await leases.close()

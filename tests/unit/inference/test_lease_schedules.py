@@ -116,7 +116,7 @@ class Simulation:
     store: FakeLeaseStore = field(init=False)
     network: Network = field(init=False)
     gateways: list[Gateway] = field(init=False)
-    ended: list[Gateway] = field(default_factory=list)
+    killed: list[Gateway] = field(default_factory=list)
     rule: BucketSpec = BUDGET
     highest_limit: int = BUDGET.capacity
     consumed: int = 0
@@ -134,15 +134,14 @@ class Simulation:
 
     @property
     def all(self) -> list[Gateway]:
-        return [*self.gateways, *self.ended]
+        return [*self.gateways, *self.killed]
 
     def bound(self) -> int:
         """Return the most units that all gateways hold: reserved units, and one lease each."""
         return sum(gateway.max_reserved + MAX_LEASE for gateway in self.all)
 
     def send_request(self, phase: "Phase") -> None:
-        """Send a request, with at most four at once for each gateway, so that the bounds stay
-        small."""
+        """Send a request, unless its gateway has reserved so many units that bounds would grow."""
         gateway = self.random_.choice(self.gateways)
         if gateway.reserved > 3 * MAX_UNITS:
             return
@@ -197,7 +196,7 @@ class Simulation:
 
     def apply_change(self, action: str, number: int) -> None:
         if action == "restart":
-            self.ended.append(self.gateways[number])
+            self.killed.append(self.gateways[number])
             self.gateways[number].kill()
             self.gateways[number] = self.create_gateway()
         elif action == "lower":
@@ -209,7 +208,7 @@ class Simulation:
             self.network.quality = QUALITIES[action]
 
     async def finish(self) -> None:
-        """Let all requests end on a healthy network, and wait for a while."""
+        """Let all requests end on a healthy network, and wait until late calls and leases ended."""
         self.network.quality = CALM
         while self.requests:
             await asyncio.wait(self.requests)
@@ -249,9 +248,9 @@ async def _run_phases(simulation: Simulation, phases: Sequence[Phase]) -> None:
     await simulation.finish()
 
 
-async def _is_allowed(gateway: Gateway, want: SpendRequest) -> bool:
+async def _is_allowed(gateway: Gateway, request: SpendRequest) -> bool:
     with suppress(RateLimitExceeded):
-        await gateway.leases.spend([want])
+        await gateway.leases.spend([request])
         return True
     return False
 
@@ -271,10 +270,12 @@ def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed:
 
         await _run_phases(simulation, phases)
 
-        num_counted = simulation.store.spent(BUDGET.key)
-        lost = sum(gateway.max_reserved + MAX_LEASE + MAX_DEBT for gateway in simulation.ended)
-        assert simulation.consumed - lost <= num_counted <= simulation.consumed
-        remaining_units = simulation.rule.capacity - num_counted
+        counted_units = simulation.store.spent(BUDGET.key)
+        max_lost_units = sum(
+            gateway.max_reserved + MAX_LEASE + MAX_DEBT for gateway in simulation.killed
+        )
+        assert simulation.consumed - max_lost_units <= counted_units <= simulation.consumed
+        remaining_units = simulation.rule.capacity - counted_units
         if remaining_units > 0:
             assert await _is_allowed(
                 simulation.gateways[0], SpendRequest(simulation.rule, remaining_units)
@@ -300,15 +301,15 @@ def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed
             if await _is_allowed(gateway, SpendRequest(RATE, units)):
                 allowed.append((VirtualClock().monotonic_s(), units))
             await asyncio.sleep(simulation.random_.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
-        # A gateway without a response from the store enforces the rate on its own.
-        num_counts = len(simulation.gateways) + 1 if quality is BAD else 1
+        # A gateway that gets no response from the store limits its requests on its own.
+        num_limiters = len(simulation.gateways) + 1 if quality is BAD else 1
 
         for first, (start_s, _) in enumerate(allowed):
             units = 0
             for now_s, more_units in allowed[first:]:
                 units += more_units
                 rate = RATE.capacity + (now_s - start_s) / 0.1
-                assert units <= num_counts * rate + len(simulation.gateways) * MAX_LEASE + 1
+                assert units <= num_limiters * rate + len(simulation.gateways) * MAX_LEASE + 1
 
         await simulation.finish()
         assert await _is_allowed(simulation.gateways[0], SpendRequest(RATE, RATE.capacity))

@@ -134,7 +134,8 @@ async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
 ) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
     await gateway.try_to_spend(SpendRequest(BUDGET, 1))
-    # One unit more than the lease has, so that a call is prepared; it runs in the next iteration.
+    # The lease has too few units, so a call to the store is prepared. It would be sent in the
+    # next iteration of the event loop.
     task = asyncio.ensure_future(gateway.leases.spend([SpendRequest(BUDGET, 99)]))
     await asyncio.sleep(0)
     task.cancel()
@@ -232,7 +233,7 @@ async def test_rate_units_spent_without_the_store_are_not_settled_later(
     store.clock.pass_s(PROBE_S)
     await gateway.try_to_spend(SpendRequest(RULE, 1))
 
-    # Units have returned by themselves meanwhile, however long the store was down.
+    # The units of a rate become available again with time, so the store need not count them.
     assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 50) == 50
 
 

@@ -20,10 +20,10 @@ def _propose(
 
 
 def _apply(lines: list[str], edit: ProposedEdit, *, has_last_line: bool) -> str:
-    breaks = [f"{line}\n" for line in lines]
+    whole_lines = [f"{line}\n" for line in lines]
     if has_last_line:
-        breaks[-1] = lines[-1]
-    return "".join([*breaks[: edit.start_line], edit.text, *breaks[edit.end_line :]])
+        whole_lines[-1] = lines[-1]
+    return "".join([*whole_lines[: edit.start_line], edit.text, *whole_lines[edit.end_line :]])
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_the_replacement_turns_the_region_into_the_answer(
 
 
 def _ends_differently(after: str, expected: str, *, has_last_line: bool) -> bool:
-    """If the end of the file is deleted, the line break before it stays."""
+    """Return True if only the line break before the deleted end of the file is left over."""
     return has_last_line and after == f"{expected}\n"

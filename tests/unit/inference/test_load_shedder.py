@@ -204,7 +204,7 @@ def test_other_engine_errors_do_not_count(gateway: Gateway) -> None:
 
 def test_the_reserve_below_the_limit_is_for_manual_requests(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
-    # By trigger: the highest number of requests in flight with which a request is admitted.
+    # For each trigger: the most requests in flight at which one more request is admitted.
     max_in_flight = dict.fromkeys(Trigger, 0)
     num_in_flight = 1
     gateway.hold(1)

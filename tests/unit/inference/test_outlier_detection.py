@@ -166,12 +166,12 @@ def test_a_trial_in_time_resets_the_duration() -> None:
     detector = _ejected()
     detector.on_request("late", until_s=AFTER_EJECTION_S + LATE_S)
     detector.on_first_token("late", AFTER_EJECTION_S + LATER_S)
-    tried_s = AFTER_EJECTION_S + LATER_S + 2 * EJECTION_S
-    detector.on_request("quick", until_s=tried_s + LATE_S)
-    detector.on_first_token("quick", tried_s)
+    trial_at_s = AFTER_EJECTION_S + LATER_S + 2 * EJECTION_S
+    detector.on_request("quick", until_s=trial_at_s + LATE_S)
+    detector.on_first_token("quick", trial_at_s)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_request(request, until_s=tried_s + LATE_S)
+        detector.on_request(request, until_s=trial_at_s + LATE_S)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_first_token(request, tried_s + LATER_S)
+        detector.on_first_token(request, trial_at_s + LATER_S)
 
-    assert _ejection_duration_s(detector, tried_s + LATER_S) == EJECTION_S
+    assert _ejection_duration_s(detector, trial_at_s + LATER_S) == EJECTION_S

@@ -15,7 +15,7 @@ def frozen_budget() -> ParseBudget:
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
-# By path: the text of a file, and its outline.
+# For each path: the text of the file, and its outline.
 FILES = {
     "a.py": (
         """\

@@ -1,4 +1,4 @@
-"""path_comments: the comments in which Continue names the current file and other files."""
+"""path_comments: the comments in which the plug-in Continue names the files of a prompt."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,7 @@ def test_a_comment_names_the_current_file(prompt: str, path: str) -> None:
         "",
         "\n",
         "import os\n",
-        "# shop/cart.py\nimport os\n",  # Continue begins with an empty line or another file
+        "# shop/cart.py\nimport os\n",  # a prompt of Continue begins otherwise
         "\n# This module computes prices.\n",
         "\n# https://acme.example/a.html\n",
         "\n# shop/cart.py",  # the line of the cursor

@@ -343,7 +343,7 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     "address", [TWO, "10.0.0.0:8000"], ids=["sorted after the listed", "sorted before it"]
 )
 async def test_added_replicas_have_no_vote(address: str) -> None:
-    """They have none even if they outnumber the only listed replica and the gateway is new."""
+    """They have none even if they outnumber the listed replicas of a gateway that just started."""
     fleet = _with_allowed_hosts("10.0.0.0/24")
     added_names = [address, THREE]
     for name in added_names:

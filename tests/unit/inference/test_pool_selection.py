@@ -141,7 +141,10 @@ def test_a_plan_without_a_model_of_the_tier_rejects_requests() -> None:
 
 
 def _dedicated() -> tuple[PoolSelector, TenantSnapshot, TenantSnapshot, SnapshotStore]:
-    """Return a selector, and acme's and globex's snapshots; acme-only is dedicated to acme."""
+    """Return a selector, the snapshots of acme and globex, and their store.
+
+    Both tenants are assigned the pool acme-only, which is dedicated to acme.
+    """
     store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     own = {Tier.FAST: {"*": "acme-only"}}
     acme = _snapshot(models=CATALOG, pools=own, dedicated_pools=frozenset({"acme-only"}))

@@ -26,8 +26,8 @@ from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_policy, make_principal
 
 
-def _shared_tokens(prompts: list[Prompt]) -> list[float]:
-    """Return for each prompt the share of its tokens that the next prompt begins with."""
+def _unchanged_shares(prompts: list[Prompt]) -> list[float]:
+    """Return, for each prompt but the last, the share of it with which the next prompt begins."""
     ids = [prompt.token_ids for prompt in prompts]
     return [
         next(
@@ -57,9 +57,9 @@ def test_nearly_all_of_the_prompt_is_unchanged_while_lines_are_typed(
         for end in range(1, len(typed_text), 3)
     ]
 
-    shared = _shared_tokens(prompts)
+    shares = _unchanged_shares(prompts)
 
-    assert sum(shared) / len(shared) > 0.97
+    assert sum(shares) / len(shares) > 0.97
 
 
 def test_a_sliding_window_changes_nearly_all_of_the_prompt() -> None:
@@ -70,7 +70,7 @@ def test_a_sliding_window_changes_nearly_all_of_the_prompt() -> None:
         for n in range(9)
     ]
 
-    assert max(_shared_tokens(prompts)) < 0.1
+    assert max(_unchanged_shares(prompts)) < 0.1
 
 
 def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
@@ -80,7 +80,7 @@ def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
     files.insert(0, replace(files.pop(), text="c = 2\n"))
     after = assemble_prompt(prefix="x", files=tuple(files))
 
-    shared = text_of(before)[: round(_shared_tokens([before, after])[0] * len(text_of(before)))]
+    shared = text_of(before)[: round(_unchanged_shares([before, after])[0] * len(text_of(before)))]
     assert "b.py" in shared
 
 

@@ -1,4 +1,4 @@
-"""filter, in the mode edit: the edit that it finds in a model's answer, or the reason for none."""
+"""filter in edit mode: it finds the edit in a model's answer, or the reason to propose none."""
 
 import asyncio
 from dataclasses import replace

@@ -26,7 +26,7 @@ from inference.filtering.public_code_index import (
 
 _RANDOM = random.Random(3)
 WORDS = ["def", "return", "self", "value", "(", ")", ":", "=", "+", "index", "for", "in"]
-# Always found: a copy of this length contains an indexed window, wherever it begins.
+# A copy of this length is always found: wherever it begins, it contains an indexed window.
 CERTAIN_CHARS = WINDOW_CHARS + WINNOW - 1
 
 
@@ -109,18 +109,18 @@ def test_a_few_words_after_public_code_are_not_public(index: PublicCodeIndexFile
 
 @given(st.text(min_size=WINDOW_CHARS, max_size=400))
 def test_the_hash_depends_only_on_the_window(text: str) -> None:
-    moved = list(window_hashes(text))[-1]
-    fresh = list(window_hashes(text[-WINDOW_CHARS:]))
+    last_hash = list(window_hashes(text))[-1]
+    hashes_of_last_window = list(window_hashes(text[-WINDOW_CHARS:]))
 
-    assert fresh == [moved]
+    assert hashes_of_last_window == [last_hash]
 
 
 @given(st.lists(st.integers(min_value=0, max_value=30), max_size=200))
 def test_one_hash_of_each_window_of_hashes_is_kept(hashes: list[int]) -> None:
     kept_hashes = set(winnow(hashes))
 
-    rows = [hashes[i : i + WINNOW] for i in range(max(1, len(hashes) - WINNOW + 1))]
-    assert all(kept_hashes & set(row) for row in rows if row)
+    windows = [hashes[i : i + WINNOW] for i in range(max(1, len(hashes) - WINNOW + 1))]
+    assert all(kept_hashes & set(window) for window in windows if window)
     assert len(list(winnow(hashes))) <= len(hashes)
 
 

@@ -171,7 +171,7 @@ async def test_the_number_of_earned_prefetches_is_limited() -> None:
     client = SequentialClient(make_quotas(), _limited(user=RateLimit(per_minute=1, burst=100)))
     await client.num_admitted(MAX_PREFETCHES + 10)
 
-    # Of 1,000 units 300 are used: 20 at a tenth, and 680 remain for 68.
+    # Of the 1,000 units, 30 actions cost 300 and 20 cheap prefetches 20. The rest suffices for 68.
     assert await client.num_admitted(200, **PREFETCH) == MAX_PREFETCHES + 68
 
 
@@ -182,7 +182,7 @@ async def test_earned_prefetches_expire() -> None:
 
     clock.pass_s(PREFETCH_S + 1)
 
-    # Of 100 actions 10 were used, and one is available again.
+    # 10 of the 100 actions were used, and one of them has become available again.
     assert await client.num_admitted(200, **PREFETCH) == 91
 
 
@@ -224,7 +224,7 @@ async def test_each_repeated_chat_is_an_action() -> None:
 async def test_a_request_without_shown_text_costs_a_tenth(error_at_end: BaseException) -> None:
     client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
 
-    # They cost 41 of the 50 units. The other nine are too few for an action.
+    # These requests cost 41 of the 50 units. The other nine are too few for an action.
     codes = [await client.request(error_at_end=error_at_end) for _ in range(41)]
 
     assert set(codes) <= {"", "full"}

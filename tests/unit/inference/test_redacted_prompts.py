@@ -109,8 +109,8 @@ def test_a_secret_at_the_edge_of_a_truncated_chat_is_redacted_completely(
         assemble_prompt(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix="")
     )
 
-    rests = [_SECRET[start : start + 4] for start in range(len(_SECRET) - 4)]
-    assert [remainder for remainder in rests if remainder in prompt] == []
+    pieces = [_SECRET[start : start + 4] for start in range(len(_SECRET) - 4)]
+    assert [piece for piece in pieces if piece in prompt] == []
 
 
 def test_a_private_key_is_redacted_from_a_raw_prompt() -> None:

@@ -25,7 +25,7 @@ from tests.fakes.requests import make_admitted, make_prompt
 from tests.fakes.tenants import GLOBEX, make_principal
 
 POOL = make_pool("http://one:1", "http://two:1", "http://three:1")
-# Its replicas publish the blocks that they have cached.
+# A pool whose replicas publish the blocks that they have cached.
 PUBLISHING = replace(
     POOL,
     replicas=tuple(

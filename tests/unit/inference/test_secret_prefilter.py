@@ -16,7 +16,7 @@ from inference.context.redaction.redact import REDACTED, redact_line, redact_lin
 
 PLUGINS = (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
 TOKENS = [*(regex for plugin in PLUGINS for regex in plugin.denylist), *redact._BASIC_AUTH]
-slowly = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+with_few_examples = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 HEX, BASE64 = (
     "0123456789abcdefABCDEF",
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/\\_=-",
@@ -30,7 +30,7 @@ SECRETS = [
 
 @pytest.mark.parametrize("regex", TOKENS, ids=lambda regex: regex.pattern[:40])
 def test_every_token_is_selected(regex: re.Pattern[str]) -> None:
-    @slowly
+    @with_few_examples
     @given(st.from_regex(regex))
     def is_selected(line: str) -> None:
         if len(line.splitlines()) == 1:
@@ -41,7 +41,7 @@ def test_every_token_is_selected(regex: re.Pattern[str]) -> None:
 
 @pytest.mark.parametrize("name", DENYLIST)
 def test_every_secret_name_is_selected(name: str) -> None:
-    @slowly
+    @with_few_examples
     @given(st.from_regex(re.compile(name, re.IGNORECASE)))
     def is_selected(line: str) -> None:
         assert find_suspect_lines([f"{line} = 'hunter2x'"]) == [0]
@@ -49,7 +49,7 @@ def test_every_secret_name_is_selected(name: str) -> None:
     is_selected()
 
 
-@slowly
+@with_few_examples
 @given(st.text(BASE64, min_size=1, max_size=60) | st.text(HEX, min_size=1, max_size=40))
 @example("0123456789abcdef")
 @example("abcdefghijkmnopqrstuvwxyz0123")
@@ -77,7 +77,7 @@ def test_few_lines_of_ordinary_code_are_selected() -> None:
     st.lists(st.lists(st.text(max_size=12) | st.sampled_from(SECRETS), max_size=4).map("".join)),
     st.sampled_from([FileType.PYTHON, FileType.INI]),
 )
-@slowly
+@with_few_examples
 def test_redacting_lines_together_equals_redacting_each(lines: list[str], kind: FileType) -> None:
     assert redact_lines(lines, kind) == [redact_line(line, kind) for line in lines]
 

@@ -83,8 +83,9 @@ async def _trained(
 ) -> SpeculationTracker:
     """Return a tracker after forty windows with 100 drafted tokens each.
 
-    In every second window, 90 drafted tokens of Python are accepted, in the others `accepted` of
-    HTML. The engine also generates `num_foreign_tokens` for requests of other gateways.
+    The windows alternate between Python, of which 90 drafted tokens are accepted, and HTML, of
+    which `accepted` are. The engine also generates `num_foreign_tokens` for requests of other
+    gateways.
     """
     reader = FakeReader()
     speculation = SpeculationTracker(

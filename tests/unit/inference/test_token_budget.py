@@ -14,7 +14,10 @@ EVERYTHING = TokenBudget(9_000, 9_000, 9_000, 9_000)
 
 
 def _shared(total: int, demand: TokenBudget, nominal: int = 1_000) -> TokenBudget:
-    """Allocate `total` tokens; the shares claim 400, 200, 300 and 100 of the nominal 1,000."""
+    """Allocate `total` tokens.
+
+    Of the nominal 1,000 tokens, prefix, suffix, files and snippets claim 400, 200, 300 and 100.
+    """
     return allocate(total, demand, shares=SHARES, nominal=nominal)
 
 

@@ -15,7 +15,7 @@ SENT = "globex_secret_word"
 
 
 def _is_cached(tokenizer: Tokenizer, word: str) -> bool:
-    """Return True if the word is cached: a changed model then still encodes it as before."""
+    """Return True if the word is cached: it is encoded as before although the model has changed."""
     before = tokenizer.encode(word).ids
     tokenizer.model.continuing_subword_prefix = "##"
     after = tokenizer.encode(word).ids

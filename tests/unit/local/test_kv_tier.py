@@ -1,4 +1,4 @@
-"""The KV tier's settings, its servers and what the engines and the gateway learn about it."""
+"""The KV tier: its settings, its servers, and the engine arguments and pool entries for it."""
 
 import importlib.util
 import json

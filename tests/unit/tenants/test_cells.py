@@ -14,7 +14,7 @@ _STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def read_as(delimiter: str, cell: str) -> list[str]:
-    """Write a line of two cells, separated by a comma; return its cells as read by `delimiter`."""
+    """Write two cells with a comma between them; return the cells read with `delimiter`."""
     line = io.StringIO(newline="")
     csv.writer(line).writerow(["first", cell])
     line.seek(0)

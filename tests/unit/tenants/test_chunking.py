@@ -19,9 +19,9 @@ def body(template: str, count: int = 20) -> str:
     return "".join(f"{template.format(n)}\n" for n in range(count))
 
 
-# By path: a file with two definitions, the line that is repeated in their bodies, and the beginning
-# of the second definition. Each definition gets more than MIN_LINES, and the file more than
-# MAX_LINES.
+# For each path: the template of a file with two definitions, the line that fills their bodies, and
+# the beginning of the second definition. Each definition gets more than MIN_LINES, and the file
+# more than MAX_LINES.
 LANGUAGES = {
     "a.py": ("def one():\n{}\n\ndef two():\n{}\n", "    a{} = work()", "def two"),
     "a.js": ("function one() {{\n{}}}\n\nfunction two() {{\n{}}}\n", "  work({});", "function two"),

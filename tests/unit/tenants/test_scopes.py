@@ -43,7 +43,7 @@ EXPECTED = {
 USERS_ONLY = {
     "sign_in_settings.read",
     "sign_in_settings.write",
-    "billing.write",  # the recipient of invoices
+    "billing.write",  # includes the recipient of invoices
     "audit_sinks.write",  # a holder of the key could secretly send the whole audit log elsewhere
     "keys.read_own",
     "keys.manage_own",

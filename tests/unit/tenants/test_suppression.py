@@ -74,7 +74,7 @@ def test_overlapping_teams_do_not_reveal_their_common_users_by_the_total() -> No
 
 
 def test_users_without_a_team_are_not_revealed_by_the_total() -> None:
-    """Hiding the green team, whose members are all red too, would hide nothing."""
+    """All members of the green team are in the red one too, so hiding green would hide nobody."""
     users_of = {
         "": users(0, 2),
         "green": users(2, 5),

@@ -56,7 +56,7 @@ def test_a_filter_that_differs_from_its_whole_by_one_user_is_suppressed() -> Non
 
 
 def test_a_user_with_neither_value_cannot_be_derived_from_combined_filters() -> None:
-    """All, minus python, minus zed, plus python in zed would reveal the users with neither."""
+    """All users minus python minus zed plus python in zed would be the users with neither."""
     users_of = {
         ("python", "zed"): users(0, 10),
         ("python", "vim"): users(10, 10),
@@ -98,8 +98,8 @@ def test_values_suppressed_in_a_report_are_suppressed_as_a_filter() -> None:
 def test_a_cell_suppressed_in_its_row_is_not_revealed_by_its_column() -> None:
     """Go in zed belongs to one user, so python in zed is hidden too.
 
-    It could still be derived from all of python minus the other editors. So one of these is hidden
-    too, then one of go's, and so on.
+    Python in zed could still be derived: all of python minus python in the other editors. So python
+    is hidden in one of these editors too, then go in an editor, and so on.
     """
     users_of = {
         cell: users(100 * place, 10)
@@ -132,7 +132,7 @@ def test_teams_that_differ_by_one_user_are_suppressed_within_a_filter() -> None:
 def test_a_part_of_a_suppressed_team_is_suppressed() -> None:
     """The red team works only in zed, so its figure there reveals the team.
 
-    The team equals the blue one except for one user, who is not in zed.
+    The red team is the blue one and one more user, who is not in zed.
     """
     users_of = {("zed",): users(0, 10) | users(15, 30), ("vim",): users(10, 1) | users(30, 30)}
     members = {
@@ -164,7 +164,7 @@ used_by = st.dictionaries(
 def test_no_shown_part_differs_from_its_whole_by_a_few_users(
     users_of: dict[Cell, People],
 ) -> None:
-    """This holds for removing any filter, and all of them."""
+    """This must hold whichever of the filters are removed."""
     columns = ("one", "two", "three")
     parts = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
 

@@ -1,4 +1,4 @@
-"""Looking up definitions: what is asked, and what may be sent."""
+"""Looking up definitions: the questions to the editor, and the definitions that may be sent."""
 
 from pathlib import Path
 
