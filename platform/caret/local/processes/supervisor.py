@@ -3,8 +3,8 @@
 A service that dies is restarted after a growing pause. One that keeps dying ends the whole
 installation with ServiceFailed. In `make dev` it waits for a change of its code instead.
 
-Everything runs in one thread: children ask the kernel to kill them with the thread that started
-them.
+Everything runs in one thread: children ask the kernel to kill them when the thread that started
+them ends.
 """
 
 import time
