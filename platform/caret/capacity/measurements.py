@@ -41,7 +41,7 @@ def read_file(path: Path) -> MeasuredInputs:
 def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
     """Return inputs from two readings of the metrics, `seconds` apart.
 
-    The load is the number of requests between the readings. Ratios use the counts since the process
+    The load is the rate of requests between the readings. Ratios use the counts since the process
     started, so that they exist even in a quiet minute.
     """
     inputs: MeasuredInputs = {}

@@ -234,8 +234,8 @@ def _write_element(name: str, content: str = "", /, **attributes: object) -> str
     )
 
 
-def _write_text(words: str, x: float, y: float, **attributes: object) -> str:
-    return _write_element("text", escape(words), x=x, y=y, **attributes)
+def _write_text(text: str, x: float, y: float, **attributes: object) -> str:
+    return _write_element("text", escape(text), x=x, y=y, **attributes)
 
 
 def _write_line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> str:

@@ -92,7 +92,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     retrieval: tuple[str, ...] = ()
     has_experiments: bool = True  # requests may take part in the operator's experiments
     has_secret_filter: bool = True  # withholds completions that look like credentials
-    has_public_code_filter: bool = False  # withholds code from the operators' index
+    has_public_code_filter: bool = False  # withholds code that is in the operators' index
     # None: no content is captured, even with users' consent.
     content_capture: ContentCapturePolicy | None = None
     # Days for which a key's text may be valid; None: the creator of the key chooses.

@@ -33,7 +33,7 @@ class UpSettings:
     engine_plan: EnginePlan
     # The first serves the fast tier, the last the quality tier; in a mixed plan, all serve both.
     engines: tuple[EngineSettings, ...]
-    # The user has named their own server in a setting, so `up` does not start one.
+    # True: the user has named their own server in a setting, so `up` does not start one.
     has_own_postgres: bool
     has_own_redis: bool
     own_pools: Path | None  # CARET_POOLS_FILE; None: `up` starts the engines

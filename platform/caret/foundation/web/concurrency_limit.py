@@ -101,7 +101,7 @@ class ConcurrencyLimitMiddleware:
             self._reserve_bytes(body, -body.num_counted_bytes)
 
     async def _read_body(self, body: "_RequestBody", receive: Receive) -> bool:
-        """Read the body; return False if the client disconnected meanwhile.
+        """Read the body; return False if the client disconnected before its end.
 
         Raises _TransferTooSlow, _AtCapacity.
         """
