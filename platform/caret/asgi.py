@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 
 def _add_guards(application: Application) -> Application:
-    # Imported here: it needs Django to be set up.
+    # Imported here: static_files needs Django to be set up.
     from console.web.static_files import StaticFiles, list_static_files
 
     with_concurrency_limit = ConcurrencyLimitMiddleware(application, LIMITS)
@@ -82,7 +82,7 @@ django.setup(set_prefix=False)
 
 
 def _make_handler() -> Application:
-    # Imported here: it needs Django to be set up.
+    # Imported here: asgi_handler needs Django to be set up.
     from console.web.asgi_handler import Handler
 
     return Handler()

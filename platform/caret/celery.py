@@ -75,11 +75,11 @@ app.conf.task_routes = {
     "tenants.usage.tasks.roll_up_usage": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
-# The schedule is kept in memory. A file is not needed for such short intervals, and two beats could
-# conflict over it.
+# The schedule is kept in memory, because two beats could conflict over a file. A restart of beat
+# restarts all intervals.
 app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
-    # A task that no worker has started expires: the next tick sends it again.
+    # A task expires if no worker starts it in time; the next tick sends it again.
     "ingest-usage": {
         "task": "tenants.usage.tasks.ingest_usage",
         "schedule": 1.0,
@@ -153,7 +153,7 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    # The request destroys the encryption keys; this task deletes the rows.
+    # An erasure request destroys the encryption keys at once; this task deletes the rows.
     "run-due-erasures": {
         "task": "tenants.compliance.tasks.run_due_erasures",
         "schedule": 60.0,
@@ -197,8 +197,8 @@ app.conf.beat_schedule = {
         "schedule": 15.0,
         "options": {"expires": 30.0},
     },
-    # Signs new heads once an hour. It runs more often, because a restart of beat restarts the
-    # intervals.
+    # The task signs new heads once an hour. It runs more often than that, because a restart of beat
+    # restarts the intervals.
     "sign-audit-heads": {
         "task": "tenants.security.tasks.sign_audit_heads",
         "schedule": 300.0,
@@ -236,7 +236,8 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    # Outcomes arrive up to half an hour late, and records of a disconnected gateway even later.
+    # Days are counted again: outcomes arrive up to half an hour late, and records of a disconnected
+    # gateway even later.
     "count-pool-usage": {
         "task": "tenants.fleet.tasks.count_pool_usage",
         "schedule": 300.0,
@@ -308,6 +309,7 @@ def _serve_worker_metrics(**_: Any) -> None:
     collector = WorkerMetricsCollector(
         connect_to_redis(), queues=[queue.name for queue in app.conf.task_queues]
     )
-    # The collector has no method `describe`, so this does not read from Redis, which may be down.
+    # The collector has no method `describe`, so registering it does not read from Redis, which may
+    # be down.
     registry.register(collector)
     serve_metrics(registry)

@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
 
 
 def _help(argv: list[str]) -> int:
-    """Print our help: Django's does not list our commands, and needs the settings."""
+    """Print our overview, or a command's help. Django's overview does not list our commands."""
     if not (arguments := argv[2:]):
         from caret.cli_help import render_overview
 

@@ -1,6 +1,6 @@
 """The output of `manage.py help`: the commands, grouped by purpose.
 
-It reads no settings, because it also works before the installation.
+It reads no settings, because it must work before the installation, too.
 """
 
 from typing import Final

@@ -35,7 +35,7 @@ def main(application: str = "caret.composition.gateway_app:build_gateway_applica
         # a lost connection.
         ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),
         lifespan="on",
-        # Connections close by then (stream.py); only longer HTTP responses are cut off.
+        # WebSockets are closed by then (websocket.py). Only longer HTTP responses are cut off.
         timeout_graceful_shutdown=config.drain_timeout_s + _CLOSING_S,
     )
     return 0

@@ -8,7 +8,7 @@ from typing import Final
 from caret.foundation.environment import BadSetting
 
 SECONDS_PER_DAY: Final = 86_400
-# A larger figure is a typing error, and sums over the servers would take minutes.
+# A larger number is surely a typing error, and sums over so many servers would take minutes.
 MAX_GPUS: Final = 100_000
 # With figures outside of these limits, products and quotients would overflow.
 MIN_FIGURE: Final = 1e-6
@@ -18,7 +18,7 @@ MAX_FIGURE: Final = 1e9
 class Queue(StrEnum):
     """The place where requests wait for a GPU; `queueing` has the formulas."""
 
-    PINNED = "pinned"  # at the replica that holds its prefix: one M/G/1 queue per GPU
+    PINNED = "pinned"  # at the replica with the request's prefix: one M/G/1 queue per GPU
     SHARED = "shared"  # for the first free GPU: one M/G/k queue
 
 

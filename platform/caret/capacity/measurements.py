@@ -15,7 +15,7 @@ from caret.capacity.inputs import NUMBERS, InvalidInput
 
 MeasuredInputs = dict[str, float]  # fields of CapacityInputs
 Totals = Counter[str]  # each metric's sum over all labels, by name
-_WARM_UP: Final = "warm_up"  # the gateway's label
+_WARM_UP: Final = "warm_up"  # a value of the gateway's label `mode`
 _TIMEOUT_S: Final = 10.0
 _COLD: Final = "direct.cold."  # tests.benchmarks.first_token: directly from the engine, uncached
 
@@ -41,8 +41,8 @@ def read_file(path: Path) -> MeasuredInputs:
 def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
     """Return inputs from two readings of the metrics, `seconds` apart.
 
-    The load is the difference of both. Ratios use all counts since the start, so that they exist
-    even in a quiet minute.
+    The load is the rate of requests between the readings. Ratios use the counts since the process
+    started, so that they exist even in a quiet minute.
     """
     inputs: MeasuredInputs = {}
     requests = after["caret_completions_total"] - before["caret_completions_total"]
@@ -81,7 +81,7 @@ def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
 
 
 def sum_metrics(texts: Iterable[str]) -> Totals:
-    """Sum up metrics, without warm-ups, which only serve the hit rate of real requests.
+    """Sum up metrics, without those of warm-ups, which are not requests of users.
 
     Raises InvalidInput for a text that is not in Prometheus's format.
     """
@@ -92,7 +92,7 @@ def sum_metrics(texts: Iterable[str]) -> Totals:
                 for sample in family.samples:
                     if sample.labels.get("mode") == _WARM_UP:
                         continue
-                    # Integers for mypy's Counter; the values are floats.
+                    # mypy expects integers in a Counter; these values are floats.
                     sums[sample.name] += sample.value  # type: ignore[assignment]
     except ValueError as error:
         raise InvalidInput("The response contains no Prometheus metrics.") from error
@@ -132,7 +132,7 @@ def _read_inputs(entry: Mapping[str, Any], path: Path) -> MeasuredInputs:
 
 
 def _read_named_inputs(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
-    """Return the figure of a benchmark's line, if it has one of our names."""
+    """Return the figure of a benchmark's line; nothing unless it is named like an input."""
     name = line["figure"]
     return {name: _read_number(name, line.get("value"), path)} if name in NUMBERS else {}
 
@@ -146,7 +146,8 @@ def _read_number(name: str, value: object, path: Path) -> float:
 def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs:
     """Estimate the prefill rate and the overhead from first tokens of cold prompts.
 
-    Fits a straight line through prompts of several lengths, by least squares.
+    Fit a straight line through prompts of several lengths, by least squares. Return nothing if the
+    figures contain fewer than two lengths, or if longer prompts are not slower.
     """
     points = [
         (float(line["prompt_tokens"]), float(line["value"]) / 1000)

@@ -1,4 +1,4 @@
-"""A plot of first tokens over hit rates, as one SVG that is readable on light and dark."""
+"""A plot of first tokens over hit rates, as one SVG for light and dark backgrounds."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ class Drawing:
     svg: str
     left: float
     right: float
-    low_rate: float  # at `left`; at `right` it is 1
+    low_rate: float  # the hit rate at `left`; the hit rate at `right` is 1
     curve: tuple[HitRateRow, ...]  # ascending
 
 
@@ -90,7 +90,7 @@ def draw(plan: CapacityPlan) -> str:
 def draw_plot(
     plan: CapacityPlan, *, style: str = "", steps: int = _CURVE_STEPS, words: PlotLabels = _ENGLISH
 ) -> Drawing:
-    """Draw the plot; without `style` for a page that styles the classes itself."""
+    """Draw the plot. Leave `style` empty for a page that styles the classes itself."""
     figures, curve = plan.figures, _compute_curve(plan, steps)
     overloaded_rates = [row.hit_rate for row in curve if row.sustained is None]
     served_rates = [(row.hit_rate, row.sustained) for row in curve if row.sustained is not None]
@@ -120,7 +120,7 @@ def draw_plot(
 
 
 def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
-    """Compute rows up to the hit rate at which all requests are warm; the model ends there."""
+    """Compute rows up to the hit rate at which all requests are warm, where the model ends."""
     figures = plan.figures
     all_warm = 1 - figures.warm_tokens / figures.context_tokens
     last = max(all_warm, figures.hit_rate)
@@ -128,7 +128,7 @@ def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
 
 
 def _low_rate(overloaded_rates: Sequence[float]) -> float:
-    """Return the lower end of the axis: a small part of the overload, if any, and all above."""
+    """Return the lowest hit rate of the axis: just below the end of the overload, or 0."""
     return (
         min(0.9, math.floor(max(overloaded_rates) * 20 - 1) / 20)
         if overloaded_rates and max(overloaded_rates) > 0.1
@@ -207,7 +207,7 @@ def _draw_curves(
     target_y: float,
 ) -> list[str]:
     parts: list[str] = []
-    # The target's label is in the same margin.
+    # Keep the legend clear of the target's label, which is in the same margin.
     top = target_y + 24 if target_y < _TOP + 60 else _TOP + 12
     for index, (name, value) in enumerate(_QUANTILES.items()):
         points = [
@@ -224,7 +224,7 @@ def _draw_curves(
 
 
 def _write_element(name: str, content: str = "", /, **attributes: object) -> str:
-    """Write an element. Underscores in attribute names become hyphens, except a final one."""
+    """Write an element. In attribute names, drop a final underscore; others become hyphens."""
     attribute_text = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(_format_value(value))}"
         for key, value in attributes.items()
@@ -234,8 +234,8 @@ def _write_element(name: str, content: str = "", /, **attributes: object) -> str
     )
 
 
-def _write_text(words: str, x: float, y: float, **attributes: object) -> str:
-    return _write_element("text", escape(words), x=x, y=y, **attributes)
+def _write_text(text: str, x: float, y: float, **attributes: object) -> str:
+    return _write_element("text", escape(text), x=x, y=y, **attributes)
 
 
 def _write_line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> str:

@@ -3,8 +3,8 @@
 * One server, M/G/1: the mean wait by Pollaczek and Khinchine, lambda E[S^2] / (2 (1 - rho)); exact.
   (Kleinrock, Queueing Systems I, 1975, 5.7.)
 * k servers behind one queue, M/G/k: Allen and Cunneen's approximation, the wait of M/M/k (Erlang C)
-  times (1 + cv^2) / 2. (Allen, Probability, Statistics, and Queueing Theory, 1990, 5.3.) With k = 1
-  it is Pollaczek and Khinchine's.
+  times (1 + cv^2) / 2. (Allen, Probability, Statistics, and Queueing Theory, 1990, 5.3.) For k = 1
+  it equals the formula of Pollaczek and Khinchine.
 * The tail: the waits of requests that wait at all are distributed exponentially. This is exact
   for M/M/k. For M/G/k it is the heavy traffic limit (Kingman 1962), and the tests compare it with a
   simulation.
@@ -77,10 +77,10 @@ def compute_wait(
 def erlang_c(num_servers: int, offered_load: float) -> float:
     """Return the probability that all servers are busy if `offered_load` are busy on average.
 
-    It uses Erlang's B. The inverse of that is the sum of N (N - 1) ... (N - k + 1) / A^k for k from
-    0. All terms are positive, so that no digits are lost. They rise until k = N - A and fall from
-    there. So a few multiples of the square root of N suffice, where Erlang's own recursion takes N
-    steps.
+    It is computed from Erlang's B. With N servers and an offered load of A, the inverse of B is the
+    sum of N (N - 1) ... (N - k + 1) / A^k for k from 0. All terms are positive, so no digits are
+    lost. The terms rise until k = N - A and fall from there. So the sum needs only a few multiples
+    of the square root of N steps, where Erlang's own recursion takes N steps.
     """
     inverse = term = 1.0
     for number in range(num_servers, 0, -1):

@@ -16,14 +16,14 @@ def num_in_flight(requests_per_s: float, seconds: float) -> float:
 
 
 def busy_gpus(figures: CapacityInputs, *, hit_rate: float, requests_per_s: float) -> float:
-    """Return the mean number of GPUs that are busy; a smaller fleet cannot serve the load."""
+    """Return the mean number of busy GPUs. A fleet of this size or smaller is overloaded."""
     prefill_s = (1 - hit_rate) * figures.context_tokens / figures.prefill_tokens_per_s
     decode_s = figures.output_tokens / figures.decode_tokens_per_s
     return requests_per_s * (prefill_s + decode_s)
 
 
 def gpus_at_utilisation(busy: float, utilisation: float) -> int:
-    """Return the GPUs for this utilisation.
+    """Return the number of GPUs for this utilisation.
 
     Raises InvalidInput beyond MAX_GPUS.
     """

@@ -54,7 +54,7 @@ class CursorSplit:
 
 
 def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
-    """Split a text at a line and column, both from 1.
+    """Split a text at a line and column, both counted from 1.
 
     Column 1 is before a line's first character; the column after its last character is valid, too.
     Raises CursorOutOfRange.
@@ -133,14 +133,14 @@ def _find_target(tenant: str) -> GatewayTarget:
     url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
     if url and key:
         return GatewayTarget(url, key)
-    up = _find_up_file()
-    keys = {tenant["slug"]: tenant["api_key"] for tenant in up["tenants"]}
+    installation = _read_up_file()
+    keys = {tenant["slug"]: tenant["api_key"] for tenant in installation["tenants"]}
     if not key and tenant not in keys:
         raise MissingInput(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
-    return GatewayTarget(url or up["gateway_url"], key or keys[tenant])
+    return GatewayTarget(url or installation["gateway_url"], key or keys[tenant])
 
 
-def _find_up_file() -> dict[str, Any]:
+def _read_up_file() -> dict[str, Any]:
     try:
         installation: dict[str, Any] = json.loads((find_home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # missing or incomplete

@@ -21,7 +21,7 @@ _FUNCTION_HEAD: Final = "def total(prices: list[int]) -> int:\n    "
 _LINE_STATES: Final = ("r", "re", "ret", "return ")  # the current line after each keystroke
 KEYSTROKE_S: Final = 0.08
 MAX_WAIT_S: Final = 5.0
-# Finest around the target of 100 ms for inline completions.
+# The buckets are finest around 100 ms, the target for inline completions.
 _BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 
 

@@ -18,7 +18,7 @@ from inference.config import DataPlaneConfig
 
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TRACE_SHARE: Final = 0.1  # a span costs 10 us, and a completion has ten
+_TRACE_SHARE: Final = 0.1  # a span costs 10 us, and a completion has ten spans
 
 
 def read_data_plane_config() -> DataPlaneConfig:
@@ -81,7 +81,10 @@ def _kubernetes_url() -> str:
 
 
 def _first_token_targets_ms() -> dict[Mode, float]:
-    """Return 80% of the promised latencies, so that load shedding begins before they are missed."""
+    """Return the targets for load shedding.
+
+    The defaults are 80% of the promised latencies, so that shedding begins before those are missed.
+    """
     inline, fim, block, chat = (
         env_int(f"CARET_FIRST_TOKEN_TARGET_{name}_MS", default, low=1, high=600_000)
         for name, default in (("INLINE", 80), ("FIM", 120), ("BLOCK", 400), ("CHAT", 1_600))
@@ -92,7 +95,7 @@ def _first_token_targets_ms() -> dict[Mode, float]:
         Mode.BLOCK: block,
         Mode.DOCSTRING: block,
         Mode.CHAT: chat,
-        # The first token of the engine. Users see nothing before the last one.
+        # The target for the engine's first token, although users see nothing before the last one.
         Mode.EDIT: block,
     }
 

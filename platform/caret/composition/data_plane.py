@@ -154,7 +154,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
 
 
 def _make_redis(url: str) -> Redis:
-    # A call beyond the limit waits for a connection; redis-py's other pool would raise at once.
+    # A call beyond the limit waits for a connection; redis-py's default pool would raise at once.
     pool = BlockingConnectionPool.from_url(
         url,
         max_connections=_MAX_REDIS_CONNECTIONS,
@@ -166,7 +166,7 @@ def _make_redis(url: str) -> Redis:
 
 @asynccontextmanager
 async def _run_delivery(journal: FileJournal, shipper: RedisShipper) -> AsyncIterator[Run]:
-    """Yield the task that ships the journal; at the end ship the rest of it."""
+    """Yield the task that ships the journal. When the block ends, ship the rest of the journal."""
     try:
         yield partial(journal.run, shipper)
     finally:
@@ -175,7 +175,7 @@ async def _run_delivery(journal: FileJournal, shipper: RedisShipper) -> AsyncIte
 
 @asynccontextmanager
 async def _run_leases(leases: Leases) -> AsyncIterator[Run]:
-    """Yield the task that returns unused leases; at the end return all."""
+    """Yield the task that returns unused leases. When the block ends, return all leases."""
     try:
         yield leases.run
     finally:
@@ -212,7 +212,7 @@ async def _open_traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Completio
     if not config.has_trace_export:
         yield ()
         return
-    # Half a second of imports, only for installations that export traces.
+    # These imports take half a second. Only installations that export traces need them.
     from inference.recording.otlp_export import open_otlp_exporter
 
     async with open_otlp_exporter(

@@ -26,9 +26,9 @@ _DOTTED_AND_DOTLESS_I: Final = str.maketrans("\u0130\u0131", "ii")
 def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     """Return whether a glob for this repository, or for all ("*"), matches the path.
 
-    `**/` matches any number of folders, also none: `**/.env` excludes `.env` at the root, as
-    administrators expect. For that, each slash in paths and globs is doubled, and `//**//` in a
-    glob becomes `/*/`. As `*` also matches slashes, `/*/` matches `//` and `//any//folders//`.
+    `**/` matches any number of folders, including none: `**/.env` also excludes `.env` at the root,
+    as administrators expect. To allow that, each slash in paths and globs is doubled, and `//**//`
+    in a glob becomes `/*/`. As `*` also matches slashes, `/*/` matches `//` and `//any//folders//`.
     """
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)
@@ -63,8 +63,8 @@ def exclusion_names(exclusion: _Exclusion, repository: str) -> tuple[str, ...]:
 def is_indexing_allowed(policy: TenantPolicy, *, repository: str) -> bool:
     """Return whether the repository's files may be stored for retrieval.
 
-    A repository without a name is never allowed: all such files of a tenant would be taken for one
-    repository.
+    A repository without a name is never allowed: all files without a repository name would be taken
+    for one repository.
     """
     return bool(repository) and any(fnmatchcase(repository, glob) for glob in policy.retrieval)
 
@@ -92,7 +92,7 @@ def _compile_glob(glob: str) -> tuple[str, _Match]:
 
 
 def _list_spellings(text: str) -> tuple[str, ...]:
-    """Return the text unchanged and case-folded: `ß` is matched by `?` and by `ss`."""
+    """Return the text in NFC, and case-folded: `ß` is matched by `?` and by `ss`."""
     if text.isascii():
         return (text,)
     return tuple(dict.fromkeys((normalize("NFC", text), _fold_case(text))))

@@ -3,7 +3,7 @@
 Operators start and stop them at run time. The control plane writes them to Redis, and gateways
 follow the changes:
 
-    caret:experiments           hash     name -> encoded ExperimentChange, also of stopped ones
+    caret:experiments           hash     name -> encoded ExperimentChange; stopped ones remain
     caret:experiments:version   counter  incremented by each change; gateways poll it
     caret:experiments:changed   channel  the version; wakes gateways at once
     caret:experiments:log       list     encoded ExperimentChange, newest first, of bounded length

@@ -11,10 +11,10 @@ FIRST_TOKEN_TARGETS_MS: Final[dict[Mode, float]] = {
     Mode.BLOCK: 500.0,
     Mode.DOCSTRING: 500.0,
     Mode.CHAT: 2_000.0,
-    # An edit is sent as a whole: its first text is its last. The model repeats the lines around it.
+    # An edit is sent as a whole, after its last token. The model also repeats unchanged lines.
     Mode.EDIT: 5_000.0,
 }
-# The share of each stage of an inline request in this target, at the same percentile.
+# The part of the inline target that each stage may take, at the same percentile.
 STAGE_BUDGETS_MS: Final[dict[str, float]] = {
     "receive": 0.5,
     "authenticate": 0.5,

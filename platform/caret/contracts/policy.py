@@ -87,15 +87,15 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     max_concurrent_completions: int  # of the whole tenant, on one gateway; at least 1
     isolation: Isolation
     limits: PolicyLimits = PolicyLimits()
-    # Globs of repository names whose files may be indexed for retrieval. They are stored encrypted
-    # for as long as a glob allows it. Empty: nothing is indexed.
+    # Globs of repository names whose files may be indexed for retrieval. The files are stored
+    # encrypted, for as long as a glob matches their repository. Empty: nothing is indexed.
     retrieval: tuple[str, ...] = ()
     has_experiments: bool = True  # requests may take part in the operator's experiments
     has_secret_filter: bool = True  # withholds completions that look like credentials
-    has_public_code_filter: bool = False  # found in the operator's index
+    has_public_code_filter: bool = False  # withholds code that is in the operators' index
     # None: no content is captured, even with users' consent.
     content_capture: ContentCapturePolicy | None = None
-    # Days for which a key's text may be valid; None: as the creator of the key chooses.
+    # Days for which a key's text may be valid; None: the creator of the key chooses.
     max_key_lifetime_days: int | None = None
     # Keys unused for this many days are revoked; None: never.
     revoke_idle_keys_after_days: int | None = None
@@ -105,8 +105,8 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     retention_days: dict[str, int] = {}
     is_mfa_required: bool = False  # for everybody who signs in
     requires_path: bool = False  # requests that do not name their file are refused
-    # Tier -> language, or ANY_LANGUAGE -> the model of requests that name none. A model that is not
-    # available, or not among `models`, is ignored.
+    # Tier -> language or ANY_LANGUAGE -> the model of requests that name no model. A model that is
+    # not available, or not among `models`, is ignored.
     default_models: dict[Tier, dict[str, str]] = {}
     allows_own_keys: bool = True  # members may create keys for themselves
 

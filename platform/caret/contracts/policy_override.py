@@ -2,8 +2,8 @@
 
 Each rule is a property that tests verify:
 
-1. An override only restricts: nothing is ever less restricted with it than without.
-2. The order of overrides does not matter, nor does an override that is applied twice.
+1. An override only restricts. It never allows what the policy without it forbids.
+2. The order of overrides does not matter. Applying one twice has no further effect.
 3. An empty override changes nothing.
 """
 

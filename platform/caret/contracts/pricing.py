@@ -49,17 +49,17 @@ class HardBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     budget_id: str
     scope: BudgetScope
     limit_micros: int  # at least 1
-    # Users whose spending counts, as older control planes write it. It is read for as long as one
-    # of them may run, and no longer written (see SpendingLimits).
+    # Users whose spending counts. Only older control planes write this field (see SpendingLimits).
+    # Gateways still read it, because an older control plane may run during an upgrade.
     users: tuple[UserId, ...] = ()
 
 
 class SpendingLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    prices: tuple[TokenPrices, ...] = ()  # by effective_from_ms, current ones first
+    prices: tuple[TokenPrices, ...] = ()  # in ascending order of effective_from_ms
     budgets: tuple[HardBudget, ...] = ()
     # The budgets of teams and users that count a user's spending. Bit n of the little-endian number
-    # stands for the nth of `budgets`. Only the tenant's budget applies to users that are not
-    # listed. The compact form exists because a gateway decodes it on its event loop (ADR 0003).
+    # stands for `budgets[n]`. Only the tenant's budget applies to users that are not listed. The
+    # compact form exists because a gateway decodes it on its event loop (ADR 0003).
     budgets_of: dict[UserId, bytes] = {}
 
 
@@ -101,8 +101,8 @@ def max_cost_micros(
 ) -> int:
     """Return the highest possible cost of a request, which is reserved; at least 1.
 
-    `prompt_tokens` is the budget of a prompt, or None for the tier's. If cached tokens cost more
-    than others, which no price list should say, their price is used for all.
+    `prompt_tokens` is the token budget of a prompt; None: the tier's budget. If cached tokens cost
+    more than other prompt tokens, their price is used for the whole prompt.
     """
     prompt_price = max(prices.prompt, prices.cached_prompt)
     max_counts = TokenCounts(prompt_tokens or MAX_PROMPT_TOKENS[tier], 0, max_tokens)

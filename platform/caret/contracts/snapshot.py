@@ -69,11 +69,11 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     # have assigned.
     pools: dict[Tier, dict[str, str]] = {}
     dedicated_pools: frozenset[str] = frozenset()  # assigned pools that no other tenant may use
-    # Added later, left out if empty: tier -> model -> its pools, preferred ones first. The models
-    # of the operators' catalogue that the tenant's plan includes; the first is the default. A tier
-    # without a published model is missing.
+    # Added later, left out if empty: tier -> model -> its pools, preferred ones first. It contains
+    # the models of the operators' catalogue that the tenant's plan includes. The first model is the
+    # default. A tier without a published model is missing.
     models: dict[Tier, dict[str, tuple[str, ...]]] = {}
-    # Added later, left out if None: Unix milliseconds, from which the tenant gets no completions.
+    # Added later, left out if None: the Unix milliseconds from which completions are refused.
     trial_ends_at_ms: int | None = None
 
 

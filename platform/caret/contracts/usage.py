@@ -74,8 +74,8 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     trigger: Trigger = Trigger.AUTOMATIC
     variant: str = ""  # of an experiment; "": none
     filter_reason: str = ""  # why the filter truncated or withheld text; "": it did not
-    num_files: int = 0  # of the prompt's other files
-    num_snippets: int = 0  # of the prompt's retrieved snippets
+    num_files: int = 0  # other files in the prompt
+    num_snippets: int = 0  # retrieved snippets in the prompt
     authenticated_ms: float | None = None
     admitted_ms: float | None = None
     routed_ms: float | None = None
@@ -85,7 +85,7 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     model: str = ""  # as its pool names it; "": the request was not routed
     num_chars: int = 0  # sent to the client
     num_lines: int = 0  # of those characters, partial lines included
-    is_syntax_checked: bool = False  # a parser checked it, so `filter_reason` can be syntax
+    is_syntax_checked: bool = False  # a parser checked the text, so `filter_reason` can be syntax
 
 
 class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):

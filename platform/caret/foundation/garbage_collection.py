@@ -5,10 +5,10 @@ that blocks the event loop for most of a second. So the collector is disabled, t
 start-up are frozen, and a task collects instead:
 
     young    objects since the last collection, in each tick that has enough of them
-    middle   survivors of ten young collections, or of fewer if those were slow. It takes about as
-             long as all of them together, so many new connections could block the loop otherwise
-    full     all objects; its cost grows with the live objects, so it waits for a quiet moment, or
-             runs at once when memory has grown by MAX_GROWN_BLOCKS
+    middle   survivors of ten young collections, or of fewer if these took MAX_YOUNG_COST_S. A
+             middle collection takes about as long as these together, so the limit keeps it short
+    full     all objects. It takes longer the more objects live, so it waits for a quiet moment. If
+             memory has grown by MAX_GROWN_BLOCKS, it runs at once
 
 Reference counting still frees most objects. The collector only frees reference cycles.
 """
@@ -63,7 +63,7 @@ class CollectionSchedule:
     """Decides which generation is due. Pure: time and memory are passed in."""
 
     def __init__(self, *, num_blocks: int) -> None:
-        self._min_blocks = num_blocks  # minimum since the last full collection
+        self._min_blocks = num_blocks  # the minimum since the last full collection
         self._num_young_collections = 0  # since the last collection of an older generation
         self._young_cost_s = 0.0  # total time of these collections
         self._quiet_since_s: float | None = None

@@ -49,7 +49,7 @@ def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """Return whether the process runs: it ends a moment after its lock. Zombies do not run."""
+    """Return whether the process still runs. It ends a moment after it releases its lock."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -182,7 +182,7 @@ class Installation:
     def _describe_pools(self) -> list[StatePoolEntry]:
         pids = {
             engine.url: service.child.pid
-            # Without engines of its own, an installation has no engine services here.
+            # With CARET_POOLS_FILE, no engine was started, and `completion_engines` is empty.
             for engine, service in zip(
                 self._settings.engines, self._services.completion_engines, strict=False
             )

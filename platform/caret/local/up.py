@@ -50,7 +50,8 @@ def main(arguments: list[str]) -> int:
     """
     options = _parse_options(arguments)
     paths = home_from_environment()
-    # First: a running installation has taken the memory that the settings ask for.
+    # Check this first: a running installation uses memory that `settings_from_environment` would
+    # find missing.
     if read_supervisor_pid(paths) is not None:
         return _report_running(paths)
     settings = settings_from_environment()

@@ -33,12 +33,12 @@ class UpSettings:
     engine_plan: EnginePlan
     # The first serves the fast tier, the last the quality tier; in a mixed plan, all serve both.
     engines: tuple[EngineSettings, ...]
-    # Set by the user, so these servers are not started here:
+    # True: the user has named their own server in a setting, so `up` does not start one.
     has_own_postgres: bool
     has_own_redis: bool
-    own_pools: Path | None
+    own_pools: Path | None  # CARET_POOLS_FILE; None: `up` starts the engines
     embeddings: EmbeddingsSettings | None  # None: no retrieval, or the user's own embedding engine
-    kv_tier: KvTierSettings | None  # None: the engines' caches end with them
+    kv_tier: KvTierSettings | None  # None: an engine's cached prompts are lost when it ends
     has_retrieval: bool
     has_reload: bool  # `make dev`: processes restart when their code changes
 

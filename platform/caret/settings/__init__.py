@@ -100,8 +100,8 @@ TEMPLATES = [
     }
 ]
 
-# Two roles on one database (see caret.foundation.postgres): `default` is the application, bound by
-# row-level security; `owner` owns the tables and only runs migrations. In production only the
+# Two roles on one database (see caret.foundation.postgres). The application uses `default`, which
+# row-level security binds. `owner` owns the tables and only runs migrations. In production only the
 # migration job gets the owner's URL.
 DATABASES = {
     "default": database_from_url(env_secret("DATABASE_URL", default_file=EMBEDDED.app_database_url))
@@ -221,9 +221,8 @@ PUBLIC_CODE_FOLDER = Path(env_text("CARET_PUBLIC_CODE_FOLDER", str(EMBEDDED.home
 
 # The region where this installation stores its tenants' data, named by its operator.
 REGION = env_text("CARET_REGION", "local")
-PIN_TENANTS = env_bool(
-    "CARET_ENFORCE_TENANT_REGION", False
-)  # gateways of other regions reject them
+# Gateways of other regions reject the requests of this installation's tenants.
+PIN_TENANTS = env_bool("CARET_ENFORCE_TENANT_REGION", False)
 # The base of links in emails. It is never taken from a request, whose Host header can be forged.
 CONSOLE_URL = env_text(
     "CARET_CONSOLE_URL", f"http://127.0.0.1:{env_text('CARET_CONSOLE_PORT', '8400')}"

@@ -2,12 +2,12 @@
 #
 #   docker build -f platform/deploy/images/engine.Dockerfile --build-arg VLLM_DIGEST=sha256:... .
 ARG VLLM=vllm/vllm-openai
-# There is no default: a different engine gives different completions, and another cache.
+# There is no default: choose the version deliberately, because another version gives other completions.
 ARG VLLM_DIGEST
 
 FROM ${VLLM}@${VLLM_DIGEST}
 RUN groupadd --gid 10001 caret && useradd --uid 10001 --gid 10001 --no-create-home caret
-# Weights come from a volume, caches are in /tmp. The engine fetches and reports nothing.
+# Weights come from a volume, and caches are in /tmp. The engine downloads nothing and sends no statistics.
 ENV HOME=/tmp \
     HF_HUB_OFFLINE=1 \
     VLLM_NO_USAGE_STATS=1 \

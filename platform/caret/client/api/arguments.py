@@ -33,11 +33,11 @@ def build_parser(operations: Sequence[Operation]) -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the response to a file")
     groups = parser.add_subparsers(metavar="GROUP", required=True)
     for group in sorted({operation.group for operation in operations}):
-        members = [operation for operation in operations if operation.group == group]
+        group_operations = [operation for operation in operations if operation.group == group]
         commands = groups.add_parser(
-            group, help=", ".join(operation.command for operation in members)
+            group, help=", ".join(operation.command for operation in group_operations)
         )
-        _add_commands(commands.add_subparsers(metavar="COMMAND", required=True), members)
+        _add_commands(commands.add_subparsers(metavar="COMMAND", required=True), group_operations)
     add_export(groups)
     return parser
 
@@ -78,7 +78,7 @@ def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
             "help": f"{settings['help']} (may be repeated)",
         }
     metavar = None if field.choices else field.kind.name
-    # A required field may be in the body's file.
+    # A required field of the body may be in the file of `--body`.
     is_required = field.is_required and field.place is not ParameterLocation.BODY
     command.add_argument(
         f"--{field.name.replace('_', '-').lower()}",
@@ -135,7 +135,7 @@ def _parse_bool(text: str) -> bool:
 
 
 def _parse_json(text: str) -> Any:
-    """Parse JSON, or @FILE that contains it."""
+    """Parse JSON: the text itself, or the content of the file that `@FILE` names."""
     try:
         return json.loads(_text_of(text[1:]) if text.startswith("@") else text)
     except (ValueError, OSError) as error:

@@ -4,8 +4,8 @@
     caret policy put --body policy.json
     caret export usage --month 2026-10
 
-The commands are generated from the OpenAPI document of the server. Exit codes: 1 the server
-rejected the request, 2 the arguments are wrong, 3 the server did not respond.
+The commands are generated from the OpenAPI document of the server. Exit codes: 1 if the
+server rejected the request, 2 if the arguments are wrong, 3 if the server did not respond.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _run_operation(caller: ApiClient, options: argparse.Namespace) -> int:
 
 
 def _iterate_responses(caller: ApiClient, options: argparse.Namespace) -> Iterator[httpx.Response]:
-    """Yield the response, or the responses with all pages if `--all` is set."""
+    """Yield the response. With `--all`, yield a response for each page."""
     api_request = _build_request(options)
     wants_all = bool(vars(options).get("all"))
     while True:

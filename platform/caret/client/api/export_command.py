@@ -107,7 +107,7 @@ def _download_file(caller: ApiClient, job: dict[str, Any], folder: Path) -> dict
     link = caller.request(
         ApiRequest("POST", f"{PATH}/{job['id']}/link", is_repeatable=False)
     ).json()
-    # The name comes from the server: its directories are ignored, so that it stays in `folder`.
+    # The server chooses the name. Ignore its directories, so that the file stays in `folder`.
     file = folder / Path(job["name"]).name
     partial_file = file.with_name(f".{file.name}.part")
     try:

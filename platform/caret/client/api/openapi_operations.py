@@ -45,7 +45,7 @@ class Operation:
     group: str
     command: str
     method: str  # upper case
-    path: str  # with {names} in it
+    path: str  # with placeholders such as {id}
     summary: str
     fields: tuple[Parameter, ...]
     has_body: bool
@@ -158,7 +158,7 @@ def _find_type(document: Json, shape: Json) -> ParameterType:
 def _not_null(document: Json, schema: Json) -> Json:
     """Return the first schema that is not null.
 
-    A field with a default has a list of one schema.
+    A nullable field lists its schema and null. A field with a default lists only its schema.
     """
     schema = _resolve_reference(document, schema)
     shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []

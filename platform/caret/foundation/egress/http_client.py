@@ -104,17 +104,17 @@ def _start_tls(tcp_socket: socket.socket, host: str) -> ssl.SSLSocket:
 
 
 def _connect_to_host(
-    parts: SplitResult, networks: Sequence[Network], deadline: float
+    url: SplitResult, networks: Sequence[Network], deadline: float
 ) -> socket.socket:
     """Connect to the first allowed address of the host that accepts the connection.
 
     Raises RequestFailed, OSError, ValueError.
     """
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if url.scheme not in _PORTS or not url.hostname:
         raise RequestFailed("The address is not valid.")
-    egress = Egress(networks, is_encrypted=parts.scheme == "https")
+    egress = Egress(networks, is_encrypted=url.scheme == "https")
     failure: OSError | None = None
-    for info in _resolve_host(parts.hostname, parts.port or _PORTS[parts.scheme], deadline):
+    for info in _resolve_host(url.hostname, url.port or _PORTS[url.scheme], deadline):
         try:
             return _connect_to_address(egress, info, deadline)
         except OSError as error:

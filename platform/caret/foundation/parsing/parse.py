@@ -5,9 +5,9 @@ Rules:
 1. A text that might overflow the parser is not parsed. The YAML parser keeps a stack of indents in
    1,024 bytes and does not check its bounds, so the 254th indent crashes the process.
 2. Each parse is bounded: a few kilobytes can keep a parser busy for many seconds (C: `a=>`
-   repeated). The number of steps is limited in proportion to the bytes, which depends on the text
-   alone. Because single steps can be slow, the CPU time of the thread is limited as well. So on a
-   busy machine only parses close to the limit may be abandoned.
+   repeated). The number of steps is limited in proportion to the number of bytes. That limit
+   depends on the text alone. Because single steps can be slow, the thread's CPU time is limited as
+   well. On a busy machine, only parses close to this limit may be abandoned.
 3. All parses that share a `ParseBudget` (those of a completion, or of a request's outlines) have a
    common time limit, too.
 """
@@ -26,17 +26,17 @@ from tree_sitter import Parser, Point, Tree
 from caret.foundation.parsing.grammars import Grammar, load
 
 # Each indent on the stack is deeper than the one below, except that a sequence may have the indent
-# of its mapping. So this number of columns makes at most twice as many indents, well below 253.
-# Ordinary files have about twenty.
+# of its mapping. So a text with this many different columns needs at most twice as many indents,
+# well below 253. Ordinary files have about twenty different columns.
 MAX_YAML_COLUMNS: Final = 100
 _LINE: Final = re.compile(rb"[^\r\n]+")
 # A mark between blanks, and the blanks after it, may indent within a line.
 _YAML_MARK: Final = re.compile(rb"(?<![^ \t\0])[-?:](?![^ \t\0])[ \t]*+")
 
-# How often a parser may ask whether to stop, every 100 steps. Measured on 4,000 files in 14
+# How often a parser may ask whether to stop; it asks every 100 steps. Measured on 4,000 files in 14
 # languages and as many broken fragments of them: 99 in 100 took less than 1.6 steps for each byte
-# (the maximum was 2.3, for 600 bytes). Texts made to be slow took 4 and more. They must be stopped
-# on the way: at the end of a text the parser asks no more, and may compare its results for a
+# (the maximum was 2.3, for 600 bytes). Texts made to be slow took 4 steps or more. These must be
+# stopped before their end. There the parser no longer asks, and may compare its results for a
 # second.
 _CHECKS_PER_BYTE: Final = 0.03
 _MIN_CHECKS: Final = 20
@@ -55,8 +55,8 @@ class ParseAbandoned(Exception):
 class ParseBudget:
     """A time limit for several parses.
 
-    A parse that starts within `total_s` may take `each_s`, whatever remains. So its result does not
-    depend on earlier parses, unless nothing remains.
+    A parse that starts while any of `total_s` remains may take the full `each_s`. So its result
+    does not depend on how long earlier parses took.
     """
 
     total_s: float

@@ -1,7 +1,7 @@
 """Checks that row-level security binds the current role; otherwise the process does not start.
 
 A superuser and a role with BYPASSRLS ignore every policy. The owner of a table can switch its
-policies off, and a member of such a role can become it.
+policies off, and a member of one of these roles can assume that role.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,12 @@
 """Limits how many requests run at once in an application that occupies a thread for each.
 
-A running request has a slot. Its body is read before it gets one. A request that waits for its
-client to read the response returns the slot after `stall_s`. Such stalled requests still occupy
-threads, so their number is limited, too; one more ends at once.
+A running request has a slot. A request gets its slot after its body was read. A request that waits
+for its client to read the response returns the slot after `stall_s`. Such stalled requests still
+occupy threads, so their number is limited, too. A request that would exceed it ends at once.
 
-The total bytes of the bodies of all requests are limited, and each client address has a share of
-that. The first bytes of a body do not count. So small requests get through while large bodies use
-up the limit.
+The total size of all request bodies is limited, and so is the total from each client address. The
+first bytes of a body do not count. So small requests get through while large bodies use up the
+limit.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class ConcurrencyLimitMiddleware:
             self._reserve_bytes(body, -body.num_counted_bytes)
 
     async def _read_body(self, body: "_RequestBody", receive: Receive) -> bool:
-        """Read the body; return False if the client disconnected meanwhile.
+        """Read the body; return False if the client disconnected before its end.
 
         Raises _TransferTooSlow, _AtCapacity.
         """

@@ -1,7 +1,7 @@
 """Lets threads of an application tell the server that a request had a valid credential.
 
-A view that verifies one calls `note_credential` in its thread. The middleware reads the note on the
-event loop when the response starts, and updates the connection there.
+A view that verifies a credential calls `note_credential` in its thread. The middleware reads the
+note on the event loop when the response starts, and updates the connection there.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Liveness and readiness endpoints, answered before any other middleware.
 
-The application cannot answer them: it may be busy, or reject the probe's host name.
+The application does not answer them: it may be busy, or reject the probe's host name.
 
-/healthz  liveness: this process responds, even if Postgres fails, as a restart would not help
-/readyz   readiness: its dependencies respond, too; otherwise send requests to other processes
+/healthz  liveness: this process responds. It does not check Postgres: a restart would not help
+/readyz   readiness: the process's dependencies respond, too. If not, balancers should avoid it
 """
 
 import asyncio

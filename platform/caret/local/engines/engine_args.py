@@ -166,7 +166,7 @@ def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]
 
 
 def _parse_option(option: str) -> tuple[str | None, str]:
-    """Return the relevant option, or None if it is another one, and its part, or ""."""
+    """Return the option, or None if it is not relevant, and its part, or "" for the whole."""
     head, _, part = option.partition(".")
     return _find_option(head.replace("_", "-")), part
 

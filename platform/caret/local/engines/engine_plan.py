@@ -27,7 +27,7 @@ _NVIDIA_TIMEOUT_S: Final = 20.0
 @dataclass(frozen=True, slots=True)
 class Machine:
     hardware: Hardware  # of the installed build of vLLM
-    free_bytes: int | None  # of the memory that its engines use; None: there is no such hardware
+    free_bytes: int | None  # of RAM, or of the GPU's memory; None: there is no GPU
     num_cores: int
 
     def without(self, num_bytes: int) -> "Machine":

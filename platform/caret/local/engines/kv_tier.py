@@ -1,8 +1,8 @@
 """The KV tier: LMCache, and a Valkey server where it stores the engines' cached prompts.
 
-It starts only with CARET_KV_TIER_GB. Cached prompts then survive a restart of an engine, for the
-tenant whose salt is in their keys. They are in memory only, and the least recently used ones make
-room for new ones. Nothing remains after `make down`.
+It starts only with CARET_KV_TIER_GB. Cached prompts then survive a restart of an engine. Only the
+tenant whose salt is part of their keys can use them. They are kept in memory only, and the least
+recently used ones make room for new ones. Nothing remains after `make down`.
 """
 
 import importlib.util
@@ -26,7 +26,7 @@ from caret.local.processes.service import CommandService, Service
 
 _SETTING = "CARET_KV_TIER_GB"
 _MAX_GB = 4096
-_OVERHEAD_GB = 1  # of LMCache itself: 0.5 GB, and of Valkey's keys
+_OVERHEAD_GB = 1  # 0.5 GB for LMCache itself, and the rest for Valkey's keys
 # The block of the CPU profiles, and two blocks of the GPU profiles.
 _CHUNK_TOKENS = 32
 _READY_TIMEOUT_S = 120.0
@@ -35,7 +35,7 @@ _STOP_GRACE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class KvTierSettings:
-    size_gb: int  # of LMCache's memory; that of its Valkey server is as large
+    size_gb: int  # for cached prompts in LMCache, and as much again in its Valkey server
     hardware: Hardware  # of the engines
     port: Port
     http_port: Port

@@ -57,7 +57,7 @@ def lock_file(paths: EmbeddedPaths) -> Path:
 
 
 def _lock_with_retries(descriptor: int) -> bool:
-    """Retry for 0.4 s, because another process may hold the lock briefly in `supervisor_pid`."""
+    """Try for 0.4 s: `read_supervisor_pid` of another process may hold the lock briefly."""
     for _ in range(_ATTEMPTS):
         if _try_lock(descriptor):
             return True

@@ -3,8 +3,8 @@
 A service that dies is restarted after a growing pause. One that keeps dying ends the whole
 installation with ServiceFailed. In `make dev` it waits for a change of its code instead.
 
-Everything runs in one thread: children ask the kernel to kill them with the thread that started
-them.
+Everything runs in one thread: children ask the kernel to kill them when the thread that started
+them ends.
 """
 
 import time
@@ -49,8 +49,8 @@ _MAX_RESTARTS_AT_ONCE = 2
 class _ServiceState(Enum):
     STARTING = auto()
     READY = auto()
-    PAUSING = auto()  # dead, to be restarted at `next_launch_s`
-    OUTDATED = auto()  # its code has changed: to be stopped and restarted in its turn
+    PAUSING = auto()  # dead; it is restarted at `next_launch_s`
+    OUTDATED = auto()  # its code has changed: it waits to be stopped and restarted
     BROKEN = auto()  # dead until its code changes
 
 

@@ -13,8 +13,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 
 _PAUSE_S: Final = 2.0
-# One initial migration replaced all migrations of the time before release 0.1.0. This is one of
-# those.
+# Release 0.1.0 replaced all earlier migrations by one initial migration. This is one of the
+# replaced migrations.
 _REPLACED_MIGRATION: Final = ("tenants", "0002_usage")
 
 

@@ -1,4 +1,4 @@
-{{/* Names, labels and parts that all pods share. Each takes {root, component} or the root. */}}
+{{/* Names, labels and parts that all pods share. Each template takes {root, component}, or the root alone. */}}
 
 {{- define "caret.labels" -}}
 {{ include "caret.selector" . }}
@@ -56,7 +56,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* The nodes of a pod. {nodeSelector, tolerations} */}}
+{{/* Selects the nodes for a pod. {nodeSelector, tolerations} */}}
 {{- define "caret.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -121,7 +121,7 @@ tolerations:
 {{- eq .Values.autoscaling.kind "none" | ternary .Values.gateway.replicas .Values.gateway.maxReplicas -}}
 {{- end }}
 
-{{/* Only those keys of the Secret that a process needs. {root, keys} */}}
+{{/* A volume with only those keys of the Secret that a process needs. {root, keys} */}}
 {{- define "caret.secretsVolume" -}}
 - name: secrets
   projected:

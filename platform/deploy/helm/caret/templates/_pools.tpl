@@ -24,7 +24,7 @@ nodeSelector: {}
 tolerations: []
 {{- end }}
 
-{{/* {root, name}; YAML for fromYaml. */}}
+{{/* A pool's values, completed with the defaults, as YAML for fromYaml. {root, name} */}}
 {{- define "caret.pool" -}}
 {{- $given := index .root.Values.pools .name -}}
 {{- $pool := mergeOverwrite (include "caret.poolDefaults" . | fromYaml) $given -}}
@@ -69,7 +69,7 @@ of the pool replace those of the profile. {root, pool}
 {{ dict "flags" $flags | toJson }}
 {{- end }}
 
-{{/* {root, pool} */}}
+{{/* The arguments of a pool's engines, as a YAML list. {root, pool} */}}
 {{- define "caret.engineArguments" -}}
 {{- $pool := .pool -}}
 - --model={{ $pool.model }}
@@ -105,7 +105,8 @@ of the pool replace those of the profile. {root, pool}
 {{- end }}
 {{- end }}
 
-{{/* Suffix decoding caches completions of all tenants in one tree, so the cache must be empty. */}}
+{{/* The value of --speculative-config. Suffix decoding would cache completions of all tenants in one
+     tree, so its cache is switched off. */}}
 {{- define "caret.speculation" -}}
 {{- $config := dict "num_speculative_tokens" (int .tokens) -}}
 {{- if eq .method "ngram" -}}
@@ -118,7 +119,7 @@ of the pool replace those of the profile. {root, pool}
 {{ toJson $config }}
 {{- end }}
 
-{{/* inference/pools/pool_config.py explains each line. */}}
+{{/* The gateways' pools file. inference/pools/pool_config.py explains each line. */}}
 {{- define "caret.catalog" -}}
 {{- $root := . -}}
 {{- range $name := keys .Values.pools | sortAlpha }}
