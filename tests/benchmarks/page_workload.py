@@ -63,7 +63,7 @@ def measure(report: Report, workload: PageWorkload, *, num_requests: int, only: 
 
 
 def _add_member(company: Company, number: int) -> None:
-    """Add the user of this number, to whom `synthetic_usage` assigns usage."""
+    """Add a member whose user ID contains the number, as in the records of `synthetic_usage`."""
     user_id = UserId(f"00000000-0000-4000-8000-{number:012x}")
     user = User(id=user_id, email=f"{number}@{company.slug}.example", created_at=timezone.now())
     user.set_unusable_password()

@@ -27,7 +27,7 @@ from tests.integration.sign_in import browser, with_passkey
 
 
 class Visitor(Enum):
-    """Whoever opens a page."""
+    """The kind of user that opens a page."""
 
     NOBODY = auto()  # not signed in
     MEMBER = auto()  # the company's owner, who may see everything

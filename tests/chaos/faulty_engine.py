@@ -23,7 +23,7 @@ _GARBAGE: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nda
 
 
 class Behaviour(StrEnum):
-    """How the engine responds to requests for completions."""
+    """The engine's responses to requests for completions."""
 
     HEALTHY = ""
     SLOW = "slow"  # the first token comes after seconds

@@ -40,7 +40,7 @@ _READY: Final = "ready"
 
 
 class Quality(msgspec.Struct, frozen=True):
-    """How bad a link is."""
+    """The delay and the loss of a network link."""
 
     delay_ms: float = 0.0  # in each direction
     loss: float = 0.0  # share of packets, in each direction; 1: the link is cut

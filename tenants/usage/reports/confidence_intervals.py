@@ -19,7 +19,7 @@ class IntervalEstimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval excludes zero: a difference is then significant."""
+        """Return True if zero is outside the interval, so that the difference is significant."""
         return self.low > 0 or self.high < 0
 
 

@@ -35,7 +35,7 @@ PRICES = {
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What decides which models may answer."""
+    """The settings that select the models that may answer."""
 
     published: tuple[str, ...] = ()
     of_another_plan: str = ""  # the published model that the tenant's plan does not include

@@ -1,4 +1,4 @@
-"""How many engines `caret up` starts on a machine."""
+"""The number of engines that `caret up` starts depends on the machine's memory."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What every page has: navigation, search, the user's preferences, and signing in again."""
+"""The parts of every page: navigation, search, the user's preferences, and signing in again."""
 
 import re
 from http.cookies import SimpleCookie
