@@ -18,7 +18,6 @@ import argparse
 import asyncio
 import hashlib
 import json
-import selectors
 import sys
 import threading
 import uuid
@@ -28,7 +27,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from caret.client.websocket_client import CompletionStream, open_stream
 from caret_ls.completion_provider import InlineItem, InlineRequest
@@ -42,6 +41,7 @@ from tests.benchmarks.installation import Running, create_home, engine_of, own_g
 from tests.benchmarks.oracle_engine import FIRST_TOKEN_S, TOKEN_S, OracleEngine
 from tests.benchmarks.results import Report, median, say, spread
 from tests.benchmarks.typing_replay import KEYS
+from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
 
 VISIBLE_S: Final = 0.15
 MAX_REQUESTS: Final = 0.35  # for each keystroke
@@ -61,35 +61,6 @@ _RETRIED: Final = (
 )
 
 Complete = Callable[[Frame], tuple[str, int]]  # returns the text and the generated tokens
-
-
-class _InstantSelector(selectors.DefaultSelector):
-    """Instead of waiting, it advances the time of its loop."""
-
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        events = super().select(0)
-        if not events and timeout is not None and timeout > 0:
-            self.now_s += timeout
-        return events
-
-
-class SimulatedLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self.selector = _InstantSelector()
-        super().__init__(self.selector)
-
-    def time(self) -> float:
-        return self.selector.now_s
-
-
-class SimulatedClock:
-    def wall_s(self) -> float:
-        return 1_750_000_000.0 + self.monotonic_s()
-
-    def monotonic_s(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 @dataclass(slots=True)
@@ -140,7 +111,7 @@ class Result:
 
 
 async def replay(session: Session, gateway: SimulatedGateway, result: Result) -> None:
-    editor = EditorSession(Settings(), SimulatedClock(), lambda _status: None)
+    editor = EditorSession(Settings(), VirtualClock(), lambda _status: None)
     editor._client._gateway = gateway
     editor.board.set(is_connected=True, signed_out_reason=None)
     editor.assistant.can_grow = True
@@ -222,9 +193,7 @@ def main(arguments: Sequence[str]) -> int:
                 break
             say(f"{session.path}, {result.num_keys} keystrokes")
             set_session(session)
-            loop = SimulatedLoop()
-            loop.run_until_complete(replay(session, gateway, result))
-            loop.close()
+            run_in_virtual_time(replay(session, gateway, result))
     requests = gateway.num_requests / result.num_keys
     triggers = {
         "triggers": dict(gateway.triggers),

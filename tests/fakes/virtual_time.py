@@ -33,7 +33,10 @@ class VirtualClock:
     """The clock of the running loop."""
 
     def now_ms(self) -> int:
-        return 1_750_000_000_000 + round(self.monotonic_s() * 1000)
+        return round(self.wall_s() * 1000)
+
+    def wall_s(self) -> float:
+        return 1_750_000_000.0 + self.monotonic_s()
 
     def monotonic_s(self) -> float:
         return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""The number of engines that `caret up` starts depends on the machine's memory."""
+"""The plan of the engines that `caret up` starts: by memory, cores, hardware and settings."""
 
 from dataclasses import replace
 
