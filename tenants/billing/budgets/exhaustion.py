@@ -43,7 +43,10 @@ def read_min_reservation(tenant_id: TenantId, price: PlanPrice | None, *, on: da
 
 
 def compute_min_reservation(price: PlanPrice, models: frozenset[str] | None) -> int:
-    """Return the least that gateways reserve if one of `models` answers; None: any. Pure."""
+    """Return the least that gateways reserve if one of `models` answers. Pure.
+
+    None or no models: any model of the price may answer.
+    """
     prices = [price.tiers[Tier.FAST], *price.model_prices.values()]
     if models:
         prices = [price.find_prices(Tier.FAST, model=model) for model in models]

@@ -1,4 +1,4 @@
-"""Which rules of a policy this installation can enforce, and since when.
+"""Finds the rules of a policy that this installation can enforce, and when it could not.
 
 Gateways report what they can do. A worker records each change, so that pages and exports can say
 when a rule was not enforced. Before the first report, no rule counts as unenforceable.
