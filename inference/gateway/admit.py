@@ -139,4 +139,6 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
     files = tuple(file for file in request.files if is_allowed(file.path))
     edits = tuple(edit for edit in request.recent_edits if is_allowed(edit.path))
     definitions = tuple(item for item in request.definitions if is_allowed(item.path))
+    if (files, edits, definitions) == (request.files, request.recent_edits, request.definitions):
+        return request  # the usual case, without the cost of a copy
     return replace(request, files=files, recent_edits=edits, definitions=definitions)

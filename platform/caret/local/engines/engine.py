@@ -38,6 +38,15 @@ _READY_TIMEOUT_S = 900.0
 _STOP_GRACE_S = 10.0
 # Time for streams in flight to finish after SIGTERM; with vLLM's default of 0 they hang.
 _SHUTDOWN_TIMEOUT_S = 3
+# vLLM's processes each log the error as they stop; the first one names the cause. The details of a
+# ValidationError are in the next line.
+_CAUSE: Final = re.compile(
+    r"^(?:\([^)]*\) )?(?:ERROR \S+ \S+ \[\S+\] )?"
+    r"(?:(?:\w+\.)*\w+(?:Error|Exception): |\S+: error: )"
+    r"(?:\d+ validation errors? for \w+\n\s*(?:Value error, )?)?(.+?)(?: \[type=.*)?$",
+    re.MULTILINE,
+)
+_MAX_CAUSE_CHARS: Final = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +188,6 @@ def build_engine_service(
         name=settings.name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )
-
-
-# vLLM's processes each log the error as they stop; the first one names the cause. The details of a
-# ValidationError are in the next line.
-_CAUSE: Final = re.compile(
-    r"^(?:\([^)]*\) )?(?:ERROR \S+ \S+ \[\S+\] )?"
-    r"(?:(?:\w+\.)*\w+(?:Error|Exception): |\S+: error: )"
-    r"(?:\d+ validation errors? for \w+\n\s*(?:Value error, )?)?(.+?)(?: \[type=.*)?$",
-    re.MULTILINE,
-)
-_MAX_CAUSE_CHARS: Final = 240
 
 
 def find_cause(log: str) -> str | None:
