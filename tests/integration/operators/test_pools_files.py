@@ -1,4 +1,4 @@
-"""The content of the pools' page, as files."""
+"""The files of the pools page, and a row of the page itself."""
 
 import csv
 from dataclasses import replace
@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.http import HttpRequest, QueryDict
+from django.template.loader import render_to_string
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -85,6 +86,20 @@ def test_a_replica_has_the_same_state_as_on_the_page(
 
     assert row["state"] == state
     assert row["drained"] == str(odd_replica.is_drained).lower()
+
+
+@pytest.mark.parametrize(
+    ("cooldown_s", "expected"), [(0.0, "the next request tries it"), (1.5, "retry in 1.5 s")]
+)
+def test_the_page_says_when_an_open_circuit_breaker_is_tried(
+    gateway: Gateway, cooldown_s: float, expected: str
+) -> None:
+    replica = read_installation_status(now=timezone.now()).pools[0].replicas[0]
+    open_replica = replace(replica, num_gateways_open=1, cooldown_s=cooldown_s)
+
+    row = render_to_string("operators/pools/_replica.html", {"replica": open_replica})
+
+    assert expected in row
 
 
 def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
