@@ -28,9 +28,10 @@ class Muon(torch.optim.Optimizer):
             momentum.lerp_(gradients, 1 - MOMENTUM)
             updates = orthogonalise(gradients.lerp(momentum, MOMENTUM))
             rows, columns = updates.shape[-2:]
-            scale = group["lr"] * max(1.0, rows / columns) ** 0.5
+            # The rate is a tensor if the step is recorded (see `steps`).
+            updates *= group["lr"] * max(1.0, rows / columns) ** 0.5
             for parameter, update in zip(parameters, updates, strict=True):
-                parameter.add_(update, alpha=-scale)
+                parameter.sub_(update)
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:
@@ -55,7 +56,13 @@ def make_optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.opti
     for name, parameter in model.named_parameters():
         is_matrix = parameter.ndim == 2 and "embed_tokens" not in name
         (matrices if is_matrix else other_parameters).append(parameter)
-    adam = torch.optim.AdamW(other_parameters, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0)
+    adam = torch.optim.AdamW(
+        other_parameters,
+        lr=ADAM_RATE,
+        betas=(0.9, 0.95),
+        weight_decay=0.0,
+        capturable=other_parameters[0].is_cuda,  # so that `steps` can record it
+    )
     for optimiser in (muon := Muon(matrices, MUON_RATE), adam):
         for group in optimiser.param_groups:
             group["peak_rate"] = group["lr"]

@@ -13,20 +13,20 @@ from typing import Final
 from inference.demo_model.token_corpus import Group
 from inference.demo_model.training.batches import Mixture
 
-TOKENS_PER_STEP = 8192
+TOKENS_PER_STEP = 16_384
 ROW_TOKENS = (256, 512, 1024, 2048)
 WARM_UP_STEPS = 100
 STABLE_SHARES: Final[Mapping[Group, float]] = {
-    Group.LIBRARY: 0.24,
-    Group.LIBRARY_TESTS: 0.08,
-    Group.PACKAGES: 0.60,
-    Group.PACKAGE_TESTS: 0.08,
+    Group.LIBRARY: 0.07,
+    Group.LIBRARY_TESTS: 0.06,
+    Group.PACKAGES: 0.74,
+    Group.PACKAGE_TESTS: 0.13,
 }
 COOL_DOWN_SHARES: Final[Mapping[Group, float]] = {
-    Group.LIBRARY: 0.40,
-    Group.LIBRARY_TESTS: 0.10,
-    Group.PACKAGES: 0.45,
-    Group.PACKAGE_TESTS: 0.05,
+    Group.LIBRARY: 0.16,
+    Group.LIBRARY_TESTS: 0.07,
+    Group.PACKAGES: 0.67,
+    Group.PACKAGE_TESTS: 0.10,
 }
 
 
