@@ -12,7 +12,8 @@ cursor is behind the inserted text.
 
 `kind` is typing, correction (backspaces), paste (or a cut), or jump (only the cursor moves).
 Without a recording, sessions are generated: from the commits of this repository, if it has a
-history, and from files of the standard library. The same seed and history give the same sessions.
+history, and from files of the standard library that the demonstration model was not trained with.
+The same seed and history give the same sessions.
 The simulated typist pauses as people do, makes and corrects mistakes, jumps between places and
 pastes longer parts. The simulated editor indents lines and closes brackets.
 """
@@ -21,13 +22,14 @@ import difflib
 import json
 import random
 import subprocess
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from inference.completion.incoming_request import ContextFile
+from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _NUM_FILES: Final = 6
@@ -114,12 +116,11 @@ def _make_commit_session(commit: str, path: str, rng: random.Random) -> Session:
 
 def _make_library_session(rng: random.Random) -> Session:
     """Make a session in which the typist types some blocks that were removed from a file."""
-    folder = Path(sysconfig.get_path("stdlib"))
-    paths = sorted(folder.glob("*.py"))
+    edited = rng.choice(_held_out_files())
+    paths = sorted(standard_library().glob("*.py"))
     paths = [path for path in paths if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
-    path, *other_paths = rng.sample(paths, _NUM_FILES + 1)
-    after = path.read_text(errors="replace")
-    lines = after.splitlines(keepends=True)
+    other_paths = rng.sample([path for path in paths if path.name != edited.path], _NUM_FILES)
+    lines = edited.text.splitlines(keepends=True)
     possible_starts = range(_KEPT_LINES_AT_START, len(lines) - _KEPT_LINES_AT_END)
     for start in sorted(rng.sample(possible_starts, _NUM_REMOVED_BLOCKS), reverse=True):
         del lines[start : start + rng.randint(_MIN_BLOCK_LINES, _MAX_BLOCK_LINES)]
@@ -127,8 +128,14 @@ def _make_library_session(rng: random.Random) -> Session:
         ContextFile(path.name, path.read_text(errors="replace"), 0.0) for path in other_paths
     )
     before = "".join(lines)
-    changes = tuple(type_text(before, after, rng))
-    return Session(path.name, before, files, "python/cpython", changes)
+    changes = tuple(type_text(before, edited.text, rng))
+    return Session(edited.path, before, files, "python/cpython", changes)
+
+
+@cache
+def _held_out_files() -> list[SourceFile]:
+    files = read_corpus(standard_library()).held_out
+    return [file for file in files if _MIN_CHARS < len(file.text) < _MAX_CHARS]
 
 
 def _commits() -> Iterator[tuple[str, str]]:
