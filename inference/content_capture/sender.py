@@ -50,7 +50,7 @@ async def redact_content(item: Item) -> Item | None:
 
 
 async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
-    """Check each line at the cursor, with and without the completion."""
+    """Return whether a line at the cursor has a secret, with or without the completion."""
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     completed_text = f"{before}{item.completion}{after}"
     lines = {before + after, *completed_text.split("\n")}
@@ -59,7 +59,7 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 
 
-GATHER_S: Final = 2.0  # content of one tenant within this time is sent in as few batches as fit
+GATHER_S: Final = 2.0  # a tenant's content of this time is sent in as few batches as possible
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
