@@ -37,8 +37,8 @@ from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from inference.retrieval.tenant_lru import MAX_SHARE, TenantLru
 
-POLL_S: Final = 0.1  # for results, while a query is pending
-IDLE_S: Final = 5.0
+POLL_S: Final = 0.1  # between two looks for results, while a query is pending
+IDLE_S: Final = 5.0  # the same while no query is pending
 MAX_WAIT_S: Final = 30.0  # for a result
 RESEND_S: Final = 600.0  # for unchanged files: the index may have lost or dropped them
 _MAX_PENDING: Final = 1_000  # queries
