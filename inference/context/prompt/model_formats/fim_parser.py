@@ -6,7 +6,6 @@ The parts are then rendered again for our model. Rules:
    contains markers makes the prompt ambiguous, and nothing is guessed.
 3. If there are more than MAX_FILES other files, the last ones are kept: they are nearest to the
    cursor.
-
 4. The known orders are prefix-suffix-middle (PSM), suffix-prefix-middle (SPM), and SPM's variant 2.
    P is the prefix (the text before the cursor), S the suffix (the text after it):
 
