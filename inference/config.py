@@ -36,8 +36,8 @@ class DataPlaneConfig:
     max_engine_stall_s: float  # without a byte from an engine
     drain_timeout_s: int  # for completions in flight at shutdown
     engine_metrics_interval_s: float  # between two reads of engines' counters
-    # How long a language's acceptance rate must be low before its requests go to replicas without
-    # speculation.
+    # How long the acceptance rate of speculative tokens must be low in a language before its
+    # requests go to replicas without speculation.
     speculation_fallback_s: float
     metrics_host: str
     metrics_port: int  # 0: no metrics are served

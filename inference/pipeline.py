@@ -78,7 +78,7 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
     """Serve one completion. Every error is reported to the client and recorded.
 
     Only CancelledError and defects are raised. If the task is cancelled with a FinishReason as its
-    message, the client gets that reason. Without one, the client counts as disconnected.
+    message, the client gets that reason. Without a reason, the client counts as disconnected.
     """
     with record(plane.recorder, arrival) as trace:
         async with stream(client, trace) as send:

@@ -46,4 +46,4 @@ class ProposedEdit:
     start_line: int
     end_line: int
     text: str  # whole lines; only the last line of the file may lack its line break
-    num_changed_chars: int  # the inserted or the removed characters, if these are more; at least 1
+    num_changed_chars: int  # inserted or removed characters, whichever are more; at least 1

@@ -52,7 +52,7 @@ class UnvalidatedRequest:
     language: str = ""  # as the editor names it; "": unknown
     files: tuple[ContextFile, ...] = ()
     repository: str = ""
-    imports: tuple[str, ...] = ()  # the file's framework, if known, and the modules it imports
+    imports: tuple[str, ...] = ()  # the file's framework, if known, and then its imported modules
     max_tokens: int | None = None  # None: the mode's default
     stop: tuple[str, ...] = ()
     is_raw: bool = False  # `prefix` is a whole prompt, including the markers

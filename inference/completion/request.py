@@ -38,7 +38,7 @@ class CompletionRequest:
     trigger: Trigger = Trigger.AUTOMATIC
     is_warm_up: bool = False
     model: str = ""  # as requested; "": the default
-    imports: tuple[str, ...] = ()  # the file's framework, if known, and the modules it imports
+    imports: tuple[str, ...] = ()  # the file's framework, if known, and then its imported modules
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
     recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first

@@ -139,8 +139,8 @@ class GatewayApplication:
 def _allow_origin(scope: Scope, send: SendMessage, allowed_origins: frozenset[str]) -> SendMessage:
     """Return a `send` that adds the headers for cross-origin requests, if the origin is allowed.
 
-    Browsers hide a response without them from the page. Credentials are never allowed: a page has
-    to send an API key, and the gateway reads no cookies.
+    Browsers hide a response without these headers from the page. Credentials are never allowed: a
+    page has to send an API key, and the gateway reads no cookies.
     """
     origin = header(scope, b"origin")
     if origin is None or origin not in allowed_origins:

@@ -21,7 +21,6 @@ _SIGNS: Final = (
     ("vscodium", "vscode"),
     ("visual studio code", "vscode"),
     ("vscode", "vscode"),
-    ("code-server", "vscode"),
     ("visual studio", "visual_studio"),
     ("visualstudio", "visual_studio"),
     ("neovim", "neovim"),

@@ -107,7 +107,10 @@ class WebSocketConsumer(DataPlaneConsumer):
             await self._connection.close()
 
     def _on_edited(self, key_text: str, edit: SuggestionEdit) -> None:
-        """Pass on the edit if the user consents now: this may have changed since the handshake."""
+        """Pass on the edit, with the key's present rights and consent.
+
+        They may have changed since the handshake.
+        """
         if self._plane.content_capture is None:
             return
         try:

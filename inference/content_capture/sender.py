@@ -50,7 +50,7 @@ async def redact_content(item: Item) -> Item | None:
 
 
 async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
-    """Check each line at the cursor, with and without the completion."""
+    """Return whether a line at the cursor has a secret, with or without the completion."""
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     completed_text = f"{before}{item.completion}{after}"
     lines = {before + after, *completed_text.split("\n")}
@@ -59,33 +59,33 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 
 
-GATHER_S: Final = 2.0  # content of one tenant within this time is sent in as few batches as fit
+GATHER_S: Final = 2.0  # a tenant's content of this time is sent in as few batches as possible
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
 class ContentSender:
-    def __init__(self, redis: Redis, sealer: ContentSealer, outbox: ContentQueue) -> None:
+    def __init__(self, redis: Redis, sealer: ContentSealer, queue: ContentQueue) -> None:
         self._redis = redis
         self._sealer = sealer
-        self._outbox = outbox
+        self._queue = queue
 
     async def run(self) -> None:
         """Send content until cancelled. Content gathered at that moment is lost."""
         while True:
             try:
-                await self._outbox.wait_for_item()
+                await self._queue.wait_for_item()
                 await asyncio.sleep(GATHER_S)
                 await self.send_pending()
             except (RedisError, OSError, TimeoutError) as error:
                 log.warning("content.redis_unreachable", error=type(error).__name__)
-                self._outbox.clear()
+                self._queue.clear()
                 await asyncio.sleep(_PAUSE_S)
 
     async def send_pending(self) -> None:
         """Send everything in the queue. Raises RedisError."""
         items_by_tenant = defaultdict[TenantId, list[Item]](list)
-        while (entry := self._outbox.dequeue()) is not None:
+        while (entry := self._queue.dequeue()) is not None:
             tenant_id, item = entry
             if (clean := await redact_content(item)) is not None:
                 items_by_tenant[tenant_id].append(clean)

@@ -25,8 +25,8 @@ def assemble(
     """Return the prompt of a request.
 
     The codes of BadRequest are `invalid_field` (an empty raw prompt), `prompt_too_long` (a raw
-    prompt above the budget), and those of `build_chat_prompt`. CompletionDropped (filtered) means
-    that the text around the cursor cannot be edited. Raises BadRequest, CompletionDropped.
+    prompt above the budget), and those of `build_chat_prompt`. Only `build_edit_prompt` raises
+    CompletionDropped. Raises BadRequest, CompletionDropped.
     """
     request = admitted.request
     if request.mode is Mode.EDIT:
@@ -61,8 +61,8 @@ def _build_chat_prompt(writer: PromptWriter, request: CompletionRequest) -> Prom
 
 
 def _encode_raw_prompt(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
-    # Very long prompts are rejected without counting their tokens: with 512 KB, this would block
-    # the event loop for 170 ms.
+    # Very long prompts are rejected without counting their tokens: counting those of 512 KB would
+    # block the event loop for 170 ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
         token_ids = _build_raw_token_ids(writer, request, total)
         if not token_ids:  # engines reject an empty prompt

@@ -78,7 +78,7 @@ def _is_test(relative: str) -> bool:
 
 
 def _read_text(path: Path) -> str | None:
-    """Return the text; None if it is not UTF-8, too short, or has lines that only tables have."""
+    """Return the text; None if it is not UTF-8, is too short, or has a very long line."""
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError:

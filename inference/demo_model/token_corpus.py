@@ -58,19 +58,20 @@ class TokenCorpus:
 
 
 def encode(
-    groups: Iterable[tuple[Group, str, SourceFile]],
+    sources: Iterable[tuple[Group, str, SourceFile]],
     tokenizer: Tokenizer,
     *,
     max_tokens: float = math.inf,
 ) -> TokenCorpus:
     """Encode the files, from the first to the last that fits into `max_tokens`.
 
-    Each file's path must be relative to its repository.
+    Each source is a file's group, its repository and the file. The file's path must be relative to
+    the repository.
     """
     parts: list[Tokens] = []
     files: list[TokenFile] = []
     start = 0
-    for group, repository, file in groups:
+    for group, repository, file in sources:
         ids = numpy.array(tokenizer.encode(file.text, add_special_tokens=False).ids, numpy.uint16)
         if start + len(ids) > max_tokens:
             break
@@ -83,7 +84,7 @@ def encode(
 def save(
     corpus: TokenCorpus, tokenizer: Tokenizer, held_out: Iterable[SourceFile], folder: Path
 ) -> None:
-    """Write the corpus. A folder with a manifest is complete, because it is written last."""
+    """Write the corpus. The manifest is written last, so a folder that has one is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     corpus.tokens.astype("<u2").tofile(folder / "tokens.bin")
     lines = [f"{f.group}\t{f.repository}\t{f.path}\t{len(f)}\n" for f in corpus.files]

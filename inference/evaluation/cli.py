@@ -26,7 +26,7 @@ from inference.pools.vllm.http_client import HttpClient
 
 INFILLING: Final = "infilling"
 _MAX_STALL_S: Final = 60.0
-_SAY_EVERY: Final = 20
+_TASKS_PER_PROGRESS_LINE: Final = 20
 
 
 def main(argv: list[str]) -> int:
@@ -35,8 +35,8 @@ def main(argv: list[str]) -> int:
     pools = read_catalog(Path(env_text("CARET_POOLS_FILE", str(find_home_folder() / "pools.toml"))))
     subjects = [make_subject(pools, name) for name in options.pool]
     tasks = _read_tasks(options)
-    reports = asyncio.run(_evaluate(subjects, tasks))
-    results = [_judge_all(completions) for completions in reports]
+    completions_by_pool = asyncio.run(_evaluate(subjects, tasks))
+    results = [_judge_all(completions) for completions in completions_by_pool]
     models = [subject.pool.model for subject in subjects]
     report = make_report(options.pool, results, models=models)
     sys.stdout.write(json.dumps({"suite": options.suite, **report}, indent=2) + "\n")
@@ -123,12 +123,12 @@ async def _evaluate(
 
 
 def _report_progress(num_done: int, num_tasks: int) -> None:
-    if num_done % _SAY_EVERY == 0:
+    if num_done % _TASKS_PER_PROGRESS_LINE == 0:
         sys.stderr.write(f"{num_done} of {num_tasks} tasks\n")
 
 
 def _judge_all(completions: Sequence[TaskCompletion]) -> list[TaskResult]:
-    """Score the completions, and run the tests of those that have one."""
+    """Score the completions. If a task has a test, run the test."""
     limits = SandboxLimits()
     return [
         judge(

@@ -15,7 +15,7 @@ from caret.foundation.environment import BadSetting
 from inference.evaluation.task import Task, TaskKind, UnitTest
 
 _MAX_LINE_BYTES: Final = 1024 * 1024
-_MAX_TASKS: Final = 20_000
+_MAX_LINES: Final = 20_000
 
 
 class _ExamLine(msgspec.Struct):
@@ -48,9 +48,9 @@ def _read_tasks(file: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[Task]:
     number = 0
     while line := file.readline(_MAX_LINE_BYTES + 1):
         number += 1
-        if len(line) > _MAX_LINE_BYTES or number > _MAX_TASKS:
+        if len(line) > _MAX_LINE_BYTES or number > _MAX_LINES:
             raise BadSetting(
-                f"--suite: {path}, line {number}: a file can have at most {_MAX_TASKS:,} lines, of"
+                f"--suite: {path}, line {number}: a file can have at most {_MAX_LINES:,} lines, of"
                 " at most 1 MB each."
             )
         if line.strip():

@@ -1,4 +1,4 @@
-"""The report of an evaluation: scores by language, pattern and kind, and the difference of two."""
+"""The report of an evaluation: scores by language, pattern and kind, and how two pools differ."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -43,7 +43,7 @@ class SandboxLimits:
 
 
 def has_sandbox() -> bool:
-    """Return whether this kernel and processor can confine a program."""
+    """Return whether this kernel can confine a program. The processor is not checked."""
     return sys.platform == "linux" and sandboxed_program.landlock_version() >= 3
 
 

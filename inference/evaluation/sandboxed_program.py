@@ -26,18 +26,19 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
 _LANDLOCK_VERSION, _RULE_PATH_BENEATH = 1, 1
 
-# Rights of Landlock on files, by the ABI that introduced them (linux/landlock.h).
+# Rights of Landlock on files, as bits (linux/landlock.h).
 _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 5, 1 << 8, 1 << 14
-_NUM_FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+_NUM_FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # by the version of Landlock
 _NUM_SCOPES_SINCE_6: Final = 2  # abstract sockets, signals
 
+# Instructions of classic BPF, and then results of the filter (linux/seccomp.h).
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _EPERM, _ENOSYS = 1, 38
 _CLONE_THREAD: Final = 0x10000
 _X32: Final = 0x40000000
-# System calls that are refused: the numbers on x86_64 and aarch64; None: there is none.
+# System calls that are refused: their numbers on x86_64 and aarch64; None: the call does not exist.
 _REFUSED: Final[tuple[tuple[int | None, int | None], ...]] = (
     (41, 198),  # socket
     (425, 425),  # io_uring_setup, which can open sockets
@@ -93,6 +94,7 @@ _REFUSED: Final[tuple[tuple[int | None, int | None], ...]] = (
     (298, 241),  # perf_event_open
     (323, 282),  # userfaultfd
 )
+# The column in _REFUSED, the architecture for seccomp, and the numbers of clone and capset.
 _MACHINES: Final = {"x86_64": (0, 0xC000003E, 56, 126), "aarch64": (1, 0xC00000B7, 220, 91)}
 
 
@@ -128,8 +130,8 @@ def landlock_version() -> int:
 
 def _restrict_files(folder: str, readable: list[str]) -> None:
     version = landlock_version()
-    if version < 3:  # earlier ones do not restrict truncation
-        raise NoSandbox("the kernel has no Landlock")
+    if version < 3:  # earlier versions do not restrict truncation
+        raise NoSandbox("the kernel has no Landlock, or too old a version")
     files = (1 << _NUM_FILE_RIGHTS.get(version, 16)) - 1
     net = 3 if version >= 4 else 0  # binding and connecting TCP
     scopes = (1 << _NUM_SCOPES_SINCE_6) - 1 if version >= 6 else 0
@@ -196,7 +198,7 @@ def _instruction(
 
 
 def _machine() -> tuple[int, int, int, int]:
-    """Return the column of numbers, the architecture, and the numbers of clone and capset."""
+    """Return the values of this processor in _MACHINES. Raises NoSandbox."""
     try:
         return _MACHINES[platform.machine()]
     except KeyError:

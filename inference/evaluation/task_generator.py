@@ -1,4 +1,4 @@
-"""Makes tasks from a repository of the operator's. The same seed and files give the same tasks."""
+"""Makes tasks from the operator's code. The same seed and files give the same tasks."""
 
 import os
 import random
@@ -11,7 +11,7 @@ from caret.foundation.parsing.grammars import grammar_of
 from inference.evaluation.task import Task, TaskKind
 
 _MAX_FILES: Final = 5_000
-_MAX_FILE_BYTES: Final = 200_000  # larger files are generated
+_MAX_FILE_BYTES: Final = 200_000  # larger files are skipped: they are probably generated code
 _MIN_LINES: Final = 8
 _MAX_TASKS_PER_FILE: Final = 12
 _LINES_OF_ANSWER: Final = (2, 8)
@@ -94,7 +94,10 @@ def _cut_task(file: _SourceFile, kind: TaskKind, rng: random.Random) -> Task | N
 
 
 def _cut_lines(text: str, kind: TaskKind, rng: random.Random) -> tuple[int, int]:
-    """Return a place within a line and the end of this line, or of a later one."""
+    """Return the start and the end of a random answer.
+
+    The answer starts within a line, and ends with this line or a later one.
+    """
     lines = text.splitlines(keepends=True)
     first = rng.randrange(len(lines))
     num_lines = 1 if kind is TaskKind.SINGLE_LINE else rng.randint(*_LINES_OF_ANSWER)

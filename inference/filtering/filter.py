@@ -55,8 +55,8 @@ class TokenHealer:
 
 
 log = structlog.get_logger(__name__)
-# The part of the cursor's line that may be the beginning of a secret. The gate checks it with each
-# piece of the first line.
+# A secret may begin at most this many characters before the cursor. The gate checks these
+# characters with each piece of the first line.
 _LINE_BEFORE_CHARS: Final = 200
 FILTERS: Final = ("syntax", "plain")  # values that an experiment may use; plain: without the parser
 
@@ -67,7 +67,7 @@ def check_filters(variants: Iterable[Variant]) -> None:
         if variant.filter not in (None, *FILTERS):
             names = ", ".join(FILTERS)
             raise BadSetting(
-                f"{variant.name}: the filter is {variant.filter!r}; it must be {names}."
+                f"{variant.name}: the filter is {variant.filter!r}; it must be one of {names}."
             )
 
 
@@ -189,7 +189,7 @@ async def _forward_verbatim(
             break  # leaving the loop stops the engine
     if visible_text := gate.finish():
         yield visible_text
-    trace.filter_reason = _finish_reason_of(gate.reason, stop, is_withheld=gate.is_withheld)
+    trace.filter_reason = _filter_reason_of(gate.reason, stop, is_withheld=gate.is_withheld)
     trace.finish(FinishReason.FILTERED if gate.is_withheld else _to_finish_reason(stop))
 
 
@@ -222,7 +222,7 @@ async def _forward_filtered(
         or (FilterReason.BLANK if is_blank else None)
     )
     is_withheld = is_blank or gate.is_withheld
-    trace.filter_reason = _finish_reason_of(reason, stop, is_withheld=is_withheld)
+    trace.filter_reason = _filter_reason_of(reason, stop, is_withheld=is_withheld)
     trace.finish(FinishReason.FILTERED if is_withheld else _to_finish_reason(stop))
 
 
@@ -232,7 +232,7 @@ def _to_finish_reason(stop: EngineStop | None) -> FinishReason:
     return FinishReason.STOP if is_stop else FinishReason.LENGTH
 
 
-def _finish_reason_of(
+def _filter_reason_of(
     reason: FilterReason | None, stop: EngineStop | None, *, is_withheld: bool
 ) -> str:
     if stop is EngineStop.DISCONNECTED and not is_withheld:

@@ -8,7 +8,7 @@ class FilterReason(StrEnum):
     BLOCK_END = "block_end"  # the next line leaves the cursor's block
     BLANK_LINE = "blank_line"  # ends automatic completions
     REPEATS_SUFFIX = "repeats_suffix"  # repeats the text after the cursor
-    REPETITION = "repetition"  # repeats the same text a third time
+    REPETITION = "repetition"  # repeats lines a third time, or a text several times in one line
     HEALING_MISMATCH = "healing_mismatch"  # does not continue the word that is being typed
     INCOMPLETE_CHARACTER = "incomplete_character"  # bytes that are not a whole character
     BLANK = "blank"  # white space only

@@ -16,7 +16,7 @@ WINDOW_CHARS: Final = 150
 WINNOW: Final = 16
 _PRIME: Final = (1 << 61) - 1
 _BASE: Final = 1_000_003
-_OLDEST: Final = pow(_BASE, WINDOW_CHARS, _PRIME)
+_OLDEST: Final = pow(_BASE, WINDOW_CHARS, _PRIME)  # factor of the character that leaves the window
 
 
 def normalise(text: str) -> str:

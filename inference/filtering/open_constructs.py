@@ -103,7 +103,7 @@ def is_inside_literal(grammar: Grammar, text: str) -> bool:
 
 
 def _find_closers(grammar: Grammar, text: str) -> str:
-    """Close brackets, long strings and comments, the innermost first."""
+    """Return the text that closes brackets, long strings and comments, the innermost first."""
     stack, quote = _scan_text(grammar, text)
     end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
     return _with_partners(grammar, text, end + "".join(reversed(stack)))

@@ -150,9 +150,9 @@ class SyntaxChecker:
     def has_block_ended(self, completion: str, line_start: int) -> bool:
         """Return whether the block ended before the completion's line at `line_start`.
 
-        This covers the top level of a file, where indentation does not tell: a block ends after the
-        first definition or other construct of several lines. Call it after `is_valid`. False if the
-        text is incomplete.
+        This covers the top level of a file, where indentation does not show the end of a block: a
+        block ends after the first definition or other construct of several lines. Call it after
+        `is_valid`. False if the text is incomplete.
         """
         last_parse = self._last_parse
         if last_parse is None or last_parse.completion != completion:

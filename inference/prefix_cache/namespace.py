@@ -1,6 +1,6 @@
 """Cache namespaces: the part of the prefix cache that one tenant, or one user, can hit.
 
-A namespace's name is the `cache_salt`, which the engine adds to the hash of a prompt's first block.
+Each namespace has a `cache_salt`, which the engine adds to the hash of a prompt's first block.
 Equal prompts in two namespaces therefore share no blocks. The salt cannot be guessed without the
 root secret. A new epoch of the tenant makes all earlier blocks of the tenant unreachable.
 """

@@ -44,7 +44,7 @@ REMEMBERED_S: Final = 600.0
 _MAX_REMEMBERED: Final = 10_000
 log = structlog.get_logger(__name__)
 
-# Fewer tokens are not worth a warm-up: prefilling them takes as long as another request.
+# A warm-up of fewer tokens is not worthwhile: it costs more than the prefill that it saves.
 MIN_TOKENS: Final = 64
 
 Warm = Callable[[IncomingRequest], Awaitable[None]]
@@ -139,7 +139,10 @@ class WarmupQueue:
                 self._has_requests.set()
 
     def _take_next(self) -> _WarmupRequest:
-        """Return the oldest request of a tenant without a running one; otherwise the oldest."""
+        """Remove and return the oldest request of a tenant without a running warm-up.
+
+        If there is none, remove and return the oldest request.
+        """
         request = next(filter(self._is_first_of_tenant, self._requests), self._requests[0])
         self._requests.remove(request)
         return request
@@ -158,6 +161,7 @@ class WarmupQueue:
         return None
 
     def _is_blocking_tenant(self, request: _WarmupRequest) -> bool:
+        """Return whether its tenant has two running warm-ups while another tenant waits."""
         num_of_tenant = sum(
             running_request.tenant_id == request.tenant_id for running_request in self._running
         )
@@ -180,6 +184,10 @@ class WarmupQueue:
             latest.attempt = None  # cancel only once: it may take time to end
 
     def _is_new(self, scope: tuple[str, str]) -> bool:
+        """Return whether the last request of the scope is REMEMBERED_S ago, and note this request.
+
+        A scope is a namespace and a repository.
+        """
         now_s = self._clock.monotonic_s()
         last_s = self._seen_s.get(scope, float("-inf"))
         self._seen_s[scope] = now_s

@@ -35,7 +35,7 @@ _FRAME: Final = struct.Struct(">I")
 SHIP_EVERY_S: Final = 0.25  # a shipment costs as much CPU time as a completion
 MAX_RETRY_S: Final = 5.0
 MAX_CLOSE_S: Final = 1.5  # of shutdown
-# Frames per pipeline: 500 in one blocked the event loop for 10 ms.
+# Frames per Redis pipeline: one pipeline with 500 frames blocked the event loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50
 # Shipped segments that are kept on disk while ingestion is down: those of one hour. Older segments
 # are only in Redis.
@@ -113,7 +113,7 @@ class FileJournal:
 
     @property
     def num_waiting_segments(self) -> int:
-        """Full segments that Redis does not have, or has lost."""
+        """Closed segments that Redis does not have, or has lost."""
         return len(self._closed)
 
     @property
@@ -209,9 +209,9 @@ class FileJournal:
     def _rotate_segment(self) -> None:
         if not self._current.num_bytes:
             return
-        full, self._current = self._current, self._create_segment()
-        full.close()
-        self._closed.append(full.path)
+        previous, self._current = self._current, self._create_segment()
+        previous.close()
+        self._closed.append(previous.path)
 
     def _create_segment(self) -> JournalSegment:
         self._num_segments += 1

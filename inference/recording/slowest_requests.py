@@ -87,7 +87,8 @@ def _anonymize(record: CompletionRecord) -> CompletionRecord:
     return replace(record, user_id=None, key_id=KeyId(""))
 
 
-# Under overload all completions are slow. A few log lines are enough, because metrics count them.
+# At most MAX_LINES lines are logged in PER_S seconds. Under overload all completions are slow, and
+# metrics count them.
 MAX_LINES: Final = 10
 PER_S: Final = 10.0
 log = structlog.get_logger(__name__)

@@ -20,8 +20,8 @@ from inference.retrieval.snippet_cache import SnippetCache
 
 class Retrieval(BackgroundSnippets):
     def __init__(self, redis: Redis, *, root_secret: bytes, clock: Clock) -> None:
-        memory, outbox = SnippetCache(clock), SendQueue(clock)
-        super().__init__(memory, outbox)
+        cache, queue = SnippetCache(clock), SendQueue(clock)
+        super().__init__(cache, queue)
         self.client = RetrievalClient(
-            redis, Sealer(root_secret), memory=memory, outbox=outbox, clock=clock
+            redis, Sealer(root_secret), cache=cache, queue=queue, clock=clock
         )

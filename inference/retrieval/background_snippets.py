@@ -17,9 +17,9 @@ _SUFFIX_CHARS: Final = 300  # part of the query: text after the cursor improves 
 class BackgroundSnippets:
     """Implements SnippetSource. Takes microseconds, and never waits."""
 
-    def __init__(self, memory: SnippetCache, outbox: SendQueue) -> None:
-        self._memory = memory
-        self._outbox = outbox
+    def __init__(self, cache: SnippetCache, queue: SendQueue) -> None:
+        self._cache = cache
+        self._queue = queue
 
     def find(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         policy = admitted.principal.snapshot.policy
@@ -29,23 +29,23 @@ class BackgroundSnippets:
         ):
             return ()
         key = _build_file_key(admitted, request.path)
-        if self._outbox.is_due(key, is_query=True):
+        if self._queue.is_due(key, is_query=True):
             self._enqueue(admitted, key, _build_query(request), is_query=True)
         self._send_files(admitted, key)
-        return self._memory.find(key, policy)
+        return self._cache.find(key, policy)
 
     def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
         for path, text in _iterate_texts(admitted.request):
             key = _build_file_key(admitted, path)
             # Checked before the parts of the current file are joined, which takes longer.
-            if self._outbox.is_due(key, is_query=False):
+            if self._queue.is_due(key, is_query=False):
                 self._enqueue(admitted, key, "".join(text), is_query=False)
 
     def _enqueue(
         self, admitted: AdmittedRequest, key: FileKey, text: str, *, is_query: bool
     ) -> None:
         principal = admitted.principal
-        self._outbox.enqueue(
+        self._queue.enqueue(
             OutgoingMessage(
                 key=key,
                 tenant_id=principal.snapshot.tenant_id,

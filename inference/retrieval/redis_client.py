@@ -37,8 +37,8 @@ from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from inference.retrieval.tenant_lru import MAX_SHARE, TenantLru
 
-POLL_S: Final = 0.1  # for results, while a query is pending
-IDLE_S: Final = 5.0
+POLL_S: Final = 0.1  # between two looks for results, while a query is pending
+IDLE_S: Final = 5.0  # the same while no query is pending
 MAX_WAIT_S: Final = 30.0  # for a result
 RESEND_S: Final = 600.0  # for unchanged files: the index may have lost or dropped them
 _MAX_PENDING: Final = 1_000  # queries
@@ -56,12 +56,12 @@ class _PendingQuery:
 
 class RetrievalClient:
     def __init__(
-        self, redis: Redis, sealer: Sealer, *, memory: SnippetCache, outbox: SendQueue, clock: Clock
+        self, redis: Redis, sealer: Sealer, *, cache: SnippetCache, queue: SendQueue, clock: Clock
     ) -> None:
         self._redis = redis
         self._sealer = sealer
-        self._memory = memory
-        self._outbox = outbox
+        self._cache = cache
+        self._queue = queue
         self._clock = clock
         self._gateway = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
@@ -73,22 +73,22 @@ class RetrievalClient:
         """Send messages and receive results until cancelled."""
         while True:
             try:
-                await self._outbox.wait_for_message(
+                await self._queue.wait_for_message(
                     timeout_s=POLL_S if self._pending_queries else IDLE_S
                 )
                 await self.send_pending()
                 await self.receive_results()
             except (RedisError, OSError, TimeoutError) as error:
                 log.warning("retrieval.unreachable", error=type(error).__name__)
-                self._outbox.clear()
+                self._queue.clear()
                 self._pending_queries.clear()
                 self._last_uploads.clear()
                 await asyncio.sleep(_PAUSE_S)
-            self._memory.evict_expired()
+            self._cache.evict_expired()
 
     async def send_pending(self) -> None:
         """Send everything in the queue. Raises RedisError."""
-        while (message := self._outbox.dequeue()) is not None:
+        while (message := self._queue.dequeue()) is not None:
             if message.is_query:
                 await self._send_query(message)
             elif self._is_new(message):
@@ -178,9 +178,9 @@ class RetrievalClient:
         snippets = tuple(
             Snippet(snippet.path, snippet.text, snippet.score) for snippet in result.snippets
         )
-        self._memory.store(query.key, snippets)
+        self._cache.store(query.key, snippets)
         if not snippets:
-            self._outbox.schedule_retry(query.key)
+            self._queue.schedule_retry(query.key)
 
     def _expire_pending(self) -> None:
         """Drop queries whose results take too long, oldest queries first."""
@@ -191,14 +191,14 @@ class RetrievalClient:
             if query.until_s > now_s:
                 break
             del self._pending_queries[query_id]
-            self._outbox.schedule_retry(query.key)
+            self._queue.schedule_retry(query.key)
             scopes.add(query.key.scope)
         for scope in scopes:
             self._resend_files(scope)
 
     def _resend_files(self, scope: tuple[str, str]) -> None:
         """Send all files of the scope again: if no worker is running, they were not indexed."""
-        self._outbox.reset_files(scope)
+        self._queue.reset_files(scope)
         self._last_uploads.remove_scope(scope)
 
 

@@ -16,7 +16,7 @@ from inference.retrieval.tenant_lru import TenantLru
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
 MAX_QUESTIONS: Final = 256  # queries
-MAX_OF_TENANT: Final = 4  # a tenant has at most one place in four, so as not to block the others
+MAX_TENANT_SHARE: Final = 0.25  # of these places, so that one tenant does not block the others
 MAX_NOTED: Final = 25_000  # files whose next time is stored, and as many queries
 FILE_EVERY_S: Final = 120.0
 QUESTION_EVERY_S: Final = 60.0
@@ -47,19 +47,19 @@ class SendQueue:
         self._files: deque[OutgoingMessage] = deque()
         self._queries: deque[OutgoingMessage] = deque()
         self._num_of_tenant: Counter[tuple[TenantId, bool]] = Counter()
-        self._due_files = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
-        self._due_queries = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
+        self._file_schedules = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
+        self._query_schedules = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
         self._is_filled = asyncio.Event()
 
     def is_due(self, key: FileKey, *, is_query: bool) -> bool:
-        due = self._schedule_of(is_query=is_query).get(key)
-        return due is None or due.due_s <= self._clock.monotonic_s()
+        schedule = self._schedules_for(is_query=is_query).get(key)
+        return schedule is None or schedule.due_s <= self._clock.monotonic_s()
 
     def enqueue(self, message: OutgoingMessage) -> None:
         """Queue the message if there is room."""
         key = message.tenant_id, message.is_query
         queue, limit = self._queue_for(is_query=message.is_query)
-        if len(queue) >= limit or self._num_of_tenant[key] >= limit // MAX_OF_TENANT:
+        if len(queue) >= limit or self._num_of_tenant[key] >= int(limit * MAX_TENANT_SHARE):
             return
         queue.append(message)
         self._num_of_tenant[key] += 1
@@ -68,17 +68,17 @@ class SendQueue:
 
     def schedule_retry(self, key: FileKey) -> None:
         """Schedule the query again, because its result was empty or did not arrive."""
-        due = self._due_queries.get(key)
-        if due is not None:
-            due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
-            due.due_s = self._clock.monotonic_s() + due.pause_s
+        schedule = self._query_schedules.get(key)
+        if schedule is not None:
+            schedule.pause_s = min(schedule.pause_s * 2, QUESTION_EVERY_S)
+            schedule.due_s = self._clock.monotonic_s() + schedule.pause_s
 
     def reset_files(self, scope: tuple[str, str]) -> None:
         """Mark the files of this namespace and repository as due again."""
-        self._due_files.remove_scope(scope)
+        self._file_schedules.remove_scope(scope)
 
     def _postpone(self, message: OutgoingMessage) -> None:
-        schedules = self._schedule_of(is_query=message.is_query)
+        schedules = self._schedules_for(is_query=message.is_query)
         schedule = schedules.get(message.key) or _ResendSchedule()
         interval_s = QUESTION_EVERY_S if message.is_query else FILE_EVERY_S
         schedule.due_s = self._clock.monotonic_s() + interval_s
@@ -110,11 +110,11 @@ class SendQueue:
         self._files.clear()
         self._queries.clear()
         self._num_of_tenant.clear()
-        self._due_files.clear()
-        self._due_queries.clear()
+        self._file_schedules.clear()
+        self._query_schedules.clear()
 
-    def _schedule_of(self, *, is_query: bool) -> TenantLru[FileKey, _ResendSchedule]:
-        return self._due_queries if is_query else self._due_files
+    def _schedules_for(self, *, is_query: bool) -> TenantLru[FileKey, _ResendSchedule]:
+        return self._query_schedules if is_query else self._file_schedules
 
     def _queue_for(self, *, is_query: bool) -> tuple[deque[OutgoingMessage], int]:
         return (self._queries, MAX_QUESTIONS) if is_query else (self._files, MAX_FILES)

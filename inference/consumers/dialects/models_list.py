@@ -44,7 +44,7 @@ class ModelsListConsumer(HttpConsumer):
         await self.send_json(encode(self.build_response(body)))
 
     def build_response(self, body: bytes) -> msgspec.Struct:
-        """Return the response. Raises BadRequest."""
+        """Return the response. Raises CompletionError."""
         raise NotImplementedError
 
     def encode_error(self, error: CompletionError) -> bytes:

@@ -189,7 +189,11 @@ def parse_request(body: bytes) -> ParsedRequest:
 
 
 def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
-    """Return the files. `receive` sorts them by time, so each gets an older time than the last."""
+    """Return the files in the same order.
+
+    `receive` sorts files by time, newest first, so each file gets an older time than the file
+    before it.
+    """
     return tuple(
         ContextFile(file.path, file.text, edited_at=-float(index))
         for index, file in enumerate(files)

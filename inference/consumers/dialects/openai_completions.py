@@ -47,7 +47,7 @@ class CompletionBody(msgspec.Struct, frozen=True):
     stream_options: StreamOptions | None = None
     echo: bool | None = None
     logprobs: int | bool | None = None
-    # Tabby's field; its own dialect reads it.
+    # Tabby's field, which `tabby_completions` reads.
     segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 

@@ -114,9 +114,10 @@ def build_fim_request(
 ) -> UnvalidatedRequest:
     """Build a fill-in-the-middle request from two texts or from a rendered prompt.
 
-    A prompt without suffix that no model family's format matches is used unchanged. Comments in
-    which Continue names its files become paths and files. A limit of 0 tokens only warms up the
-    prefix cache.
+    If `suffix` is None, the prompt is parsed as a prompt that the client rendered for some model
+    family. If it has the format of no family, it is used unchanged. If a prompt begins with the
+    comments that Continue writes, they are removed, and the request gets the paths and files that
+    they contain. A limit of 0 tokens only warms up the prefix cache.
 
     The codes of BadRequest are `too_large` and `invalid_field`. Raises BadRequest.
     """

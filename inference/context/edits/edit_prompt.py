@@ -42,7 +42,7 @@ _KEY_LINE: Final = re.compile(r"^[ \t]*[A-Za-z0-9+/=]{40,}[ \t\r]*$", re.MULTILI
 
 
 def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Prompt:
-    """Build a prompt without secrets.
+    """Build the prompt that asks for the next edit, without secrets.
 
     CompletionDropped (filtered) means that the text around the cursor cannot be edited, or that the
     model's context is too small for it. Raises CompletionDropped.
@@ -56,7 +56,8 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
         writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
     )
     room = total - len(writer.markers.begin) - sum(map(len, fixed_token_ids.values()))
-    # If the format's token counts do not fit, each of them is reduced to this share.
+    # If the format's token counts do not fit, the region and the lines around it are reduced to
+    # this share of theirs. Edits and diagnostics get the rest.
     share = min(1.0, room / _sum_tokens(edit_format))
     context = _find_context(writer, edit_format, request, share)
     if context is None:

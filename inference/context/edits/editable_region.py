@@ -150,7 +150,10 @@ def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
 
 
 def _has_private_key(prefix: str, suffix: str, window: _Window) -> bool:
-    """Return whether lines of the window belong to a private key, which may begin above them."""
+    """Return whether a private key is in the window, or within MAX_KEY_CHARS before it.
+
+    Lines of the window may belong to a key that begins above them.
+    """
     num_chars = sum(len(line) + 1 for line in window.lines)
     nearby = prefix[-(num_chars + MAX_KEY_CHARS) :] + suffix[:num_chars]
     return redact_private_keys(nearby) != nearby

@@ -209,7 +209,7 @@ def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def has_flat_body(line: str) -> bool:
-    """Return whether the body of the block that the line opens may not be indented."""
+    """Return whether the line opens a block whose body may stand without indentation."""
     return re.match(r"\s*(?:(?:inline\s+)?namespace\b|```)", line) is not None
 
 
@@ -266,7 +266,10 @@ def measure_statement_indent(prefix: str) -> int:
 
 
 def find_outside(suffix: str, indent: int) -> str:
-    """Return the first line below the cursor's that is not indented more than `indent`; else ""."""
+    """Return the first line that is not blank and not indented more than `indent`; "" if none.
+
+    `suffix` begins at the end of the cursor's line.
+    """
     return _find_next_outside(iter(suffix.split("\n")), indent) or ""
 
 
@@ -281,6 +284,7 @@ def _clip(line: str) -> str:
 
 
 def has_open_parenthesis(line: str) -> bool:
+    """Return whether the line opens more parentheses and square brackets than it closes."""
     return sum(map(line.count, "([")) > sum(map(line.count, ")]"))
 
 

@@ -1,8 +1,9 @@
 """Makes a prompt from a chat: the model's chat template around the turns that fit.
 
-Whole turns are dropped, the oldest first. The system messages and the newest turn are kept, and are
-truncated only if they exceed the budget alone. Files that the client sent as context precede the
-text of the newest turn. Without a template, the texts are concatenated.
+Whole turns are dropped, the oldest first. The system messages and the newest turn are kept. Each
+system message gets at most half of the tokens that are left, and then the newest turn gets at most
+the rest; longer texts are truncated. Files that the client sent as context precede the text of the
+newest turn. Without a template, the texts are concatenated.
 """
 
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ from inference.context.tokenization.text_window import head, last_lines
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest
 
-# No text has more characters per token on average. A longer text cannot fit, so it is not encoded
-# at all.
+# Code and prose have fewer characters per token on average. A longer text is assumed not to fit, so
+# it is not encoded at all.
 _MAX_CHARS_PER_TOKEN: Final = 8
 # Longer than the longest secret within a line that a rule finds, such as a signed token.
 _MAX_SECRET_CHARS: Final = 4_096
@@ -88,9 +89,10 @@ class _SafeEncoder:
         return self.tokenizer.encode(redact_text(text, self.kind))
 
     def _num_chars(self, sample: str, max_tokens: int) -> int:
-        """Return about how many characters hold that many tokens, plus a quarter.
+        """Return about how many characters of `sample` hold `max_tokens`, plus a quarter.
 
-        Fewer characters save time, since searching for secrets takes longer than encoding.
+        The caller cuts the text to this length first, because searching for secrets takes longer
+        than encoding.
         """
         num_tokens = max(len(self.tokenizer.encode(sample)), 1)
         return max(len(sample) * max_tokens * 5 // (num_tokens * 4), 1)

@@ -1,4 +1,4 @@
-"""Builds fill-in-the-middle prompts, laid out for the prefix cache, exactly within the limit."""
+"""Builds fill-in-the-middle prompts, laid out for the prefix cache, within the token limit."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -45,8 +45,9 @@ _MAX_PINNED_SHARE: Final = 0.45
 # prefix: both come after the definitions. If the other files, which come before them, became
 # shorter instead, everything after these files would miss the prefix cache.
 _MAX_DEFINITIONS_SHARE: Final = 0.1
-# The prefix's demand is rounded up to a sixteenth of the budget. Otherwise each keystroke would
-# take a token from the suffix's end, and everything after the suffix would miss the prefix cache.
+# The prefix's demand is rounded up to a multiple of a sixteenth of the budget. Otherwise each
+# keystroke would take a token from the suffix's end, and everything after the suffix would miss the
+# prefix cache.
 _STEPS: Final = 16
 
 
@@ -199,7 +200,7 @@ def _request_budget(writer: PromptWriter, text: CursorText, nominal: int) -> Tok
 
 
 def _estimate(writer: PromptWriter, text: str) -> int:
-    # A fifth more than on average, so that denser code gets enough.
+    # A fifth more tokens than an average text of this length has, so that denser code gets enough.
     return int(len(text) / writer.chars_per_token * 1.2) + 2
 
 

@@ -19,5 +19,7 @@ class Prompt:
     # (see inference.filtering.filter).
     healed_prefix: str = ""
     segments: tuple[Segment, ...] = ()  # in order, of all tokens
-    max_tokens: int | None = None  # a limit of the completion besides the request's; None: none
-    region: EditableRegion | None = None  # that the model rewrites; None: the mode is not `edit`
+    # A limit of the completion besides the request's; None: only the request's limit applies.
+    max_tokens: int | None = None
+    # The lines that the model rewrites; None: the mode is not `edit`.
+    region: EditableRegion | None = None

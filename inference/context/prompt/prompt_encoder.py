@@ -88,9 +88,9 @@ class PromptEncoder:
     def encode_file(self, file: ContextFile) -> list[int]:
         """Encode another file with its header; empty if it is not suitable as context.
 
-        At most MAX_OUTLINE_TOKENS: the whole file if it is short, otherwise its outline. The head
-        of the file replaces an outline that does not exist or that takes too long. The result is
-        cached in any case, so that the prompt's beginning stays the same.
+        After the header come at most MAX_OUTLINE_TOKENS: the whole file if it is short, otherwise
+        its outline. The head of the file replaces an outline that does not exist or that takes too
+        long. The result is cached in any case, so that the prompt's beginning stays the same.
         """
         key = compute_digest(f"{file.path}\0{file.text}", self._partition, b"file")
         return self._writer.items.get_or_compute(
@@ -127,14 +127,14 @@ class PromptEncoder:
         return passage.clip_beginning([], max_tokens=max_tokens)
 
     def score_file(self, file: ContextFile, nearby_text: str) -> float:
-        """Return the similarity, cached while neither text changes."""
+        """Return the similarity of the file to `nearby_text`, cached while neither text changes."""
         key = compute_digest(f"{nearby_text}\0{file.text}", self._partition, b"similarity")
         return self._writer.scores.get_or_compute(
             key, lambda: similarity(file, nearby_text), partition=self._partition
         )
 
     def is_whole(self, file: ContextFile) -> bool:
-        """Return whether `file` includes the whole text rather than an outline."""
+        """Return whether the file is short enough to be encoded whole, not as an outline."""
         return len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
 
     def select_nearby_text(self, prefix: str, suffix: str, *, max_tokens: int) -> tuple[str, str]:

@@ -55,8 +55,9 @@ MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
 
-# Each plugin matches only in a run of at least this many token characters, so one quick check skips
-# all of them for most lines. A test checks this for the plugins.
+# A plugin matches only a line with a long run of token characters: at least SHORT_RUN_CHARS for
+# SHORT_TOKENS and _ENTROPY, and LONG_RUN_CHARS for LONG_TOKENS. So one quick check skips all
+# plugins for most lines. A test checks the two limits.
 SHORT_RUN_CHARS: Final = 11
 LONG_RUN_CHARS: Final = 20
 _RUN: Final = re.compile(rf"[A-Za-z0-9_+/=-]{{{SHORT_RUN_CHARS},}}")
@@ -93,7 +94,7 @@ def file_type(path: str) -> FileType:
 
 @lru_cache(maxsize=256)
 def _type_by_suffix(suffix: str) -> FileType:
-    """Cached because the library rebuilds its table at every call, and a request calls twice."""
+    """Return the type, cached: the library rebuilds its table at every call."""
     return determine_file_type(f"x.{suffix}")
 
 

@@ -123,7 +123,7 @@ def build_definition_items(
 ) -> list[ContextItem]:
     """Return the definitions in the client's order, without those that the prompt has anyway.
 
-    A definition that does not fit is left out: a part of one says little.
+    A definition that does not fit is left out: a part of a definition says little.
     """
     items: list[ContextItem] = []
     for definition in request.definitions:

@@ -181,7 +181,9 @@ QUERIES: Final = {
 class _CodeDefinition:
     text: str
     start: int  # byte offset of the beginning of its line
-    end: int  # end of its text, or of a function's body; definitions that begin before are inside
+    # Byte offset of the end of its text, or of a function's body. A definition that begins between
+    # `start` and `end` is nested in this one.
+    end: int
 
 
 def outline(path: str, text: str, allowance: ParseBudget) -> str:

@@ -1,4 +1,6 @@
-"""Ranks the other files by the `ranking` of the experiment variant. Pure.
+"""Ranks the other files by the `ranking` of the experiment variant, and drops useless snippets.
+
+Pure. The rankings:
 
 Recency: most recently edited first, as the client sent them. Similarity: by words in common with
 the lines before the cursor, as the Jaccard index of the best window of 60 lines (like Copilot).

@@ -1,4 +1,4 @@
-"""Byte-pair encoding by tiktoken, with the model's exact tokens in a sixth of the time.
+"""Byte-pair encoding by tiktoken: the tokens of the model's own library, in a sixth of the time.
 
 It is used only for tokenizers for which the results are provably equal. For others,
 `make_bpe_encoder` returns None.

@@ -24,12 +24,12 @@ class LineCache:
 
     def __init__(self, tokenizer: Tokenizer, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
         self._tokenizer = tokenizer
-        self._memory = TtlCache[list[int]](
+        self._cache = TtlCache[list[int]](
             clock, max_weight=max_tokens, weigh=lambda line: _LINE_TOKENS + len(line)
         )
 
     def evict_expired(self) -> None:
-        self._memory.evict_expired()
+        self._cache.evict_expired()
 
     def encode(
         self, lines: Sequence[str], partition: PartitionKey, kind: FileType
@@ -47,4 +47,4 @@ class LineCache:
             )
 
         keys = [compute_digest(line, partition, person) for line in lines]
-        return self._memory.get_or_compute_many(keys, compute, partition=partition)
+        return self._cache.get_or_compute_many(keys, compute, partition=partition)

@@ -16,8 +16,8 @@ class PromptWindow:
     """The end of the text before the cursor."""
 
     token_ids: list[int]
-    # Index of the token that begins the last possible anchor line. The text after it is not stable
-    # yet (see FimOrder.EFIM).
+    # Index of the token from which on the text is not stable yet: usually the start of the last
+    # anchor line (see FimOrder.EFIM).
     typed_from: int = 0
 
 

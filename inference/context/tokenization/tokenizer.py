@@ -134,7 +134,7 @@ class Tokenizer:
         if not text.isascii() or self.split_lines(text) != lines or not self.has_line_splits:
             return self.encode_each(lines)
         token_ids = self.encode(text)
-        # Number of bytes before each token.
+        # Index i: the number of bytes in the first i tokens.
         ends = list(accumulate(map(self._num_bytes.__getitem__, token_ids), initial=0))
         encoded, start, num_bytes = [], 0, 0
         for line in lines:
@@ -195,7 +195,10 @@ def _replace_surrogates(text: str) -> str:
 
 
 def load_tokenizer(source: str) -> Tokenizer:
-    """Load from a folder with tokenizer.json, or by a name on the hub. Raises BadSetting."""
+    """Load from a folder with tokenizer.json, or by a name on the Hugging Face hub.
+
+    Raises BadSetting.
+    """
     file = Path(source) / "tokenizer.json"
     try:
         if Path(source).is_dir():

@@ -11,7 +11,7 @@ Rules:
 Each partition has two generations. New and used entries are in the young one. When the young one is
 full or LIFETIME_S old, it becomes the old one, and the previous old one is dropped as a whole.
 
-Sizes are weights, in a unit that the user of the cache chooses, such as tokens.
+Sizes are weights, in a unit that the cache's creator chooses, such as tokens.
 """
 
 import hashlib

@@ -63,7 +63,7 @@ def iterate_package_files(packages: Sequence[Package], wheels: Path) -> Iterator
     """
     for package in packages:
         with open_wheel(package, wheels) as wheel:
-            licence_of(wheel)
+            licence_of(wheel)  # raises LicenceError
             yield from iterate_wheel_files(wheel, package.name)
 
 

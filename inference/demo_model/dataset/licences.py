@@ -47,7 +47,9 @@ def check_licence(metadata: Message, texts: Sequence[str]) -> str:
         raise LicenceError(f"its metadata names no permissive licence: {declared or 'none at all'}")
     if any(mentions_copyleft(PYTHON_LICENCE.sub("", text)) for text in texts):
         raise LicenceError("one of its licence files mentions a copyleft licence")
-    licences = [name for name, text in TEXTS.items() if any(re.search(text, t) for t in texts)]
+    licences = [
+        name for name, pattern in TEXTS.items() if any(re.search(pattern, text) for text in texts)
+    ]
     if not licences:
         raise LicenceError("no licence file has the text of a permissive licence")
     return " AND ".join(licences)

@@ -84,7 +84,10 @@ def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _metadata_path(wheel: zipfile.ZipFile) -> str:
-    """Return the outermost metadata file: vendored packages have their own in deeper folders."""
+    """Return the path of the wheel's own metadata file.
+
+    It is the outermost one: vendored packages have their metadata in deeper folders.
+    """
     names = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return min(names, key=lambda name: name.count("/"))
 

@@ -17,7 +17,7 @@ from inference.demo_model.corpus import (
 from inference.demo_model.dataset.licences import mentions_copyleft
 
 MAX_FILE_CHARS = 300_000  # longer files are tables or generated
-MAX_LITERAL_SHARE = 0.5  # of a file's lines: those in literals at the top level
+MAX_LITERAL_SHARE = 0.5  # of a file's lines: those of collections assigned at the top level
 HEADER_CHARS = 3_000  # the part of a file that contains notices of a licence or a generator
 GENERATED = re.compile(
     r"(auto-?)?generated (by|from|code|file)|do not (edit|modify)", re.IGNORECASE
@@ -30,7 +30,7 @@ EXCLUDED_FOLDERS = frozenset(
         "generated", "_generated", "__pycache__", "encodings", "unidata", "data",
     }
 )  # fmt: skip
-SHINGLE_LINES = 3
+SHINGLE_LINES = 3  # a shingle is a run of this many lines
 MIN_SHINGLE_CHARS = 45  # shorter runs of lines are idioms that unrelated files share
 MAX_SHARED_SHINGLES = 8
 MAX_SHARED_SHARE = 0.1
@@ -51,7 +51,11 @@ def iterate_wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[Source
 
 
 def is_ordinary_source(text: str) -> bool:
-    """Return False for files that are tiny, huge, generated, tables, Python 2 or copyleft."""
+    """Return whether the file is worth learning from.
+
+    A file is not if it is tiny, huge or generated, consists of tables, mentions a copyleft licence,
+    or is not valid Python 3.
+    """
     longest = max(map(len, text.splitlines()), default=0)
     header = text[:HEADER_CHARS]
     return (
@@ -64,7 +68,7 @@ def is_ordinary_source(text: str) -> bool:
 
 
 def without_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
-    """Yield the files, but of those that differ only in white space only the first."""
+    """Yield the files. If several files differ only in white space, yield only the first."""
     digests = set()
     for file in files:
         digest = hashlib.sha256(" ".join(file.text.split()).encode()).digest()
@@ -88,7 +92,7 @@ class HeldOutFilter:
 
 
 def _hash_shingles(text: str) -> frozenset[int]:
-    """Return the hashes of each run of lines, without indentation and blank lines."""
+    """Return the hash of each shingle. Indentation and blank lines do not count."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     runs = ("\n".join(lines[i : i + SHINGLE_LINES]) for i in range(len(lines) - SHINGLE_LINES + 1))
@@ -96,7 +100,10 @@ def _hash_shingles(text: str) -> frozenset[int]:
 
 
 def _literal_share(text: str) -> float:
-    """Return the share of lines in literals at the top level; 1 for text that does not parse."""
+    """Return the share of lines in top-level assignments of a collection or of a call's result.
+
+    The share is 1 if the text is not valid Python.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -37,7 +37,7 @@ WINDOW_TOKENS = 2048
 PREFIX_TOKENS = 1024
 SUFFIX_TOKENS = 256
 MAX_NEW_TOKENS = 48
-CHARS_PER_TOKEN = 8  # more than any text has on average; windows are then cut to their tokens
+CHARS_PER_TOKEN = 8  # more than code has on average; windows are then cut to their tokens
 ANSWER_LENGTHS = ((1, 8), (9, 20), (21, 10_000))  # characters
 NUM_SAMPLES = 16
 

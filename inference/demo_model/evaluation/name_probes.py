@@ -62,14 +62,14 @@ def _build_probe(path: str, fim_cut: FimCut, name: str, num_typed: int) -> NameP
 
 def _find_names(text: str) -> list[tuple[int, str]]:
     """Return each name in the code with its start. Strings and comments have no names."""
-    lines = [0]
+    line_starts = [0]
     for line in text.splitlines(keepends=True):
-        lines.append(lines[-1] + len(line))
+        line_starts.append(line_starts[-1] + len(line))
     names = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         is_wanted = len(token.string) >= MIN_NAME_CHARS and token.string not in NOT_COPIED
         if token.type == tokenize.NAME and is_wanted:
-            names.append((lines[token.start[0] - 1] + token.start[1], token.string))
+            names.append((line_starts[token.start[0] - 1] + token.start[1], token.string))
     return names
 
 

@@ -66,12 +66,12 @@ def is_parsable(text: str) -> bool:
 
 def _code_lines(text: str) -> list[int]:
     """Return the starts of code lines, without comments, docstrings and very short lines."""
-    in_string = _docstring_lines(text)
+    docstring_lines = _docstring_lines(text)
     starts, position = [], 0
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
         is_code = len(stripped) >= MIN_LINE_CHARS and not stripped.startswith("#")
-        if is_code and number not in in_string:
+        if is_code and number not in docstring_lines:
             starts.append(position)
         position += len(line) + 1
     return starts

@@ -21,7 +21,10 @@ _WIDE_EXCERPT: Final = 1  # an index of syntax_excerpt.SIZES
 
 
 def find_edit_grammar(admitted: AdmittedRequest) -> Grammar | None:
-    """Return the grammar that checks the edit; None: there is none, or an experiment skips it."""
+    """Return the grammar that checks the edit.
+
+    None: the language has no grammar, or an experiment skips the check.
+    """
     if admitted.variant.filter == "plain":
         return None
     return grammar_of(admitted.request.language, admitted.request.path)

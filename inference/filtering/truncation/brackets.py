@@ -59,7 +59,10 @@ class BracketCounter:
 
     @cached_property
     def num_unmatched_before(self) -> int:
-        """Return the smaller of the numbers without a completion and without the cursor's line."""
+        """Return how many brackets have no partner without a completion.
+
+        If fewer have none without the whole line of the cursor, return that number.
+        """
         return min(self.count_unmatched(""), self._count_with_line(""))
 
     def _count_with_line(self, text: str) -> int:

@@ -32,7 +32,7 @@ class TruncationContext:
     min_indent: int | None
     is_ended_by_blank_line: bool
     rest_of_line: str  # the text after the cursor on its line, stripped
-    # The first non-blank line after the cursor's, with its indentation; "" if there is none.
+    # The first non-blank line below the cursor's line, with its indentation; "" if there is none.
     next_line: str
     line_before: str  # the text before the cursor on its line
     lines: BlockLines

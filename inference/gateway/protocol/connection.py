@@ -250,9 +250,7 @@ class Connection:
         num_running = len(self._list_running()) - num_leaving
         if num_running >= MAX_CONCURRENT_COMPLETIONS or len(self._in_flight) >= MAX_UNFINISHED:
             raise TooManyRequests(
-                "too_many_requests",
-                f"{MAX_CONCURRENT_COMPLETIONS} completions are already in flight on this"
-                " connection.",
+                "too_many_requests", "Too many completions are in flight on this connection."
             )
 
     async def _run_completion(

@@ -189,9 +189,7 @@ class PolicyFrame(msgspec.Struct, frozen=True, tag="policy"):
     """The current policy. Clients use it to avoid requests that would be rejected."""
 
     repository: str
-    excluded_globs: list[
-        str
-    ]  # globs of paths that are excluded in this repository or in all of them
+    excluded_globs: list[str]  # of paths that are excluded in this repository or in all of them
     modes: list[str]  # that the key may request
 
 

@@ -108,7 +108,7 @@ def _find_span_s(report: OutcomeReport) -> int | None:
         span for span in SPANS_S if report.after_ms >= span * 1_000 * _MIN_SHARE_OF_SPAN
     ]
     if not passed_spans:
-        message = f"after_ms of persisted must be at least {SPANS_S[0]} s after acceptance."
+        message = f"persisted must be reported at least {SPANS_S[0]} s after acceptance (after_ms)."
         raise InvalidFrame("invalid_field", message)
     return passed_spans[-1]
 

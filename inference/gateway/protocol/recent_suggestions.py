@@ -64,7 +64,7 @@ class RecentSuggestions:
         completion = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
         if completion is None or completion.owner != principal.owner:
             return
-        # The only client that reports this is Tabby's agent, which accepts the first line.
+        # Only Tabby's agent reports partial acceptance here: the user accepted the first line.
         is_first_line = event is OutcomeEvent.PARTIALLY_ACCEPTED
         after_ms = min(max(after_ms, 0), MAX_NUMBER)
         report = OutcomeReport(

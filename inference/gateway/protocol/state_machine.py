@@ -23,6 +23,8 @@ class CompletionState(StrEnum):
 
 
 class CompletionEvent(StrEnum):
+    """The events of a completion. The comments name who causes an event."""
+
     COMPLETE = "complete"  # client
     CANCEL = "cancel"  # client, or a newer `complete` for the same path
     OUTCOME = "outcome"  # client

@@ -34,7 +34,7 @@ KIND: Final = "spend"
 # A gateway holds at most a hundredth of a budget beyond its reservations. While Redis is
 # unavailable, it spends at most the same amount beyond its lease.
 _LEASE_DIVISOR: Final = 100
-_MAX_RULES: Final = 20_000
+_MAX_CACHED_SPECS: Final = 20_000
 _PAYMENT_REQUIRED: Final = 402  # clients do not retry this status
 
 
@@ -100,7 +100,7 @@ def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
     raise CompletionDropped(FinishReason.BUDGET_EXCEEDED)
 
 
-@lru_cache(maxsize=_MAX_RULES)
+@lru_cache(maxsize=_MAX_CACHED_SPECS)
 def _bucket_spec(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketSpec:
     capacity = max(1, budget.limit_micros)
     max_lease = max(1, capacity // _LEASE_DIVISOR)

@@ -16,7 +16,7 @@ IDLE_S: Final = 10.0  # a lease without any spending for this long is returned
 # A gateway stops spending a lease before the store reclaims it, since clocks differ.
 _VALID_S: Final = 50.0
 _RENEW_S: Final = 25.0
-_RETRY_S: Final = 1.0  # wait for a client while the store is unavailable
+_RETRY_S: Final = 1.0  # the wait that a client is told while the store is unavailable
 _MIN_LEASE_DURATION_S: Final = 2.0  # if a lease lasts less, the next one is larger
 
 

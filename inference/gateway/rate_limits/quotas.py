@@ -155,12 +155,12 @@ class Quotas:
             ("user", credential.user_id, limits.user),
             ("key", credential.key_id, limits.key),
         )
-        rules = [
-            _rate_rule(tenant, kind, holder, limit)
+        specs = [
+            _rate_spec(tenant, kind, holder, limit)
             for kind, holder, limit in holders
             if limit is not None and holder is not None
         ]
-        return [SpendRequest(rule, units) for rule in rules]
+        return [SpendRequest(spec, units) for spec in specs]
 
     def _token_requests(
         self, limits: PolicyLimits, principal: Principal, request: CompletionRequest
@@ -170,10 +170,10 @@ class Quotas:
             return []
         day = self._now().date().isoformat()
         max_prompt_tokens = self._prompt_tokens[request.tier]
-        rule = _token_rule(
+        spec = _token_spec(
             principal.snapshot.tenant_id, request.tier, tokens, day, max_prompt_tokens
         )
-        return [SpendRequest(rule, _estimate_max_tokens(request, max_prompt_tokens))]
+        return [SpendRequest(spec, _estimate_max_tokens(request, max_prompt_tokens))]
 
     def _estimate_units(self, principal: Principal, request: CompletionRequest) -> int:
         recent, now_s = (
@@ -228,7 +228,7 @@ def _hash_position(request: CompletionRequest) -> int:
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> BucketSpec:
+def _rate_spec(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> BucketSpec:
     """Return a valid specification, whatever the snapshot says."""
     capacity = max(1, limit.burst) * ACTION
     max_lease = max(ACTION, capacity // 4)  # the most that one gateway may keep from the others
@@ -245,7 +245,7 @@ def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Bu
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _token_rule(
+def _token_spec(
     tenant: TenantId, tier: Tier, tokens: int, day: str, max_prompt_tokens: int
 ) -> BucketSpec:
     capacity = max(1, tokens)

@@ -214,6 +214,8 @@ def _list_active_keys(snapshot: TenantSnapshot) -> set[KeyId]:
 
 
 class UserBudgets:
+    """Finds the budgets that apply to each user of a tenant."""
+
     def __init__(self, spending: SpendingLimits) -> None:
         self._spending: Final = spending
         self._indexes_of_user: Final = _read_previous_format(spending) or spending.budgets_of

@@ -26,8 +26,7 @@ _FIRST_TOKEN_S: Final = (
 _STAGE_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
 )
-# The time until a display includes the first token, the network in both directions, and the rest of
-# a line of text.
+# A display time covers the network in both directions, the first token and the rest of its line.
 _DISPLAY_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5)
 # Buckets near the target of 10 ms.
 _CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)

@@ -17,7 +17,8 @@ class EngineMetricsReader(Protocol):
         """Return the replica's values by the engine's own names; None if it does not respond."""
 
 
-# Our name, vLLM's name, and the function that combines the values of engines behind one address.
+# Our name, vLLM's name, the documentation, and the function that combines the values of engines
+# behind one address.
 _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]] = (
     (
         "caret_engine_requests_running",
@@ -38,7 +39,8 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
         max,
     ),
 )
-# These counters are per replica. The gateway's own counters are per pool.
+# Our name, vLLM's name and the documentation. These counters are per replica. The gateway's own
+# counters are per pool.
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_queries",

@@ -238,7 +238,7 @@ async def test_an_unreachable_redis_delays_no_request_and_queues_nothing(
 
     assert snippets == [()] * 3
     assert {entry["event"] for entry in logs} == {"retrieval.unreachable"}
-    assert retrieval.client._outbox.dequeue() is None
+    assert retrieval.client._queue.dequeue() is None
 
 
 async def test_the_client_delivers_results_in_the_background(

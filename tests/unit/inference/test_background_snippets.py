@@ -23,14 +23,14 @@ FILES = (ContextFile(path="b.py", text="other", edited_at=0),)
 class Gateway:
     def __init__(self) -> None:
         clock = FakeClock()
-        self.memory, self.outbox = SnippetCache(clock), SendQueue(clock)
-        self.snippets = BackgroundSnippets(self.memory, self.outbox)
+        self.cache, self.queue = SnippetCache(clock), SendQueue(clock)
+        self.snippets = BackgroundSnippets(self.cache, self.queue)
 
     def messages(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
         """Return the messages that a request causes."""
         self.snippets.find(admitted)
         messages = []
-        while (message := self.outbox.dequeue()) is not None:
+        while (message := self.queue.dequeue()) is not None:
             messages.append(message)
         return messages
 
@@ -63,7 +63,7 @@ def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -
     request = admitted(files=FILES)
     first = gateway.snippets.find(request)
     key = FileKey(request.principal.namespace, "shop", "a.py")
-    gateway.memory.store(key, FOUND)
+    gateway.cache.store(key, FOUND)
     gateway.messages(request)
 
     assert first == ()
@@ -95,7 +95,7 @@ def test_without_an_opt_in_nothing_is_sent(gateway: Gateway) -> None:
 
 def test_cached_results_are_not_used_after_an_opt_out(gateway: Gateway) -> None:
     request = admitted()
-    gateway.memory.store(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
+    gateway.cache.store(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
 
     assert gateway.snippets.find(admitted("blog")) == ()
 

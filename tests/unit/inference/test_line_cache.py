@@ -123,7 +123,7 @@ def test_the_number_of_lines_is_limited(
     for number in range(50):
         _encode(cache, f"a{number}\nb{number}\n", ADA_PARTITION)
 
-    assert len(cache._memory) <= 12
+    assert len(cache._cache) <= 12
 
 
 def test_half_a_surrogate_pair_is_accepted(cache: LineCache) -> None:

@@ -21,9 +21,9 @@ class _Redis:
         return None
 
 
-def _create_client(clock: FakeClock, outbox: SendQueue) -> RetrievalClient:
+def _create_client(clock: FakeClock, queue: SendQueue) -> RetrievalClient:
     redis, sealer = cast(Any, _Redis()), Sealer(ROOT_SECRET)
-    return RetrievalClient(redis, sealer, memory=SnippetCache(clock), outbox=outbox, clock=clock)
+    return RetrievalClient(redis, sealer, cache=SnippetCache(clock), queue=queue, clock=clock)
 
 
 def _message(number: int, tenant_id: TenantId, *, is_query: bool = True) -> OutgoingMessage:
@@ -34,11 +34,11 @@ def _message(number: int, tenant_id: TenantId, *, is_query: bool = True) -> Outg
 
 async def test_queries_of_a_tenant_evict_none_of_others() -> None:
     clock = FakeClock()
-    outbox = SendQueue(clock)
-    client = _create_client(clock, outbox)
+    queue = SendQueue(clock)
+    client = _create_client(clock, queue)
 
     for number in range(1_000):
-        outbox.enqueue(_message(number, GLOBEX if number else ACME))
+        queue.enqueue(_message(number, GLOBEX if number else ACME))
         await client.send_pending()
 
     tenants = [query.tenant_id for query in client._pending_queries.values()]
@@ -48,15 +48,15 @@ async def test_queries_of_a_tenant_evict_none_of_others() -> None:
 
 async def test_files_are_sent_again_after_a_query_without_a_response() -> None:
     clock = FakeClock()
-    outbox = SendQueue(clock)
-    client = _create_client(clock, outbox)
+    queue = SendQueue(clock)
+    client = _create_client(clock, queue)
     query, file = _message(0, ACME), _message(1, ACME, is_query=False)
     for message in (query, file, _message(1, GLOBEX, is_query=False)):
-        outbox.enqueue(message)
+        queue.enqueue(message)
     await client.send_pending()
 
     clock.pass_s(MAX_WAIT_S)
     await client.receive_results()
 
-    assert outbox.is_due(file.key, is_query=False)
+    assert queue.is_due(file.key, is_query=False)
     assert [key.namespace for key, _ in client._last_uploads.items()] == [f"{GLOBEX}||0"]

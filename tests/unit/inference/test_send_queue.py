@@ -10,8 +10,8 @@ from inference.retrieval.send_queue import (
     FILE_EVERY_S,
     FIRST_EMPTY_S,
     MAX_FILES,
-    MAX_OF_TENANT,
     MAX_QUESTIONS,
+    MAX_TENANT_SHARE,
     QUESTION_EVERY_S,
     OutgoingMessage,
     SendQueue,
@@ -83,7 +83,7 @@ def test_a_tenant_leaves_room_for_others(queue: SendQueue, is_query: bool, limit
 
     messages = dequeue_all(queue)
 
-    assert len(messages) == limit // MAX_OF_TENANT + 1
+    assert len(messages) == int(limit * MAX_TENANT_SHARE) + 1
     assert messages[-1] == neighbour
 
 
@@ -101,15 +101,15 @@ def test_a_message_that_found_no_room_is_still_due(queue: SendQueue) -> None:
 
     due = [message for message in messages if queue.is_due(message.key, is_query=False)]
 
-    assert due == messages[MAX_FILES // MAX_OF_TENANT :]
+    assert due == messages[int(MAX_FILES * MAX_TENANT_SHARE) :]
 
 
 def test_there_is_room_again_after_sending(queue: SendQueue) -> None:
     for _ in range(3):
-        for number in range(MAX_FILES // MAX_OF_TENANT):
+        for number in range(int(MAX_FILES * MAX_TENANT_SHARE)):
             queue.enqueue(message(f"{number}.py"))
 
-        assert len(dequeue_all(queue)) == MAX_FILES // MAX_OF_TENANT
+        assert len(dequeue_all(queue)) == int(MAX_FILES * MAX_TENANT_SHARE)
 
 
 def test_cleared_messages_are_due_again(queue: SendQueue) -> None:

@@ -39,9 +39,10 @@ class ChatTemplate:
         return self._special_tokens.get("eos_token")
 
     def render(self, messages: Sequence[ChatMessage]) -> list[str | int]:
-        """Return the template's own text, and the index of a message where its text belongs.
+        """Return the pieces of the rendered template.
 
-        The result ends where the assistant's turn begins. Raises ChatTemplateError.
+        A string is the template's own text. A number is the index of the message whose text belongs
+        there. The result ends where the assistant's turn begins. Raises ChatTemplateError.
         """
         placeholders = [
             {"role": message.role, "content": f"\ue000{index}\ue001"}

@@ -6,10 +6,12 @@ The parts are then rendered again for our model. Rules:
    contains markers makes the prompt ambiguous, and nothing is guessed.
 3. If there are more than MAX_FILES other files, the last ones are kept: they are nearest to the
    cursor.
+4. The known orders are prefix-suffix-middle (PSM), suffix-prefix-middle (SPM), and SPM's variant 2.
+   P is the prefix (the text before the cursor), S the suffix (the text after it):
 
-    [begin] [repository name\\n] [separator path\\n text]... <pre> P <suf> S <mid>      PSM
-                                                            <pre> <suf> S <mid> P      variant 2
-                                                            <suf> S <pre> P [<mid>]    SPM
+    [begin] [repository name\\n] [separator path\\n text]... <pre> P <suf> S <mid>    PSM
+                                                            <suf> S <pre> P [<mid>]  SPM
+                                                            <pre> <suf> S <mid> P    variant 2
 """
 
 import re
@@ -66,9 +68,10 @@ def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | No
 
 
 def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
-    """Return the text before the first marker as `head`, and the text after each, in order.
+    """Return the text before the first FIM marker as `head`, and the text after each FIM marker.
 
-    None: a marker does not occur exactly once, or a text after one contains another marker.
+    The keys have the order of the markers in the prompt. None: a FIM marker does not occur exactly
+    once, or a file or repository marker follows the first FIM marker.
     """
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
     markers = {name: _format_marker(marker) for name, marker in names.items() if marker is not None}
@@ -87,7 +90,10 @@ def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
 
 
 def _prefix_and_suffix(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
-    """Return prefix and suffix, by the order of the markers; None: an unknown order."""
+    """Return prefix and suffix.
+
+    None: the markers have an unknown order, or there is text where the order allows none.
+    """
     order = [name for name in parts if name != "head"]
     after = _strip_padding(parts) if family.prefix.startswith(_SPACE) else parts
     if order == ["suffix", "prefix", "middle"]:
@@ -123,10 +129,10 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
         return ParsedFimPrompt("", "", repository=repository)
     if separator is None or not head.startswith(separator):
         return None
-    # The first part is empty, or everything before the last sections.
+    # The first part is empty, or contains the sections that exceed the limit.
     _, *sections = head.rsplit(separator, MAX_FILES + 1)
     files = [_parse_file(section) for section in sections]
-    # The last section is the current file's, with only its path.
+    # If the last section has no text, it is the current file's: its text is in prefix and suffix.
     current = files.pop() if not files[-1].text else ParsedFile("", "")
     return ParsedFimPrompt(
         "", "", path=current.path, repository=repository, files=tuple(files[-MAX_FILES:])
@@ -134,10 +140,10 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
 
 
 def _parse_file(section: str) -> ParsedFile:
-    """Parse a file. Some clients send paths, others only texts."""
-    first, newline, text = section.partition("\n")
-    if _PATH.fullmatch(first.strip()) and (newline or not text):
-        return ParsedFile(first.strip(), text)
+    """Parse a file. Some clients send a path and the text, others only the text."""
+    first_line, _, text = section.partition("\n")
+    if _PATH.fullmatch(first_line.strip()):
+        return ParsedFile(first_line.strip(), text)
     return ParsedFile("", section)
 
 

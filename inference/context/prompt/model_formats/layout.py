@@ -1,15 +1,15 @@
 """The layouts of prompts, as data: the order of segments and the beginning of windows.
 
 The prefix cache serves the longest beginning that a prompt has in common with an earlier prompt.
-Stable segments therefore come first, and the text that the user is typing comes last. Windows of
-long texts begin at lines that are chosen by their content:
+Stable segments therefore come first, and the text that the user is typing comes last:
 
     begin | repository | pinned files | other files | snippets | suffix | prefix     "stable"
     `-- the same for all users -------'
     `---- constant while a file is open -------------------------'  `-- while typing
 
-Definitions stand between the snippets and the suffix; the user may add some while typing. The other
-layouts are for comparison, in experiments and in the benchmark `typing`.
+Definitions stand between the snippets and the suffix; the user may add some while typing. Windows
+of long texts begin at lines that are chosen by their content. The other layouts are for comparison,
+in experiments and in the benchmark `prefix_reuse`.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ class PromptParts:
     context: list[SegmentTokens]  # all segments before the suffix and the prefix
     suffix: list[int]
     prefix: list[int]
-    prefix_tail: list[int]  # the part of the prefix after the anchor; empty in orders without one
+    prefix_tail: list[int]  # EFIM: the part of the prefix after the anchor; other orders: empty
 
 
 def get_layout(name: str) -> PromptLayout:

@@ -1,4 +1,4 @@
-"""Parses the comments at the beginning of a prompt in which Continue names its files.
+"""Parses the comments that Continue writes at the beginning of a prompt, to name its files.
 
     # Path: shop/price.py         another file, in comments; none or several
     # def price(item): ...
