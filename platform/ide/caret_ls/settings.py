@@ -32,7 +32,7 @@ class Settings:
     console_url: str = DEFAULT_CONSOLE_URL  # where the user signs in
     debounce_ms: int = 75  # minimum after the last keystroke
     complete_in_comments: bool = False  # suggest there without being invoked
-    complete_in_strings: bool = False
+    complete_in_strings: bool = True
     disabled_languages: tuple[str, ...] = ()  # language IDs of editors
     excluded_globs: tuple[str, ...] = ()  # globs of paths, in addition to the tenant's policy
     enabled: bool = True

@@ -347,7 +347,9 @@ async def test_a_file_changed_during_the_request_gets_no_suggestion(harness: Har
     assert harness.reported == []
 
 
-async def test_a_visible_suggestion_stays_while_its_string_is_typed(harness: Harness) -> None:
+async def test_a_visible_suggestion_stays_while_its_string_is_typed() -> None:
+    harness = Harness(complete_in_strings=False)
+    harness.open("a = 1\nb = |\n")
     harness.gateway.ready.append(response_frames('f("some text")'))
     await harness.request_suggestion()
     harness.type('f("so')

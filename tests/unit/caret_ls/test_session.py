@@ -40,7 +40,7 @@ async def test_unrelated_settings_do_not_retry_a_rejected_key() -> None:
     session.set_up(session.settings, address)
     session.on_state(ConnectionState.UNAUTHENTICATED)
 
-    session.set_up(replace(session.settings, complete_in_strings=True), address)
+    session.set_up(replace(session.settings, complete_in_comments=True), address)
 
     assert session.board.status is ServerStatus.SIGNED_OUT
 
