@@ -14,7 +14,7 @@ _VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")  # a placeholder, after re.escape
 _WITH_VALUES: Final = (
     ANSWERED,
     gettext_noop("The endpoint did not respond (%(error)s)."),
-    gettext_noop("The mail server rejected the message (%(error)s)."),
+    gettext_noop("The mail server did not accept the message (%(error)s)."),
 )
 # Errors of caret.foundation.egress.http_client, which has no translation catalogue.
 HTTP_CLIENT_ERRORS: Final = (

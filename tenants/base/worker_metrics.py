@@ -1,7 +1,7 @@
 """Prometheus metrics of the control plane: tasks, queues and usage records to ingest.
 
-Workers run tasks in short-lived processes, so they count in Redis. The only beat process exports
-the counts. Counts survive a restart, and workers need no port.
+Workers run tasks in short-lived processes, so they count in Redis. The beat process, of which there
+is only one, exports the counts. Counts survive a restart, and workers need no port.
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,8 @@ of a line on one day cost `tokens x price / 1,000,000`, rounded half up once for
 amount of a posting is the day's rounded total with its tokens, minus the total without them. The
 day's sum therefore does not depend on how its records were divided into batches.
 
-A seat's monthly price is divided among its days so that they add up to it exactly: the first d days
-of N cost `price x d / N`, rounded down.
+A seat's monthly price is divided among the days of the month. The first d days of a month with N
+days cost `price x d / N`, rounded down, so the prices of all days add up to the monthly price.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class TokenLine:
 
     @property
     def sort_key(self) -> tuple[int, str, int]:
-        """Order by tier, then by model, the tier's own price first."""
+        """Sort by tier, then by model (lines with the tier's price first), then by kind."""
         return (_TIER_ORDER[self.tier], self.model, _KIND_ORDER[self.kind])
 
 

@@ -69,7 +69,8 @@ _REQUIRED_PERMISSIONS: Final = {
 class Alert:
     kind: AlertKind
     num: int  # of sinks, budgets, keys, identity providers or refused sign-ins
-    at: datetime | None  # the beginning of the problem, or its expiry; None: unknown
+    # The time when the problem began, or when the key or certificate expires; None: unknown.
+    at: datetime | None
 
 
 def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
@@ -114,7 +115,8 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
 def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     """Return this month's alerts of used-up budgets whose limit has not changed since.
 
-    The alert of a budget for each seat has the limit of all seats.
+    The alert of a budget per seat contains the limit of all seats together. It is a multiple of the
+    budget's limit per seat, unless this limit has changed.
     """
     unchanged = Budget.objects.alias(
         remainder=ExpressionWrapper(

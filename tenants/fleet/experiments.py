@@ -178,7 +178,7 @@ def _require_manager(operator: OperatorView) -> None:
 
 
 def _check_experiment(new: NewExperiment) -> None:
-    """Raises InvalidValue."""
+    """Check the names and variants, and that the tenants exist. Raises InvalidValue."""
     _check_name("name", new.name)
     names = [variant.name for variant in new.variants]
     if not 2 <= len(names) <= MAX_VARIANTS or len(set(names)) < len(names):

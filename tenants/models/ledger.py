@@ -129,7 +129,7 @@ class Invoice(models.Model):
     kind = models.CharField(max_length=12)  # invoice or credit_note
     # Invoice: the billed month; credit note: the month in which it is posted.
     month = models.DateField()
-    # The number of an invoice; None: this is an invoice.
+    # The number of the corrected invoice; None: this document is an invoice.
     corrects = models.PositiveIntegerField(null=True)
     head = models.JSONField()  # tenants.billing.invoices.document.InvoiceHeader
     total_micros = models.BigIntegerField()  # negative for a credit note

@@ -59,7 +59,7 @@ class User(AbstractBaseUser):
 
 class Operator(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    # Audit logs name the operator by it forever.
+    # Never reused, because audit logs name the operator by the handle forever.
     handle = models.CharField(max_length=20, unique=True)
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=12, choices=[(r.value, r.name) for r in OperatorRole])

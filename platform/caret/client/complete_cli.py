@@ -93,14 +93,14 @@ def main(argv: list[str]) -> int:
     options = _make_parser().parse_args(argv)
     try:
         split = cut_at(_read_file(options.file), line=options.line, column=options.column)
-        is_complete = asyncio.run(_stream_completion(_find_target(options.tenant), options, split))
+        asyncio.run(_stream_completion(_find_target(options.tenant), options, split))
     except (CursorOutOfRange, MissingInput) as error:
         return _report_error(str(error), EXIT_USAGE)
     except GatewayRefused as error:
         return _report_error(f"{error} ({error.code})", EXIT_REFUSED)
     except OSError as error:
         return _report_error(f"The gateway cannot be reached: {error}.", EXIT_REFUSED)
-    return 0 if is_complete else EXIT_REFUSED
+    return 0
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -153,7 +153,7 @@ def _read_up_file() -> dict[str, Any]:
 
 async def _stream_completion(
     target: GatewayTarget, options: argparse.Namespace, split: CursorSplit
-) -> bool:
+) -> None:
     frame: Frame = {
         "id": "1",
         "mode": options.mode,
@@ -166,23 +166,23 @@ async def _stream_completion(
         frame["max_tokens"] = options.max_tokens
     async with open_stream(target.gateway_url, target.api_key) as stream:
         if options.json:
-            return await _print_json(stream, frame)
-        return await _print_terminal(stream, frame, split, options.line)
+            await _print_json(stream, frame)
+        else:
+            await _print_terminal(stream, frame, split, options.line)
 
 
-async def _print_json(stream: CompletionStream, frame: Frame) -> bool:
+async def _print_json(stream: CompletionStream, frame: Frame) -> None:
     text = ""
     async for received_frame in stream.complete(frame):
         if received_frame["type"] == "delta":
             text += received_frame["text"]
             continue
         sys.stdout.write(json.dumps({"text": text, **received_frame}) + "\n")
-    return True
 
 
 async def _print_terminal(
     stream: CompletionStream, frame: Frame, split: CursorSplit, line: int
-) -> bool:
+) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{frame['path']}, line {line}", style="bold"))
     console.print(Text("\n".join(split.prefix.split("\n")[-_CONTEXT_LINES:]), style="dim"), end="")
@@ -193,7 +193,6 @@ async def _print_terminal(
         lines_after = split.suffix.split("\n")[:3]
         console.print(Text("\n".join(lines_after).rstrip("\n"), style="dim"))
         console.print(Text(_format_numbers(received_frame), style="cyan"))
-    return True
 
 
 def _format_numbers(done_frame: Frame) -> str:

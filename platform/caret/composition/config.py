@@ -18,7 +18,7 @@ from inference.config import DataPlaneConfig
 
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TRACE_SHARE: Final = 0.1  # a span costs 10 us, and a completion has ten spans
+_TRACE_SHARE: Final = 0.1  # of completions: each has ten spans, and a span costs 10 us
 
 
 def read_data_plane_config() -> DataPlaneConfig:

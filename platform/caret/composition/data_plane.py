@@ -351,7 +351,7 @@ def _read_experiments(config: DataPlaneConfig) -> ExperimentSet:
 
 
 def _check_variants(variants: Iterable[Variant]) -> None:
-    """Raises BadSetting."""
+    """Check the filters and the other values of variants. Raises BadSetting."""
     listed = tuple(variants)
     check_filters(listed)
     validate_variants(listed)

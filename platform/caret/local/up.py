@@ -39,7 +39,7 @@ def require_room(folder: Path, *, min_free_bytes: int = MIN_FREE_BYTES) -> None:
     if free_bytes < min_free_bytes:
         raise NoDiskSpace(
             f"The disk with {folder} has {free_bytes // 2**20} MB free; Caret needs"
-            f" {min_free_bytes // 2**20} MB. Free some, or set CARET_HOME to another disk."
+            f" {min_free_bytes // 2**20} MB. Free some space, or set CARET_HOME to another disk."
         )
 
 

@@ -1,4 +1,4 @@
-# One image for gateway, console, worker, beat and migrations; the arguments select the process.
+# One image for all processes but the engines; the arguments select the process.
 #
 #   docker build -f platform/deploy/images/service.Dockerfile --build-arg PYTHON=python@sha256:... .
 #

@@ -89,8 +89,8 @@ class CompletionClient:
         self._backoff_until_s = 0.0
         self._handlers.board.set(is_over_budget=False)
 
-    def get_or_start(self, context: CompletionContext) -> InFlightRequest | None:
-        """Return a request to join; cancel one that does not match the context."""
+    def find_matching(self, context: CompletionContext) -> InFlightRequest | None:
+        """Return the file's request if it matches the context; cancel it otherwise."""
         flight = self._flights.get(context.uri)
         if flight is not None and not flight.matches(context):
             self.cancel(context.uri)

@@ -223,7 +223,7 @@ class CompletionProvider:
         self, file: OpenFile, context: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         for _ in range(_MAX_TRIES):
-            flight = self._client.get_or_start(context)
+            flight = self._client.find_matching(context)
             if flight is None:
                 reason = self._find_wait_reason(context)
                 if reason is not None:

@@ -116,7 +116,7 @@ def _find_head(lines: list[str], line: int, head: re.Pattern[str]) -> tuple[int,
 
 
 def _place_below(lines: list[str], index: int, indent: str) -> DocstringPlace | None:
-    """Return the place below a head, which ends with a colon, perhaps lines below."""
+    """Return the place below a head, which ends with a colon, perhaps some lines later."""
     for end in range(index, min(index + _MAX_HEAD_LINES, len(lines))):
         if _COLON.search(lines[end]):
             below = next((line for line in lines[end + 1 :] if line.strip()), "")

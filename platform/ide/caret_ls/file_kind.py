@@ -43,7 +43,7 @@ _MAX_LINE_CHARS: Final = 5_000  # in the head: people do not write such long lin
 
 
 def detect_file_kind(path: str, head: str) -> FileKind:
-    """Detect the kind of a file; `head` is some thousand characters at its start."""
+    """Detect the kind of a file; `head` is a few thousand characters at its start."""
     *folders, name = PurePosixPath(path.replace("\\", "/")).parts or ("",)
     if _is_secret(name, folders, head):
         return FileKind.SECRET

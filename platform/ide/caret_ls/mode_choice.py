@@ -1,8 +1,9 @@
 """Chooses the mode of a completion from the text around the cursor. Pure.
 
 Inside a docstring that has just been opened, the mode is `docstring`. Where a line opens a block
-that is still empty, it is `block`. Everywhere else it is `inline`. A key of the user overrides this
-for one request. Where a mode that was chosen automatically is not allowed, `inline` replaces it.
+that is still empty, it is `block`. Everywhere else it is `inline`. A command of the user overrides
+this for one request. Where a mode that was chosen automatically is not allowed, `inline` replaces
+it.
 """
 
 import re

@@ -47,7 +47,7 @@ class PolicyCache:
         self._policies[str(frame.get("repository", ""))] = policy
 
     def automatic_modes(self, repository: str, now_s: float) -> frozenset[str]:
-        """Return the modes that may be requested without a key: allowed ones that are served."""
+        """Return the modes that may be requested automatically: allowed ones that are served."""
         return self.get(repository, now_s).modes - self._unserved_modes
 
     def mark_unserved(self, mode: str) -> None:

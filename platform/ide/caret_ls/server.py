@@ -18,8 +18,8 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
     $/caret/signedIn             to the editor: {"key": "cpk_..."} for its secret storage, only if
                                  its experimental capabilities have "caretSecretStorage": true.
                                  Otherwise the server stores the key
-    $/caret/explainNoSuggestion  request: {"reason": "in_comment"} if nothing was suggested, else
-                                 null
+    $/caret/explainNoSuggestion  request. Response: {"reason": "in_comment"}; the reason is null if
+                                 something was suggested
     $/caret/findDefinitions      to the editor: {"token", "uri", "positions": [position]}, only if
                                  its experimental capabilities have "caretDefinitions": true. Where
                                  are the symbols at these positions defined, by its other servers?
@@ -340,6 +340,6 @@ def _add_commands(server: CaretServer) -> None:
 
 
 def _note_end(task: asyncio.Task[None]) -> None:
-    """Log an unexpected end: the session ends only with the server."""
+    """Log an unexpected error of the session or of a sign-in."""
     if not task.cancelled() and task.exception() is not None:
         _log.error("session.failed kind=%s", type(task.exception()).__name__)

@@ -34,7 +34,7 @@ class SkipReason(StrEnum):
     BLANK_FILE = "blank_file"
     COMPLETION_LIST_OPEN = "completion_list_open"
     NOT_REQUESTED = "not_requested"  # the editor has not requested anything yet
-    # Results of a request that was sent.
+    # Problems with a request; some are known before it is sent.
     NEWER_KEYSTROKE = "newer_keystroke"
     NOTHING_TO_SUGGEST = "nothing_to_suggest"
     OVERLOADED = "overloaded"

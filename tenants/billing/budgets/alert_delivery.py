@@ -118,7 +118,7 @@ def _describe_error(error: OSError | SMTPException | webhook.WebhookDeliveryErro
     """Return our own text: a mail server's message may contain personal data."""
     if isinstance(error, webhook.WebhookDeliveryError):
         return str(error)
-    return f"The mail server rejected the message ({type(error).__name__})."
+    return f"The mail server did not accept the message ({type(error).__name__})."
 
 
 def _update_delivery(delivery: AlertDelivery, **fields: object) -> None:

@@ -1,4 +1,4 @@
-"""Budget alerts at 50, 80 and 100%. Rating creates each one once a month."""
+"""Budget alerts at 50, 80 and 100%. Rating creates each of them at most once a month."""
 
 from datetime import date, datetime
 from typing import Final

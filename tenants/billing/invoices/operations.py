@@ -165,8 +165,8 @@ def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[da
 def _is_month_complete(state: BillingState, month: date, now: datetime) -> bool:
     next_month = start_of_next_month(month)
     seats_until = state.seats_booked_on
-    has_seats = seats_until is not None and seats_until >= next_month - ONE_DAY
-    return has_seats and now >= start_of_day(next_month) + GRACE
+    are_seats_posted = seats_until is not None and seats_until >= next_month - ONE_DAY
+    return are_seats_posted and now >= start_of_day(next_month) + GRACE
 
 
 def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:

@@ -177,7 +177,7 @@ def _check_price(new: NewPrice) -> None:
 
 
 def _check_token_prices(field_name: str, prices: TierPrices) -> None:
-    """Raises InvalidValue."""
+    """Check that no price is negative or too high. Raises InvalidValue."""
     for kind in prices.__struct_fields__:
         if not 0 <= getattr(prices, kind) <= MAX_PRICE_MICROS:
             raise InvalidValue(

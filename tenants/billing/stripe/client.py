@@ -140,7 +140,7 @@ class HttpStripe:
             response = connection.getresponse()
             data = response.read(_MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            # The request was already sent, so the outcome is unknown.
+            # Stripe may have received the request, so the outcome is unknown.
             raise StripeOutcomeUnknown(
                 f"Stripe did not respond ({type(error).__name__})."
             ) from error

@@ -52,8 +52,8 @@ def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
 def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> str:
     """Return the tenant's customer ID at Stripe; create the customer if it is missing.
 
-    Tokens of the last 30 days are then reported, too. Raises StripeFailed, and NotFound for a
-    tenant without a plan.
+    For a new customer, the tokens of the last 30 days are reported, too. Raises StripeFailed, and
+    NotFound for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
         lock_billing(tenant_id)
@@ -99,8 +99,7 @@ class _MeterEventClaim:
 def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     """Claim events that are due.
 
-    They become due again only long after this attempt has failed, so that no other worker sends
-    them.
+    They become due again only after a wait, so that no other worker sends them meanwhile.
     """
     due = list(
         StripeEvent.objects.select_for_update(skip_locked=True)
@@ -125,7 +124,7 @@ def _send_event(
         _update_event(
             event,
             next_attempt_at=None,
-            last_error="Whether it has arrived is not known: reconcile.",
+            last_error="It is not known whether Stripe has this event. Reconcile the month.",
         )
         return False
     try:

@@ -237,7 +237,9 @@ def _read_name(text: str) -> str:
 
 def _choose_cursor(from_sequence: int, last: int) -> int:
     if not 1 <= from_sequence <= last + 1:
-        raise InvalidValue("from_sequence", "Enter an entry number from 1 to {last}.", last=last)
+        raise InvalidValue(
+            "from_sequence", "Enter an entry number from 1 to {last}.", last=last + 1
+        )
     return from_sequence - 1
 
 

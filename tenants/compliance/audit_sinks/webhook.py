@@ -33,7 +33,10 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
 
 class _Resolver(AbstractResolver):
-    """A resolver with its own threads: all sinks would share the threads of aiohttp's default."""
+    """A resolver with threads of its own. With aiohttp's resolver, all sinks would share threads.
+
+    A slow name lookup for one sink would then delay the others.
+    """
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

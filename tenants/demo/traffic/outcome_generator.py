@@ -79,7 +79,7 @@ def _compute_acceptance_chance(
 def _make_persistence_checks(
     row: UsageRecord, accepted_at: datetime, chars: int, random: Random
 ) -> Iterator[Outcome]:
-    """Yield checks of the accepted text, which changes less and less."""
+    """Yield checks of the accepted text. The share of it that was edited grows with each check."""
     share = random.betavariate(0.35, 2.6)
     for span_s in SPANS_S:
         share = min(1.0, share + random.betavariate(0.3, 9.0))

@@ -19,8 +19,8 @@ _MORE_ROLES: Final = (
     Role.AUDITOR,
 )
 _MIN_PEOPLE_FOR_MORE_ROLES: Final = 20
-_FOUNDING_SHARE: Final = 0.7
-_LAST_ARRIVAL: Final = 0.6
+_FOUNDING_SHARE: Final = 0.7  # of the users: they arrive before the period
+_LAST_ARRIVAL: Final = 0.6  # as a share of the period
 
 _FIRST: Final = (
     *("Ada", "Amir", "Anouk", "Beatriz", "Bogdan", "Carla", "Chidi", "Dana", "Emre", "Esther"),

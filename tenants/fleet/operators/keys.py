@@ -122,7 +122,7 @@ def build_operator_key_actor(
     return Actor(
         tenant_id=tenant_id,
         user_id=None,
-        role=Role.AUDITOR,
+        role=Role.AUDITOR,  # grants nothing: an actor with an operator has no tenant permissions
         address=address,
         request_id=request_id,
         operator=OperatorIdentity(key.caller, can_change=can_change),

@@ -114,7 +114,7 @@ def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: d
 
 
 def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> None:
-    """Change the region where the tenant's data is kept, without moving data.
+    """Change the tenant's region. Existing data is not moved.
 
     Raises Forbidden, InvalidValue, NotFound.
     """
@@ -161,11 +161,11 @@ def require_tenant_reason(text: str) -> str:
 def build_operator_actor(
     operator: OperatorView, *, tenant_id: TenantId, address: str, request_id: str
 ) -> Actor:
-    """Return the operator's actor. It has only the permissions of operators."""
+    """Return the operator's actor. It may do only what is allowed to operators."""
     return Actor(
         tenant_id=tenant_id,
         user_id=None,
-        role=Role.AUDITOR,
+        role=Role.AUDITOR,  # grants nothing: an actor with an operator has no tenant permissions
         address=address,
         request_id=request_id,
         operator=OperatorIdentity(operator.handle, can_change=operator.can_change),

@@ -82,7 +82,7 @@ class AddReplica:
     pool: str
     url: str
     reason: str
-    kv_events: str = ""  # tcp://host:port; "": the replica does not publish them
+    kv_events: str = ""  # address of its KV events (tcp://host:port); "": it publishes none
     speculation: str = ""  # one of SPECULATION; "": no speculation
 
 

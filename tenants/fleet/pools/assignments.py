@@ -218,7 +218,10 @@ def find_known_pool(known_pools: Mapping[str, KnownPool], name: str) -> KnownPoo
 
 
 def _check_assignment(assignment: NewAssignment, pool: KnownPool) -> None:
-    """Raises InvalidValue, Conflict."""
+    """Check the language, and that the pool can be assigned like this.
+
+    Raises InvalidValue, Conflict.
+    """
     if assignment.language not in {ANY_LANGUAGE, *LANGUAGES}:
         raise InvalidValue(
             "language", 'Enter the identifier of a language, such as python, or "*" for all.'

@@ -41,7 +41,7 @@ def compute_measured_inputs(
         }
     )
     if num_replicas:
-        figures["num_gpus"] = num_replicas
+        figures["num_gpus"] = num_replicas  # the planner counts a replica as one GPU
     return figures
 
 

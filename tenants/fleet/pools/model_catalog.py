@@ -124,7 +124,7 @@ def _find_served_model(model: NewModel, known_pools: Mapping[str, KnownPool]) ->
 
 
 def _check_plans(plans: tuple[str, ...]) -> None:
-    """Raises InvalidValue."""
+    """Check that all plans exist. Raises InvalidValue."""
     known_slugs = set(Plan.objects.values_list("slug", flat=True))
     for slug in plans:
         if slug not in known_slugs:

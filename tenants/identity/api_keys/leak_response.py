@@ -38,7 +38,8 @@ logger = structlog.get_logger(__name__)
 _MAX_AT_ONCE: Final = 100
 _MAIL: Final = """\
 The API key cpk_{kind}_{lookup_id} ("{name}") was found in public{place}.
-We revoked it, so it no longer works. Create a new key, and check how the old one was used.
+The secret that was found no longer works. If the console shows that the key is revoked, create a
+new key. Check how the secret was used.
 """
 
 
@@ -115,7 +116,7 @@ def _send_notice(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: date
             return
     location = f": {report.place}" if report.place else ""
     text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=location)
-    send_mail("A leaked API key was revoked", text, None, _find_recipients(tenant_id, row))
+    send_mail("A leaked API key no longer works", text, None, _find_recipients(tenant_id, row))
     with tenant_scope(tenant_id):
         ApiKey.objects.filter(tenant_id=tenant_id, id=row.id).update(leak_notified_at=now)
 

@@ -74,7 +74,10 @@ def check_key_lifetime_policy(
 
 
 def load_owner_policy(tenant_id: TenantId, owner_id: UserId | None) -> TenantPolicy:
-    """Return the owner's effective policy; None: a service key, to which no override applies."""
+    """Return the effective policy of a key's owner.
+
+    `owner_id` None: a service key. No override applies to it.
+    """
     if owner_id is None:
         return load_active_policy(tenant_id=tenant_id)
     return load_effective_policy(tenant_id=tenant_id, user_id=owner_id)

@@ -27,8 +27,8 @@ def announce_access_change(*ids: str) -> None:
 
 def _publish_change(ids: tuple[str, ...]) -> None:
     pipeline = connect_to_redis().pipeline(transaction=False)
-    for user_id in ids:
-        pipeline.publish(ACCESS_CHANGED, user_id)
+    for session_or_user_id in ids:
+        pipeline.publish(ACCESS_CHANGED, session_or_user_id)
     try:
         pipeline.execute()
     except redis.RedisError as error:

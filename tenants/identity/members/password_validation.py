@@ -20,8 +20,9 @@ MAX_PASSWORD_CHARS: Final = 256
 class LeakedPasswordValidator(CommonPasswordValidator):
     """Rejects the 20,000 most frequent passwords of data leaks, also with padding.
 
-    Few of them have 12 characters. Users pad them with digits and punctuation, so these are removed
-    at both ends first: `password` also rejects `Password2026!`.
+    Most of them are shorter than the required 12 characters, so users pad them with digits and
+    punctuation. The padding at both ends is removed first: because `password` is on the list,
+    `Password2026!` is rejected, too.
     """
 
     def validate(self, password: str, user: Any = None) -> None:

@@ -62,7 +62,11 @@ def mail_status_to_owners(
     `closes_at` is when a closing tenant is closed; None: unknown. A failed e-mail is logged,
     because the change is already made.
     """
-    closing = "The operator closes" if closes_at is None else f"On {closes_at:%Y-%m-%d}, we close"
+    closing = (
+        "The operator will close"
+        if closes_at is None
+        else f"On {closes_at:%Y-%m-%d}, we will close"
+    )
     effect = _EFFECTS[status].format(console=settings.CONSOLE_URL, closing=closing)
     mail_owners(
         tenant_id=TenantId(str(tenant.id)),

@@ -20,7 +20,11 @@ _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
 
 
 class Command(NoSystemChecksCommand):
-    help = "Compare a month's tokens in the ledger with Stripe's meters."
+    help = (
+        "Compare a month's tokens in the ledger with Stripe's meters. The columns ledger, sent and"
+        " Stripe are tokens; waiting and stuck are events that are still retried, or no longer"
+        " retried."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

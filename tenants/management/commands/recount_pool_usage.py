@@ -11,8 +11,9 @@ from tenants.fleet.pools.daily_usage import MAX_DAYS, count_pool_usage
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Count the pools' usage over all tenants, for the operators' cost figures. A task does"
-        " so every few minutes, and for all days once a day; this command does it at once."
+        "Count the pools' usage over all tenants, for the operators' cost figures. A task counts"
+        " the latest days every few minutes, and all days once a day. This command counts all days"
+        " now."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -83,7 +83,7 @@ def _require_size_limits(actor: Actor, subject: OverrideSubject, override: Polic
     )
     if sum(map(_count_globs, (*other_overrides, override))) > MAX_GLOBS:
         raise Conflict(
-            "The tenant and all overrides together can have at most {most} exclusion patterns.",
+            "All overrides together can have at most {most} exclusion patterns.",
             most=MAX_GLOBS,
         )
 

@@ -6,10 +6,10 @@ says how many records were deleted, and the next run continues with the same cut
     run           running ------------------------------> finished
                   batch, batch, ... (killed, resumed)     counted, certified, in the audit log
 
-The number of created records is the difference between the counts of two runs. New records could
-therefore hide records that vanished. Each run therefore ends by counting the records that are older
-than itself, and the next run begins by counting them again. A lower count means that something
-other than a purge deleted records.
+Created records are not counted one by one: their number is computed from the counts of two runs.
+New records could therefore hide that old records have vanished. To notice this, each run ends by
+counting the records that are older than itself, and the next run begins by counting them again. A
+lower count means that something other than a purge deleted records.
 """
 
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ from tenants.privacy.retrieval_index.erasure import evict_least_used, lock_tenan
 from tenants.privacy.retrieval_index.queries import find_consent
 
 # Precision of `used_at`: a row is updated at most once in this time.
-USED_TO_THE: Final = timedelta(days=1)
+USED_AT_PRECISION: Final = timedelta(days=1)
 MAX_CHUNKS_OF_SCOPE: Final = 5_000  # each query compares all of them
 
 
@@ -134,7 +134,7 @@ def _build_row(
 
 
 def _record_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
-    rows.filter(used_at__lt=now - USED_TO_THE).update(used_at=now)
+    rows.filter(used_at__lt=now - USED_AT_PRECISION).update(used_at=now)
 
 
 def _make_room(file: _IndexedFile) -> None:

@@ -75,7 +75,7 @@ class Actor:
 
     @property
     def display_name(self) -> str:
-        """The credential that audit entries name; "": the user's session."""
+        """The credential that audit entries name; "": a user's session, or the platform."""
         if self.operator is not None:
             return f"operator:{self.operator.handle}"
         return self.key or ""

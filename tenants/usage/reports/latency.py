@@ -118,10 +118,10 @@ def read_latency_rollups(
         starts_at__gte=begins_at - (ends_at - begins_at),
         starts_at__lt=ends_at,
     )
-    rows_by_period: dict[bool, defaultdict[Mode, list[_LatencyRow]]]
+    rows_by_period: dict[bool, defaultdict[Mode, list[_LatencyRollup]]]
     rows_by_period = {True: defaultdict(list), False: defaultdict(list)}
-    for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_LatencyRow._fields):
-        rows_by_period[starts_at >= begins_at][Mode(mode)].append(_LatencyRow(*values))
+    for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_LatencyRollup._fields):
+        rows_by_period[starts_at >= begins_at][Mode(mode)].append(_LatencyRollup(*values))
     now, before = (
         {mode: _sum_rows(mode, rolled) for mode, rolled in rows_by_period[is_now].items()}
         for is_now in (True, False)
@@ -129,8 +129,8 @@ def read_latency_rollups(
     return LatencyReport(begins_at, now, before, is_exact=False)
 
 
-class _LatencyRow(NamedTuple):
-    sizes: list[int]
+class _LatencyRollup(NamedTuple):
+    sizes: list[int]  # bucket numbers, see tenants.models.rollup
     counts: list[int]
     in_flight_at_replica: int
     sent: int
@@ -138,9 +138,11 @@ class _LatencyRow(NamedTuple):
     display_counts: list[int] | None
 
 
-def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
+def _sum_rows(mode: Mode, rows: list[_LatencyRollup]) -> LatencyRow:
     histogram = merge_histograms((row.sizes, row.counts) for row in rows)
-    displays = merge_histograms((row.display_sizes or (), row.display_counts or ()) for row in rows)
+    display_histogram = merge_histograms(
+        (row.display_sizes or (), row.display_counts or ()) for row in rows
+    )
     return LatencyRow(
         mode,
         completed=sum(histogram.values()),
@@ -148,8 +150,8 @@ def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
         p99_ms=compute_percentile_ms(histogram, 99),
         in_flight_at_replica=sum(row.in_flight_at_replica for row in rows),
         sent=sum(row.sent for row in rows),
-        display_p50_ms=compute_percentile_ms(displays, 50),
-        display_p99_ms=compute_percentile_ms(displays, 99),
+        display_p50_ms=compute_percentile_ms(display_histogram, 50),
+        display_p99_ms=compute_percentile_ms(display_histogram, 99),
     )
 
 

@@ -22,7 +22,7 @@ def format_waterfall(
     yield ""
     for stage in explanation.stages:
         yield _format_stage(stage, record.total_ms)
-    yield f"  {'record':<13}{'':>10}   when it had ended; a trace has its time"
+    yield f"  {'record':<13}{'':>10}   after the end; only a trace has its duration"
     yield ""
     yield f"  {_format_first_token(record, explanation)}"
     for verdict in explanation.verdicts:

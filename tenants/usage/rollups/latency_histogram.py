@@ -16,7 +16,7 @@ _BASE: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 
 def build_bucket_sql(column: str) -> str:
-    """Return the SQL expression of a time's bucket.
+    """Return the SQL expression of the number of a time's bucket.
 
     `column` must be a constant of the code, never input.
     """
@@ -24,20 +24,20 @@ def build_bucket_sql(column: str) -> str:
 
 
 def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) -> dict[int, int]:
-    """Add up histograms, each given as buckets and counts."""
+    """Add up histograms, each given as bucket numbers and the buckets' counts."""
     merged: dict[int, int] = {}
-    for sizes, counts in histograms:
-        for size, number in zip(sizes, counts, strict=True):
-            merged[size] = merged.get(size, 0) + number
+    for buckets, counts in histograms:
+        for bucket, count in zip(buckets, counts, strict=True):
+            merged[bucket] = merged.get(bucket, 0) + count
     return merged
 
 
 def compute_percentile_ms(histogram: Mapping[int, int], percent: float) -> float | None:
-    """Return a percentile; None: no values."""
+    """Return a percentile; None: the histogram is empty."""
     rank = percent / 100 * (sum(histogram.values()) - 1)
     num_so_far = 0
-    for size in sorted(histogram):
-        num_so_far += histogram[size]
+    for bucket in sorted(histogram):
+        num_so_far += histogram[bucket]
         if num_so_far > rank:
-            return 2 * _BASE**size / (_BASE + 1)
+            return 2 * _BASE**bucket / (_BASE + 1)
     return None

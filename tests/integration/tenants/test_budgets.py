@@ -285,7 +285,7 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
     actor = company.administrator.actor
     deliveries = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
     assert {(d.num_attempts, d.last_error, d.delivered_at) for d in deliveries} == {
-        (1, "The mail server rejected the message (ConnectionRefusedError).", None)
+        (1, "The mail server did not accept the message (ConnectionRefusedError).", None)
     }
 
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

@@ -90,7 +90,7 @@ def test_the_owners_are_mailed_each_new_status(settings: LazySettings) -> None:
     assert "contact the operator" in suspended.body
     assert closing.subject.endswith("is closing")
     closes_on = timezone.now() + timedelta(days=14)
-    assert f"On {closes_on:%Y-%m-%d}, we close the tenant and delete its data." in closing.body
+    assert f"On {closes_on:%Y-%m-%d}, we will close the tenant and delete its data." in closing.body
     assert "/exports" in closing.body
 
 

@@ -17,7 +17,7 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
         (ANSWERED % {"status": 503}, "Der Empfänger hat mit dem Status 503 geantwortet."),
         (SILENT, "Der Empfänger hat nicht rechtzeitig geantwortet."),
         (
-            "The mail server rejected the message (SMTPDataError).",
+            "The mail server did not accept the message (SMTPDataError).",
             "Der Mailserver hat die Nachricht nicht angenommen (SMTPDataError).",
         ),
         ("The endpoint did not respond (SSLError).", "Das Ziel hat nicht geantwortet (SSLError)."),

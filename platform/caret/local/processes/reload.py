@@ -37,7 +37,7 @@ def programs_of(file: str) -> set[str]:
 
 
 def watch_changed_files(repository: Path) -> Iterator[set[str]]:
-    """Yield the set of files saved since the previous one, repeatedly; usually it is empty.
+    """Yield the set of files saved since the previous set, repeatedly; usually it is empty.
 
     Paths are relative to the repository. Raises ShutdownRequested if a signal arrives: watchfiles
     replaces the exception of our signal handler with KeyboardInterrupt.

@@ -163,11 +163,7 @@ class Supervisor:
         watched_service.next_launch_s = now_s + delay_s
 
     def _replace(self, watched_service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
-        starting = [
-            watched_service
-            for watched_service in self._services
-            if watched_service.state is _ServiceState.STARTING
-        ]
+        starting = [other for other in self._services if other.state is _ServiceState.STARTING]
         if len(starting) < _MAX_RESTARTS_AT_ONCE:
             watched_service.service.child.stop(max_grace_s=_RESTART_GRACE_S)
             self._launch_again(watched_service, on_launch=on_launch)

@@ -127,9 +127,10 @@ class DefinitionLookup:
         for symbol, location in zip(pending.symbols, locations, strict=False):
             file = self._files.get(pending.uri)
             # A server that is not ready yet knows no definition, or only the import in the file.
+            # An earlier time of the lookup makes the next one possible after _RETRY_AFTER_S.
             if location is None or location.uri == pending.uri:
-                counts_as_s = self._clock.monotonic_s() - _MAX_AGE_S + _RETRY_AFTER_S
-                self._looked_up_s[pending.uri, symbol.name] = counts_as_s
+                earlier_s = self._clock.monotonic_s() - _MAX_AGE_S + _RETRY_AFTER_S
+                self._looked_up_s[pending.uri, symbol.name] = earlier_s
             if location is None or file is None or file.repository is None:
                 continue
             definition = await self._read_definition(file, file.repository, location)

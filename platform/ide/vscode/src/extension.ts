@@ -1,7 +1,8 @@
 /**
  * Caret in VS Code and related editors: the language server `caret-ls` makes suggestions.
  *
- * extension (events) > server, bar, commands (the editor's interface) > the rest (pure)
+ * `extension` creates the objects and passes on the editor's events. Modules that do not import `vscode` are pure,
+ * except for the script of the chat panel's page (`webview`).
  */
 
 import * as vscode from "vscode";

@@ -6,11 +6,10 @@
    total and shown groups. Therefore at least two groups are suppressed, which together have at
    least `min_users` users; the smallest others are added until that holds.
 3. If groups overlap (teams), a group that is all but a few users of another one, or of all, is
-   suppressed, because the difference would be those few. The following groups are suppressed, too:
-   groups
-   - that together are all but a few users: the rest of the total would be those few, whatever the
-     suppressed groups contain;
-   - two of which, with the total, reveal a few users: those in both, or in neither.
+   suppressed, because the difference would be those few. Groups are also suppressed if
+   - together they are all but a few users: the total minus these groups would be those few,
+     whatever the suppressed groups contain;
+   - two of them, with the total, reveal a few users: those in both groups, or in neither.
 
 These rules do not prevent a reader from comparing reports of different periods, or from combining
 three or more overlapping groups to get a few users. For several filters at once, `cells` checks

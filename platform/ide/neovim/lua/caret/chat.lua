@@ -150,14 +150,15 @@ local function sent_turns()
   return sent
 end
 
---- Returns the selected lines, else the line of the cursor: { first, last, is_range }.
+--- Returns the lines of the range, from 0; without a range, the cursor's line as an empty range.
+--- `stop` is exclusive.
 local function lines_of(range)
   if range then
-    return { range[1] - 1, range[2], true }
+    return { first = range[1] - 1, stop = range[2], is_range = true }
   end
   local win = vim.fn.win_findbuf(source)[1]
   local row = win and vim.api.nvim_win_get_cursor(win)[1] - 1 or 0
-  return { row, row, false }
+  return { first = row, stop = row, is_range = false }
 end
 
 --- Asks about the buffer. `options`: command, explain or tests; range, of lines, from 1.
@@ -177,16 +178,16 @@ function M.ask(text, options)
   turns[#turns + 1] = { role = 'assistant', text = '' }
   append('## You\n\n' .. text .. '\n\n## Caret\n\n')
   local first_row = vim.api.nvim_buf_line_count(buffer)
-  local target_end = lines[3] and lines[2] or lines[1] + 1
-  local target_start = lines[3] and lines[1] or target_end
-  answers[#answers + 1] = { row = first_row, target = proposal.target(source, target_start, target_end) }
+  local target_stop = lines.is_range and lines.stop or lines.first + 1
+  local target_start = lines.is_range and lines.first or target_stop
+  answers[#answers + 1] = { row = first_row, target = proposal.target(source, target_start, target_stop) }
   local _, id = client:request('$/caret/chat', {
     token = tostring(token),
     turns = sent_turns(),
     uri = vim.uri_from_bufnr(source),
     selection = {
-      start = { line = lines[1], character = 0 },
-      ['end'] = { line = lines[2], character = 0 },
+      start = { line = lines.first, character = 0 },
+      ['end'] = { line = lines.stop, character = 0 },
     },
     hasOpenFiles = true,
   }, function(err, result)
@@ -250,7 +251,7 @@ function M.review()
   proposal.show(target, code)
 end
 
---- Returns the text of the chat, for the status and tests.
+--- Returns the text of the chat, for tests.
 function M.text()
   return buffer and table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n') or ''
 end

@@ -36,7 +36,7 @@ function M.problem(params)
   elseif params.status ~= 'signed_out' then
     return nil
   elseif params.reason == 'key_refused' then
-    return 'Caret: the gateway rejected your key. It was revoked or has expired. Sign in with :Caret sign_in.'
+    return 'Caret: the gateway rejected your key. It was revoked, has expired, or is wrong. Sign in with :Caret sign_in.'
   elseif params.reason == 'key_file_not_private' then
     return ('Caret: other users can read your key file, so it is not used. Run: chmod 600 %s'):format(params.keyFile)
   end
