@@ -29,7 +29,7 @@ class _Bracket(NamedTuple):
     text: str
     indent: int  # of its line, or of the line that the statement begins on
     is_first: bool  # whether it is the first text of its line
-    line: int  # number among the text's lines with brackets; negative for the cursor's line
+    line: int  # number among the text's lines with brackets, from `first_line` on
 
 
 class BracketCounter:
@@ -47,7 +47,11 @@ class BracketCounter:
         self._num_closed_far_below = 0 if is_whole else self._count_closed_far_below()
 
     def _count_closed_far_below(self) -> int:
-        """Return how many brackets the text that was left out closes."""
+        """Return how many brackets are still open after the nearby text.
+
+        The text further below is assumed to close them. Those of the cursor's line, which has the
+        number -1, do not count.
+        """
         open_brackets = self._open.copy()
         _match(open_brackets, _brackets(self._line_before + self._rest_of_line, first_line=-1))
         _match(open_brackets, self._below)
@@ -61,7 +65,7 @@ class BracketCounter:
     def num_unmatched_before(self) -> int:
         """Return how many brackets have no partner without a completion.
 
-        If fewer have none without the whole line of the cursor, return that number.
+        If the number is smaller without the whole line of the cursor, return the smaller number.
         """
         return min(self.count_unmatched(""), self._count_with_line(""))
 

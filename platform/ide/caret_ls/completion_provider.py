@@ -127,7 +127,7 @@ class CompletionProvider:
         if file is None:
             return SkipReason.FILE_CLOSED
         lead = (
-            file.head(inline_request.position, inline_request.selected)
+            file.untyped_rest(inline_request.position, inline_request.selected)
             if inline_request.selected is not None
             else ""
         )

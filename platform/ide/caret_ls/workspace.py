@@ -13,7 +13,8 @@ from caret_ls.git_repository import Repository, find_repository
 from caret_ls.imports import framework_of, imports_of
 from caret_ls.text_document import Position, TextDocument, TextEdit
 
-# The engine reads a few thousand tokens around the cursor, a parser the enclosing syntax.
+# Enough for the engine, which reads a few thousand tokens around the cursor, and for the parser,
+# which finds the syntax around it.
 MAX_PREFIX_CHARS: Final = 128 * 1024
 MAX_SUFFIX_CHARS: Final = 64 * 1024
 _HEAD_CHARS: Final = 16_000
@@ -70,7 +71,7 @@ class OpenFile:
         self._invalidate_text()
         return self.buffer.replace_all(text)
 
-    def head(self, position: Position, completion: SelectedCompletion) -> str | None:
+    def untyped_rest(self, position: Position, completion: SelectedCompletion) -> str | None:
         """Return the rest of the selected item; None if the typed text is not its start."""
         start, end, at = map(self.buffer.to_offset, (completion.start, completion.end, position))
         num_typed = at - start

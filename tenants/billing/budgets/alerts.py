@@ -1,4 +1,7 @@
-"""Budget alerts at 50, 80 and 100%. Rating creates each of them at most once a month."""
+"""Budget alerts at 50, 80 and 100%.
+
+The task that prices usage (rating) creates each alert at most once per budget and month.
+"""
 
 from datetime import date, datetime
 from typing import Final
@@ -30,7 +33,10 @@ def find_crossed_thresholds(
 def create_alerts(
     tenant_id: TenantId, month: date, *, price: PlanPrice | None, now: datetime
 ) -> int:
-    """Create the alerts that are due, inside the tenant's scope, and return how many."""
+    """Create the alerts that are due, and return how many.
+
+    The caller must be inside the tenant's scope.
+    """
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
         return 0

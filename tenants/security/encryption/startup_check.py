@@ -80,8 +80,13 @@ def _find_fault(keys: RootKeys, row: RootKeyUse) -> str | None:
         plaintext = b""
     except EncryptionFailed as error:
         return (
-            f"Tenant keys are wrapped by a root key that cannot be used: {error} Add it to"
-            " CARET_ROOT_KEYS, after the key that wraps new keys. Then"
-            " `manage.py rotate_encryption_keys` wraps the tenant keys again."
+            f"Tenant keys are wrapped by a root key that cannot be used: {error} If the key"
+            f" {row.id} is missing from CARET_ROOT_KEYS, add it after the key that wraps new keys."
+            " Then `manage.py rotate_encryption_keys` wraps the tenant keys again."
         )
-    return None if plaintext == _CANARY else f"The root key {row.id} does not open what it wrapped."
+    if plaintext == _CANARY:
+        return None
+    return (
+        f"The root key {row.id} does not open what it wrapped. Check that CARET_ROOT_SECRET and"
+        " CARET_ROOT_KEYS belong to this database."
+    )
