@@ -55,7 +55,8 @@ class KeyResponse(ResponseSchema):
     kind: KeyKind
     name: str
     owner_email: str | None  # null: a service key
-    created_by_email: str | None  # if a key created it, that key's owner; null: unknown
+    # Null: unknown. If a key created it: the user who was shown that key's text.
+    created_by_email: str | None
     issued_by_email: str | None  # the user who was shown the current text; null: unknown
     state: KeyState
     created_at: datetime

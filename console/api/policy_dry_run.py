@@ -94,7 +94,7 @@ class DenialListResponse(ResponseSchema):
     generated_at: datetime.datetime
 
 
-class DryRunRange(RequestSchema):
+class DenialRange(RequestSchema):
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30
 
 
@@ -152,7 +152,7 @@ def explain(
     summary="Count refusals by policies, grouped by reason; contains no paths.",
     openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
-def denials(request: AuthenticatedRequest, span: Query[DryRunRange]) -> dict[str, object]:
+def denials(request: AuthenticatedRequest, span: Query[DenialRange]) -> dict[str, object]:
     now = timezone.now()
     reports = count_denials(actor=actor_of(request), num_days=span.days, now=now)
     return {"denials": reports, "generated_at": now}

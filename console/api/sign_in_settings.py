@@ -318,7 +318,10 @@ def set_role(
 
 @contextmanager
 def _exempt_own_session(request: AuthenticatedRequest) -> Iterator[str | None]:
-    """Keep the session of the changing administrator. Yield its key; None for a service key."""
+    """Keep the caller's session when the change ends other sessions.
+
+    Yield the session's key; None for a service key.
+    """
     if isinstance(request.auth, Bearer):
         yield None
         return

@@ -20,7 +20,7 @@ _DIRECTIVES: Final = [
 POLICY: Final = "; ".join(_DIRECTIVES)
 
 
-# Only the operator pages use a web font.
+# The operator pages may load fonts from the console's own origin. None is served today.
 OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
 
 

@@ -1,7 +1,7 @@
 """A form that is stored while its sender reauthenticates, and is then submitted again.
 
 It may contain a secret, so it is encrypted and bound to its sender and their tenant. Only the
-newest form of a user is stored. One is enough: after the user has reauthenticated, none of their
+newest form of a user is stored. This is enough: after the user has reauthenticated, none of their
 forms requires another reauthentication for minutes.
 """
 
@@ -27,7 +27,7 @@ class PendingForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def store_pending_form(actor: Actor, form: PendingForm) -> str:
-    """Store the form and return its token. A form over _MAX_BYTES is not stored.
+    """Store the form and return its token. A form of more than _MAX_BYTES is not stored.
 
     Raises redis.RedisError.
     """
@@ -58,7 +58,7 @@ def _cache_key(actor: Actor) -> str:
 
 
 def _binding_of(actor: Actor, token: str) -> bytes:
-    return f"kept-form/1|{actor.tenant_id}|{actor.user_id}|{token}".encode()
+    return f"pending-form/1|{actor.tenant_id}|{actor.user_id}|{token}".encode()
 
 
 def _encryption_key() -> bytes:

@@ -85,7 +85,7 @@ ERRORS: Final = {
     "model_not_found": _("This installation has no model with this name."),
     "no_pool": _("No pool serves this mode for your tenant. Ask the operator of Caret."),
     "model_not_allowed": _("Your policy does not allow the model for this mode."),
-    "region_not_allowed": _("Your policy does not allow completions in this region."),
+    "region_not_allowed": _("Your tenant does not allow completions in this region."),
     "not_found": _("The gateway has no endpoint at this address."),
     "method_not_allowed": _("The gateway does not accept this kind of request."),
     "too_slow": _("The connection is too slow: the request timed out."),

@@ -69,7 +69,7 @@ _KINDS: Final[Mapping[str, Promise]] = {
 
 
 class _ActionField(forms.ChoiceField):
-    """A list of known actions by area. A link may filter by another action, such as a plugin's."""
+    """A list of known actions by area. A link may filter by an action that is not listed."""
 
     def valid_value(self, value: object) -> bool:
         return len(str(value)) <= _MAX_ACTION_CHARS

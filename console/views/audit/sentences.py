@@ -152,7 +152,7 @@ AREAS: Final = (
             "audit.checked": _("{actor} verified the audit log."),
             "audit_sink.created": _("{actor} created the audit sink {name}."),
             "audit_sink.replayed": _(
-                "{actor} sent the entries from {delivered_sequence} to the audit sink {target} "
+                "{actor} sent the entries after {delivered_sequence} to the audit sink {target} "
                 "again."
             ),
             "audit_sink.retried": _("{actor} retried the delivery to the audit sink {target}."),
@@ -183,7 +183,9 @@ AREAS: Final = (
             ),
             "tenant.trial_changed": _("{actor} changed the last day of the tenant’s trial."),
             "tenant.cache_purged": _("{actor} purged the tenant’s prefix cache."),
-            "tenant.region_changed": _("{actor} moved the tenant from {old_region} to {region}."),
+            "tenant.region_changed": _(
+                "{actor} changed the tenant’s region from {old_region} to {region}."
+            ),
             "tenant.pool_assigned": _("{actor} assigned a pool to the tenant."),
             "tenant.pool_unassigned": _("{actor} removed a pool assignment of the tenant."),
             "tenant.limits_changed": _("{actor} changed the tenant’s limits."),

@@ -225,7 +225,6 @@ def _render_page(
     context: dict[str, Any] = {
         "tabs": tabs(request, member),
         "current": current,
-        "text": format_exclusions(current.policy.content_exclusion),
         "form": editor.form,
         "path_test": editor.path_test,
         "rules": editor.rules,

@@ -101,8 +101,8 @@ _OTHER_EDITORS: Final = (
         re.compile(r"caret-zed\.json"),
         "application/json",
         steps=_(
-            "Add it to your settings.json. Zed asks you for an API key. Zed does not use the "
-            "language server, because it does not support inline suggestions over LSP."
+            "Add it to your settings.json. Zed asks you for an API key. Zed does not support "
+            "inline suggestions over LSP, so it does not use the language server."
         ),
     ),
 )

@@ -57,7 +57,6 @@ class VariantRow:
     name: str
     url: str
     is_control: bool
-    has_few_suggestions: bool
     is_hidden: bool
     users: str
     requests: str
@@ -68,7 +67,6 @@ class VariantRow:
 @dataclass(frozen=True, slots=True)
 class ExperimentCard:
     name: str
-    control: str
     lines: list[VariantRow]
 
 
@@ -105,7 +103,6 @@ def _context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
 def _present_experiment(usage_filters: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
     return ExperimentCard(
         experiment.name,
-        experiment.control,
         [
             _present_variant(usage_filters, experiment.name, variant)
             for variant in experiment.variants
@@ -122,7 +119,6 @@ def _present_variant(
         name=variant.name,
         url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(variant=full_name)}",
         is_control=variant.is_control,
-        has_few_suggestions=variant.has_few_suggestions,
         is_hidden=row.counts is None,
         users="" if row.users is None else format_count(row.users),
         requests="" if row.counts is None else format_count(row.counts.requests),

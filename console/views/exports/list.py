@@ -118,7 +118,7 @@ def _request_export(request: HttpRequest, member: CurrentMember, form: NewExport
 def _render_form(
     request: HttpRequest, member: CurrentMember, form: NewExport, status: int = 200
 ) -> HttpResponse:
-    return render_page(request, member, _NEW_PAGE, {"form": form, "pack": PACK}, status=status)
+    return render_page(request, member, _NEW_PAGE, {"form": form}, status=status)
 
 
 def _initial_values(request: HttpRequest) -> dict[str, object]:

@@ -45,7 +45,11 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
 
 
 def get_key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
-    """Return the key; answer 404 alike for unknown keys and keys that the member may not see."""
+    """Return the key.
+
+    Raises Http404, both for unknown keys and for keys that the member may not see, and
+    PermissionDenied if the member may see no keys.
+    """
     try:
         return find_key(actor=member.actor, lookup_id=LookupId(lookup_id), now=timezone.now())
     except Forbidden as error:

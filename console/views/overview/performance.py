@@ -54,7 +54,6 @@ class TopList:
     title: str
     lines: list[TopLine]
     max_requests: int  # requests of the first line, at least 1
-    num_more: int
     num_hidden: int  # suppressed because the groups are too small
     url: str  # the list of all groups
 
@@ -116,7 +115,6 @@ def _build_top_list(
         title=str(_TITLES[group_by]),
         lines=lines,
         max_requests=max((line.requests for line in lines), default=1),
-        num_more=max(0, len(visible_rows) - _TOP_ROWS),
         num_hidden=len(rows) - len(visible_rows),
         url=f"{reverse('console:usage')}?{usage_filters.with_filter(by=group_by.value)}",
     )

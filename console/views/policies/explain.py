@@ -1,4 +1,4 @@
-"""The effective policy of a user, and an explanation why a file may or may not be sent for them."""
+"""The effective policy of a user, and the rules that block their requests for a file."""
 
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import values_of
 from console.views.policies.form_fields import AS_TYPED, RepositoryFileForm, add_refusal
-from console.views.policies.presenters import FIELDS, MODES
+from console.views.policies.presenters import MODES
 from console.views.policies.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
@@ -77,7 +77,6 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         **_form_context(request, member, form),
         "explanation": explanation,
         "who": (form.cleaned_data.get("user_email") if is_submitted else "") or member.email,
-        "field_titles": {name: str(field.title) for name, field in FIELDS.items()},
     }
     return render_page(
         request,

@@ -141,7 +141,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
         except (Conflict, InvalidValue) as error:
             form.add_error(None, translate_error(error))
         else:
-            toast(request, gettext("Hold released. It no longer affects the next purge."))
+            toast(request, gettext("Hold released. The next purge can delete its data."))
             return redirect("console:retention-holds")
     context: dict[str, Any] = {
         "form": form,
@@ -167,7 +167,9 @@ def _to_new_hold(form: HoldForm) -> NewHold:
 
 
 def _find_user_id(email: str) -> UUID | None:
-    """Return the member's ID; None for everybody. Raises InvalidValue.
+    """Return the member's ID; None for an empty address, which means all users.
+
+    Raises InvalidValue.
 
     The error is the same for unknown addresses and for users of other tenants.
     """

@@ -65,14 +65,12 @@ def tabs(request: HttpRequest) -> list[Tab]:
 @require_GET
 @member_required
 def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    now = timezone.now()
-    rows = list_data_class_statuses(actor=member.actor, now=now)
+    rows = list_data_class_statuses(actor=member.actor, now=timezone.now())
     context = {
         "tabs": tabs(request),
         "rows": rows,
         "overdue": sum(row.overdue for row in rows),
         "may_edit": member.actor.has_permission(Permission.WRITE_RETENTION),
-        "now": now,
     }
     return render_page(request, member, "console/retention/list.html", context)
 

@@ -113,9 +113,8 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @step_up_required
 def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
-        context = {"rules": get_rules(actor=member.actor)}
         return render_page(
-            request, member, "console/sign_in_settings/remove_identity_provider.html", context
+            request, member, "console/sign_in_settings/remove_identity_provider.html", {}
         )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         remove_provider(actor=member.actor, now=timezone.now(), spared_session=session)

@@ -36,7 +36,7 @@ def test_the_gateway_enforces_what_the_path_test_shows(
     page.goto("/content-exclusion")
 
     page.get_by_label("New path pattern").fill(_PATTERN)
-    assert "Excluded: this file is never sent." in run_path_test(page, _EXCLUDED)
+    assert "Excluded: this file never becomes part of a prompt." in run_path_test(page, _EXCLUDED)
     assert "Not excluded by the tenant" in run_path_test(page, _OTHER)
     response_before = complete(stack, key, file=_EXCLUDED)
     save_rules(page)

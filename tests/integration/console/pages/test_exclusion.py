@@ -212,7 +212,7 @@ def test_the_tester_names_the_rule_in_the_list(alice: Client) -> None:
         alice, "test", [("**/secrets/**", ""), ("keys/**", "payments")], path="a/secrets/key"
     )
 
-    assert "Excluded: this file is never sent." in page
+    assert "Excluded: this file never becomes part of a prompt." in page
     assert "<p><code>**/secrets/**</code>" in page
     assert "<p><code>keys/**</code>" not in page
 
