@@ -131,7 +131,7 @@ def _build_tabs(request: HttpRequest, current: KeyConcern | None, counts: KeyCou
     titles_and_counts = {
         None: (gettext("All"), counts.listed),
         KeyConcern.IDLE: (gettext("Idle"), counts.idle),
-        KeyConcern.UNOWNED: (gettext("Without an owner"), counts.unowned),
+        KeyConcern.UNOWNED: (gettext("Nobody responsible"), counts.unowned),
         KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [

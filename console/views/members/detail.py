@@ -127,7 +127,9 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     except Conflict as error:
         context["error"] = translate_error(error)
         return render_page(request, member, "console/members/remove.html", context, status=400)
-    message = gettext("%(name)s is no longer a member. Gateways reject their keys within a second.")
+    message = gettext(
+        "%(name)s is no longer a member. Gateways reject this person's own keys within a second."
+    )
     toast(request, message % {"name": context["name"]})
     _warn_about_unowned_keys(request, unowned_keys)
     return redirect("console:overview" if context["is_oneself"] else "console:members")
@@ -164,8 +166,8 @@ def _change_role(
 def _warn_about_unowned_keys(request: HttpRequest, unowned_keys: KeySummary) -> None:
     if unowned_keys.total:
         text = ngettext(
-            "%(num)d key has no owner now, but still works. Check the keys without an owner.",
-            "%(num)d keys have no owner now, but still work. Check the keys without an owner.",
+            "%(num)d service key of this person still works. Rotate or revoke it.",
+            "%(num)d service keys of this person still work. Rotate or revoke them.",
             unowned_keys.total,
         )
         messages.warning(request, text % {"num": unowned_keys.total})

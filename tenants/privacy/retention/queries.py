@@ -33,7 +33,7 @@ from tenants.privacy.retention.tables import (
 )
 from tenants.security.authorization.actor import Actor
 
-# A purge runs daily. Records are overdue one day after the purge that should have deleted them.
+# A purge runs every six hours. Records that still exist this long after their period are overdue.
 GRACE: Final = timedelta(days=2)
 
 

@@ -230,7 +230,7 @@ def test_a_keys_page_warns_about_a_leak_and_a_known_secret(
     with few_queries():
         page = client.get(f"/keys/{lookup_id}").content.decode()
 
-    assert f"{company.developer.email} knows the secret of this key" in page
+    assert f"{company.developer.email} was responsible for this key" in page
     assert "Leaked" in page
 
 
