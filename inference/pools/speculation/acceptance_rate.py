@@ -30,7 +30,7 @@ Matrix = list[list[float]]
 
 MIN_ACCEPTANCE: Final = 0.5  # below this, drafting costs more than it saves
 MIN_TOKENS: Final = 1_000.0  # generated tokens, after fading
-HALF_LIFE_S: Final = 1_800.0  # low rates fade, so that a language is tried again
+HALF_LIFE_S: Final = 1_800.0  # of the weight of a window
 _MAX_KINDS: Final = 12  # the rest is one kind; solving takes a millisecond
 _MIN_WINDOWS_BEYOND: Final = 10  # windows in addition to the number of kinds
 _STANDARD_ERRORS: Final = 2.0

@@ -5,7 +5,8 @@ completions of this gateway, including completions in flight. `acceptance_rate` 
 estimates. A window is ignored if many of the engine's tokens belong to other requests.
 
 A language whose acceptance rate stays low for some minutes falls back to the replicas without
-speculation, if the pool has any. Its estimate then fades, and the language is tried again.
+speculation, if the pool has any. After a longer time, the language uses speculating replicas again.
+It falls back once more if its rate is still low after some minutes.
 """
 
 import asyncio
@@ -88,10 +89,16 @@ class SpeculationTracker:
         clock: Clock,
         *,
         fallback_after_s: float,
+        retry_after_s: float,
     ) -> None:
-        """`fallback_after_s` is how long a language's acceptance rate must stay low."""
+        """Watch the speculating replicas of these pools.
+
+        A language falls back after a low acceptance rate for `fallback_after_s`, and is tried again
+        after at most `retry_after_s`.
+        """
         self._reader = reader
         self._fallback_after_s = fallback_after_s
+        self._retry_after_s = retry_after_s
         self._clock = clock
         self._last_poll_s = clock.monotonic_s()
         self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
@@ -172,10 +179,16 @@ class SpeculationTracker:
             for kind, estimate in acceptances.estimates().items()
         }
         self._low_since_s = {
-            kind: self._low_since_s.get(kind, now_s)
+            kind: self._find_low_since_s(kind, now_s)
             for kind, estimate in self._estimates.items()
             if estimate.is_low
         }
+
+    def _find_low_since_s(self, kind: Kind, now_s: float) -> float:
+        """Return since when the rate is low; a language that is tried again begins anew."""
+        low_since_s = self._low_since_s.get(kind, now_s)
+        is_retry_due = now_s - low_since_s >= self._fallback_after_s + self._retry_after_s
+        return now_s if is_retry_due else low_since_s
 
     async def _poll_replica(self, watched_replica: _WatchedReplica) -> None:
         try:

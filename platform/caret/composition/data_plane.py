@@ -253,6 +253,7 @@ def _build_plane(
         VllmMetrics(links.session),
         clock,
         fallback_after_s=config.speculation_fallback_s,
+        retry_after_s=config.speculation_retry_s,
     )
     content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(

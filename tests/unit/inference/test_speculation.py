@@ -70,7 +70,9 @@ def _complete(speculation: SpeculationTracker, trace: RequestTrace) -> None:
 
 
 def _make_tracker(reader: FakeReader) -> SpeculationTracker:
-    return SpeculationTracker(make_pools(MIXED), reader, FakeClock(), fallback_after_s=0)
+    return SpeculationTracker(
+        make_pools(MIXED), reader, FakeClock(), fallback_after_s=0, retry_after_s=3600
+    )
 
 
 async def _trained(
@@ -80,6 +82,7 @@ async def _trained(
     pool: Pool = MIXED,
     clock: FakeClock | None = None,
     fallback_after_s: float = 0,
+    retry_after_s: float = 10 * HALF_LIFE_S,
 ) -> SpeculationTracker:
     """Return a tracker after forty windows with 100 drafted tokens each.
 
@@ -89,7 +92,11 @@ async def _trained(
     """
     reader = FakeReader()
     speculation = SpeculationTracker(
-        make_pools(pool), reader, clock or FakeClock(), fallback_after_s=fallback_after_s
+        make_pools(pool),
+        reader,
+        clock or FakeClock(),
+        fallback_after_s=fallback_after_s,
+        retry_after_s=retry_after_s,
     )
     await speculation.poll()
     for number in range(40):
@@ -108,7 +115,9 @@ async def test_a_language_with_rejected_drafts_is_not_profitable() -> None:
     assert speculation.is_profitable(MIXED.name, "rust")
 
 
-async def test_a_language_falls_back_after_minutes_of_low_acceptance_and_returns() -> None:
+async def test_a_language_falls_back_after_minutes_and_returns_when_its_estimate_has_faded() -> (
+    None
+):
     clock = FakeClock()
     speculation = await _trained(clock=clock, fallback_after_s=600)
 
@@ -120,6 +129,25 @@ async def test_a_language_falls_back_after_minutes_of_low_acceptance_and_returns
     clock.pass_s(3 * HALF_LIFE_S)  # without requests, the estimate decays
     await speculation.poll()
     assert speculation.is_profitable(MIXED.name, "html")
+
+
+async def test_a_language_is_tried_again_and_falls_back_again_if_its_acceptance_is_still_low() -> (
+    None
+):
+    clock = FakeClock()
+    speculation = await _trained(clock=clock, fallback_after_s=300, retry_after_s=600)
+    clock.pass_s(299 + 600)
+    await speculation.poll()
+
+    was_profitable = speculation.is_profitable(MIXED.name, "html")
+    clock.pass_s(1)
+    await speculation.poll()
+    is_tried_again = speculation.is_profitable(MIXED.name, "html")
+    clock.pass_s(300)
+    await speculation.poll()
+
+    assert (was_profitable, is_tried_again) == (False, True)
+    assert not speculation.is_profitable(MIXED.name, "html")
 
 
 async def test_acceptance_is_estimated_for_each_position_of_a_draft() -> None:
