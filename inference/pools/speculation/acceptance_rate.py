@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Final, NewType
 
 Kind = NewType("Kind", str)  # kind of request: a pool and a language
+FOREIGN: Final = Kind("")  # requests of other gateways, in any pool and language
 Matrix = list[list[float]]
 
 MIN_ACCEPTANCE: Final = 0.5  # below this, drafting costs more than it saves
@@ -106,7 +107,7 @@ class AcceptanceRates:
                 sums[kind] += tokens * accepted / total
 
     def estimates(self) -> dict[Kind, AcceptanceEstimate]:
-        """Return the estimates of kinds with enough data."""
+        """Return the estimates of this gateway's kinds with enough data."""
         groups = self._group_kinds()
         if self._num_windows < len(groups) + _MIN_WINDOWS_BEYOND:
             return {}
@@ -132,7 +133,7 @@ class AcceptanceRates:
                 ),
             )
             for n, group in enumerate(groups)
-            if len(group) == 1 and self._num_tokens[group[0]] >= MIN_TOKENS
+            if len(group) == 1 and group != [FOREIGN] and self._num_tokens[group[0]] >= MIN_TOKENS
         }
 
     def _group_kinds(self) -> list[list[Kind]]:
