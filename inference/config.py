@@ -39,6 +39,7 @@ class DataPlaneConfig:
     # How long the acceptance rate of speculative tokens must be low in a language before its
     # requests go to replicas without speculation.
     speculation_fallback_s: float
+    speculation_retry_s: float  # after which speculation is tried again for such a language
     metrics_host: str
     metrics_port: int  # 0: no metrics are served
     metrics_max_tenants: int  # number of tenants with a metric label of their own; 0: none

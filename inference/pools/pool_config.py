@@ -13,9 +13,11 @@
                                    # tokenizer's markers
     edit_format = "zeta"           # prompt format of the mode edit (edit_formats.py); default: the
                                    # family's, and for most families none
-    heals_words = false            # the model can continue a partial word; default: true, it cannot
+    heals_words = false            # false: the model can continue a partial word. true (default):
+                                   # a prompt ends before such a word, and the model writes it again
     prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
-    block_size = 32                # of the replicas' prefix caches; default: as most of them state
+    block_size = 32                # of the replicas' prefix caches; default: what most replicas
+                                   # report
     tenants = ["acme"]             # slugs: a dedicated pool; default: shared
 
 A pool without `tenants` is shared. The first shared pool of each tier serves all tenants to which
@@ -51,14 +53,15 @@ kv_events        where the replica publishes KV events (vLLM's --kv-events-confi
                  with one replica does not use them.
 kv_replay        the replica's `replay_endpoint`. Without it, a gateway only knows blocks that were
                  stored after the gateway started.
-speculation      ngram | draft | suffix, as in --speculative-config. Requests in languages with a
-                 low acceptance rate go to the pool's replicas without speculation. `suffix` also
-                 needs suffix_decoding_max_cached_requests = 0, here and in --speculative-config:
-                 otherwise completions of one tenant become drafts for another.
+speculation      the method in --speculative-config: ngram, suffix, or draft for any other. Requests
+                 in languages with a low acceptance rate go to the pool's replicas without
+                 speculation. `suffix` also needs suffix_decoding_max_cached_requests = 0, here and
+                 in --speculative-config: otherwise completions of one tenant become drafts for
+                 another.
 kv_connector     from --kv-transfer-config: OffloadingConnector or LMCacheMPConnector, which have
                  the tenant's salt in their keys. Any other is rejected.
-max_num_seqs     as in --max-num-seqs: the requests that the replica runs at once. More wait in its
-                 queue, so the gateway sheds prefetches first. Default: unknown.
+max_num_seqs     as in --max-num-seqs: the requests that the replica runs at once. Further requests
+                 wait in its queue, and the gateway sheds prefetches. Default: unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -174,7 +177,7 @@ class Pool:
     def max_num_seqs(self) -> int | None:
         """The requests that its replicas run at once; None: unknown.
 
-        A replica without a known limit counts like the smallest of the others.
+        A replica without a known limit counts like the replica with the lowest limit.
         """
         known_limits = [
             replica.max_num_seqs for replica in self.replicas if replica.max_num_seqs is not None
@@ -191,7 +194,7 @@ class PoolConfig:
     """
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        """There must be a shared pool for each tier."""
+        """Store the pools. They must include a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         all_pools = self._by_name.values()
         self._shared_pools: dict[Tier, str] = {}

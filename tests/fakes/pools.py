@@ -59,7 +59,7 @@ def make_router(
 ) -> Router:
     clock = clock or FakeClock()
     speculation = speculation or SpeculationTracker(
-        make_pools(*pools), SilentReader(), clock, fallback_after_s=0
+        make_pools(*pools), SilentReader(), clock, fallback_after_s=0, retry_after_s=3600
     )
     return Router(
         pools=make_pools(*pools),

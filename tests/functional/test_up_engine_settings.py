@@ -5,8 +5,9 @@ import json
 import os
 import re
 import signal
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,7 @@ pytestmark = [
     ),
 ]
 _LEARNING_S: Final = 900.0
+_FALLBACK_S, _RETRY_S = 10, 10
 _RESTART_S: Final = 600.0
 _TURN_S: Final = 1.0
 _PORTS: Final = (
@@ -89,7 +91,8 @@ def installation(new_installation: Installation) -> Installation:
             "CARET_ENGINE_ARGS": f"--speculative-config '{json.dumps(NGRAM)}'",
             "CARET_KV_TIER_GB": "1",
             "CARET_ENGINE_METRICS_INTERVAL_S": "1",
-            "CARET_SPECULATION_FALLBACK_S": "2",
+            "CARET_SPECULATION_FALLBACK_S": str(_FALLBACK_S),
+            "CARET_SPECULATION_RETRY_S": str(_RETRY_S),
             "CARET_MAX_ENGINE_STALL_S": "60",
         }
     )
@@ -111,9 +114,10 @@ def gateways(installation: Installation) -> tuple[LocalGateway, ...]:
     )
 
 
-async def test_languages_with_few_accepted_drafts_use_the_engine_without_speculation(
+async def test_a_language_uses_the_plain_engine_until_its_drafts_are_accepted(
     installation: Installation, gateways: tuple[LocalGateway, ...]
 ) -> None:
+    """One test covers leaving and returning, because learning takes minutes on a busy machine."""
     plain, speculating = (
         f"127.0.0.1:{installation.environment[name]}"
         for name in ("CARET_ENGINE_PORT", "CARET_QUALITY_ENGINE_PORT")
@@ -122,21 +126,41 @@ async def test_languages_with_few_accepted_drafts_use_the_engine_without_specula
     python = await files_at(speculating, gateways[0], "python", assignments, num_files=1)
     csv = await files_at(speculating, gateways[0], "csv", numbers, num_files=1)
 
-    async def csv_has_moved() -> bool:
+    async def csv_uses(replica: str) -> bool:
         try:
             await python.request_for(_TURN_S)
-            return await csv.request_for(_TURN_S) == {plain}
+            return await csv.request_for(_TURN_S) == {replica}
         except GatewayRefused:  # on a busy machine, a completion may reach its deadline
             return False
 
-    assert await wait_until(csv_has_moved, timeout_s=_LEARNING_S)
-    page = await _read_metrics(installation)
-    acceptance = dict(
-        re.findall(r'caret_speculation_acceptance\{language="(\w+)",pool="demo-fast"\} (\S+)', page)
-    )
-    assert float(acceptance["python"]) >= MIN_ACCEPTANCE > float(acceptance["csv"])
-    assert 'caret_speculation_fallback{language="csv",pool="demo-fast"} 1.0' in page
-    assert 'caret_speculation_fallback{language="python",pool="demo-fast"} 0.0' in page
+    async def csv_has_left() -> bool:
+        return await csv_uses(plain) and await _is_using_fallback(installation, "csv")
+
+    async def csv_has_returned() -> bool:
+        return await csv_uses(speculating)
+
+    async def csv_stays() -> bool:
+        with suppress(GatewayRefused):
+            await csv.request_for(_FALLBACK_S)
+        # If the acceptance is still low, it falls back during this time.
+        is_leaving = partial(_is_using_fallback, installation, "csv")
+        return not await wait_until(is_leaving, timeout_s=_FALLBACK_S + _RETRY_S + 2.0)
+
+    has_left = await wait_until(csv_has_left, timeout_s=_LEARNING_S)
+    before = await _read_acceptance(installation)
+    has_python_left = await _is_using_fallback(installation, "python")
+    # From now on, drafts in this language are accepted, too. Only new completions show it.
+    csv.write = assignments
+    has_returned = await wait_until(csv_has_returned, timeout_s=_LEARNING_S)
+    has_stayed = await wait_until(csv_stays, timeout_s=_LEARNING_S)
+    after = await _read_acceptance(installation)
+
+    assert has_left
+    assert before["python"] >= MIN_ACCEPTANCE > before["csv"]
+    assert not has_python_left
+    assert has_returned, "the language was not tried again"
+    assert has_stayed, "the language left again although its drafts were accepted"
+    assert after["csv"] > before["csv"]
 
 
 async def test_cached_prompts_survive_a_restart_of_the_engines_and_serve_no_other_tenant(
@@ -165,6 +189,18 @@ def test_cached_prompts_never_reach_the_disk(installation: Installation) -> None
     assert settings["maxmemory"] == str(2**30)
     assert settings["maxmemory-policy"] == "allkeys-lru"
     assert list((installation.paths.home / KV_STORE).iterdir()) == []
+
+
+async def _read_acceptance(installation: Installation) -> dict[str, float]:
+    """Return the acceptance rate by language."""
+    page = await _read_metrics(installation)
+    pattern = r'caret_speculation_acceptance\{language="(\w+)",pool="demo-fast"\} (\S+)'
+    return {language: float(value) for language, value in re.findall(pattern, page)}
+
+
+async def _is_using_fallback(installation: Installation, language: str) -> bool:
+    labels = f'{{language="{language}",pool="demo-fast"}}'
+    return f"caret_speculation_fallback{labels} 1.0" in await _read_metrics(installation)
 
 
 async def _read_metrics(installation: Installation) -> str:

@@ -36,7 +36,9 @@ from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, Repli
 
 ROUND_S: Final = 5.0
 MIN_ROUND_S: Final = 0.2  # if changes trigger rounds
-FULL_CHECK_ROUNDS: Final = 12  # one round of this many checks all members, others skip healthy ones
+# Every twelfth round checks the identity of all replicas. The other rounds skip replicas that were
+# accepted and have a closed circuit.
+FULL_CHECK_ROUNDS: Final = 12
 MAX_ASK_S: Final = 3.0
 MAX_RESOLVE_S: Final = 3.0
 log = structlog.get_logger(__name__)

@@ -1,7 +1,7 @@
 """The circuit breaker of one replica, as a state table.
 
-Closed: requests are sent. Open: no requests until the ejection time is over. Half open: one trial
-request is sent, and its result decides.
+Closed: requests are sent. Open: no requests are sent until the ejection time is over, unless no
+other replica is available. Half open: one trial request is sent, and its result decides.
 """
 
 from enum import StrEnum

@@ -16,9 +16,8 @@ from inference.pools.health.circuit_breaker import CircuitEvent, CircuitState, a
 from inference.pools.health.outlier_detection import LatencyOutlierDetector
 from inference.pools.pool_config import Replica
 
-CHECK_INTERVAL_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
-
-
+# With the default targets, a first token is late after 0.4 s or more (LATE_TARGETS).
+CHECK_INTERVAL_S: Final = 0.05
 # The time from the opening of a circuit to a trial request. A killed engine takes longer to start:
 # the trial fails, the circuit opens again, and requests still go to other replicas.
 EJECTION_S: Final = 2.0

@@ -1,8 +1,8 @@
 """Estimates the acceptance rate of speculative decoding, by language. Pure.
 
-An engine counts drafted and accepted tokens for all its requests together. So both counts are
-regressed, by least squares, on the number of tokens that each kind of request generated. In each
-time window:
+An engine counts drafted and accepted tokens for all its requests together. The counts of a kind of
+request (a pool and a language) are therefore estimated by regression with least squares, from the
+number of tokens that each kind generated. In each time window:
 
     drafted  = sum over kinds of d * generated + noise
     accepted = sum over kinds of a * generated + noise
@@ -12,8 +12,8 @@ The drafted and accepted tokens of a kind, per generated token, are d and a. Win
 acceptance rate of a kind is a / d. A rate is low if the term a - MIN_ACCEPTANCE * d is more than
 two standard errors below 0.
 
-Kinds that always come in the same mixture cannot be separated, and rare kinds cannot be judged.
-These kinds get no estimate, so their requests are routed as before.
+There is no estimate for rare kinds. There is none for any kind while some kinds always come in the
+same mixture, because the regression cannot separate them.
 
 A draft has several tokens. The engine also counts the accepted tokens at each position of a draft.
 These counts are regressed in the same way, and divided by the number of drafts.
@@ -26,12 +26,14 @@ from dataclasses import dataclass
 from typing import Final, NewType
 
 Kind = NewType("Kind", str)  # kind of request: a pool and a language
+FOREIGN: Final = Kind("")  # requests of other gateways, in any pool and language
 Matrix = list[list[float]]
 
 MIN_ACCEPTANCE: Final = 0.5  # below this, drafting costs more than it saves
 MIN_TOKENS: Final = 1_000.0  # generated tokens, after fading
-HALF_LIFE_S: Final = 1_800.0  # low rates fade, so that a language is tried again
-_MAX_KINDS: Final = 12  # the rest is one kind; solving takes a millisecond
+HALF_LIFE_S: Final = 1_800.0  # of the weight of a window
+# The most frequent kinds; all others count as one kind. The computation takes a millisecond.
+_MAX_KINDS: Final = 12
 _MIN_WINDOWS_BEYOND: Final = 10  # windows in addition to the number of kinds
 _STANDARD_ERRORS: Final = 2.0
 _SINGULAR: Final = 1e-9
@@ -106,7 +108,7 @@ class AcceptanceRates:
                 sums[kind] += tokens * accepted / total
 
     def estimates(self) -> dict[Kind, AcceptanceEstimate]:
-        """Return the estimates of kinds with enough data."""
+        """Return the estimates of this gateway's kinds with enough data."""
         groups = self._group_kinds()
         if self._num_windows < len(groups) + _MIN_WINDOWS_BEYOND:
             return {}
@@ -132,7 +134,7 @@ class AcceptanceRates:
                 ),
             )
             for n, group in enumerate(groups)
-            if len(group) == 1 and self._num_tokens[group[0]] >= MIN_TOKENS
+            if len(group) == 1 and group != [FOREIGN] and self._num_tokens[group[0]] >= MIN_TOKENS
         }
 
     def _group_kinds(self) -> list[list[Kind]]:

@@ -2,10 +2,14 @@
 
 It periodically reads the engines' counters, and counts the tokens that these engines generated for
 completions of this gateway, including completions in flight. `acceptance_rate` computes the
-estimates. A window is ignored if many of the engine's tokens belong to other requests.
+estimates. An engine's other tokens belong to requests of other gateways. This gateway does not know
+their languages, so they are one kind of their own. If the languages of all gateways become more or
+less frequent together, estimates differ too much from the average. Therefore, windows that consist
+mostly of such tokens are ignored: two gateways with equal load get estimates, three do not.
 
 A language whose acceptance rate stays low for some minutes falls back to the replicas without
-speculation, if the pool has any. Its estimate then fades, and the language is tried again.
+speculation, if the pool has any. After a longer time, the language uses speculating replicas again.
+It falls back once more if its rate is still low after some minutes.
 """
 
 import asyncio
@@ -18,6 +22,7 @@ from caret.foundation.clock import Clock
 from inference.completion.request_trace import RequestTrace
 from inference.pools.pool_config import PoolConfig, Replica
 from inference.pools.speculation.acceptance_rate import (
+    FOREIGN,
     AcceptanceEstimate,
     AcceptanceRates,
     AcceptanceWindow,
@@ -26,8 +31,10 @@ from inference.pools.speculation.acceptance_rate import (
 
 MAX_READ_S: Final = 2.0
 MIN_WINDOW_TOKENS: Final = 50  # a window with fewer tokens stays open
-# Share of the engine's generated tokens that may come from other requests.
-MAX_FOREIGN_SHARE: Final = 0.2
+# Difference between the tokens that an engine and this gateway have counted, as a share of the
+# former. A smaller difference is only due to the different times of counting.
+MIN_DIFFERENCE_SHARE: Final = 0.2
+MAX_FOREIGN_SHARE: Final = 0.6  # of the engine's tokens, for requests of other gateways
 _GENERATED: Final = "vllm:generation_tokens_total"
 _DRAFTED: Final = "vllm:spec_decode_num_draft_tokens_total"
 _ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
@@ -88,10 +95,16 @@ class SpeculationTracker:
         clock: Clock,
         *,
         fallback_after_s: float,
+        retry_after_s: float,
     ) -> None:
-        """`fallback_after_s` is how long a language's acceptance rate must stay low."""
+        """Watch the speculating replicas of these pools.
+
+        A language falls back after a low acceptance rate for `fallback_after_s`, and is tried again
+        after at most `retry_after_s`.
+        """
         self._reader = reader
         self._fallback_after_s = fallback_after_s
+        self._retry_after_s = retry_after_s
         self._clock = clock
         self._last_poll_s = clock.monotonic_s()
         self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
@@ -172,10 +185,16 @@ class SpeculationTracker:
             for kind, estimate in acceptances.estimates().items()
         }
         self._low_since_s = {
-            kind: self._low_since_s.get(kind, now_s)
+            kind: self._find_low_since_s(kind, now_s)
             for kind, estimate in self._estimates.items()
             if estimate.is_low
         }
+
+    def _find_low_since_s(self, kind: Kind, now_s: float) -> float:
+        """Return since when the rate is low; a language that is tried again begins anew."""
+        low_since_s = self._low_since_s.get(kind, now_s)
+        is_retry_due = now_s - low_since_s >= self._fallback_after_s + self._retry_after_s
+        return now_s if is_retry_due else low_since_s
 
     async def _poll_replica(self, watched_replica: _WatchedReplica) -> None:
         try:
@@ -220,17 +239,24 @@ def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
     watched_replica.before = current
     if difference is None:  # the first read
         return
-    # After a restart an engine's difference is negative, so the window is skipped.
-    if abs(difference.generated - generated.total()) <= MAX_FOREIGN_SHARE * difference.generated:
-        watched_replica.acceptances.add(
-            AcceptanceWindow(
-                generated,
-                difference.drafted,
-                difference.accepted,
-                difference.num_drafts,
-                difference.accepted_by_position,
-            )
+    num_foreign_tokens = round(difference.generated) - generated.total()
+    min_difference = MIN_DIFFERENCE_SHARE * difference.generated
+    # If the engine has restarted, its counters have begun at 0 again.
+    if num_foreign_tokens < -min_difference:
+        return
+    if num_foreign_tokens > MAX_FOREIGN_SHARE * difference.generated:
+        return
+    if num_foreign_tokens > min_difference:
+        generated[FOREIGN] = num_foreign_tokens
+    watched_replica.acceptances.add(
+        AcceptanceWindow(
+            generated,
+            difference.drafted,
+            difference.accepted,
+            difference.num_drafts,
+            difference.accepted_by_position,
         )
+    )
 
 
 def _find_speculating_replicas(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:

@@ -17,8 +17,8 @@ import httptools
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest lines have a few KB
 MAX_HELD_BYTES: Final = 256 * 1024
-# Minimum time between two reads of lines: half the duration of a frame on a screen. Each read costs
-# as much as many lines. The first lines and the end of a response are returned at once.
+# Minimum time between two reads of lines: half the duration of a frame on a screen. A read takes as
+# much CPU time as many lines. The first lines and the end of a response are returned at once.
 PACE_S: Final = 0.008
 _DATA: Final = b"data: "
 _FIRST_FINAL_STATUS: Final = 200

@@ -10,6 +10,7 @@ import msgspec
 from inference.pools.discovery.pool_members import NameNotFound, Unreachable
 from inference.pools.discovery.replica_identity import PROBE_TEXT, ReplicaIdentity
 from inference.pools.pool_config import Replica
+from inference.pools.vllm.response_body import read_body
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
 # A gauge with the value 1 whose labels are the cache's settings.
@@ -63,7 +64,9 @@ class VllmIdentity:
         # Redirects are not followed: they would lead to the identity of another server.
         request = self._session.request(method, url, allow_redirects=False, **options)
         async with request as response:
-            return await response.content.read(_MAX_BYTES) if response.status == 200 else b""
+            return (
+                await read_body(response, max_bytes=_MAX_BYTES) if response.status == 200 else b""
+            )
 
 
 async def _translate_errors(exchange: Awaitable[T]) -> T:

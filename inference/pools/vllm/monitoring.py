@@ -8,6 +8,7 @@ import aiohttp
 
 from inference.pools.health.replica_states import HealthStatus
 from inference.pools.pool_config import Replica
+from inference.pools.vllm.response_body import read_body
 
 _PREFIX: Final = "vllm:"
 _MAX_BYTES: Final = 4 * 1024 * 1024
@@ -25,7 +26,7 @@ class VllmMetrics:
             async with self._session.get(url, allow_redirects=False) as response:
                 if response.status != 200:
                     return None
-                page = await response.content.read(_MAX_BYTES)
+                page = await read_body(response, max_bytes=_MAX_BYTES)
         except (aiohttp.ClientError, OSError):
             return None
         return parse(page.decode("utf-8", "replace"))

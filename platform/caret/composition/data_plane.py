@@ -222,9 +222,8 @@ async def _open_traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Completio
 
 
 def _make_health_checker(plane: DataPlane, session: aiohttp.ClientSession) -> HealthChecker:
-    return HealthChecker(
-        VllmHealth(session), plane.router.replicas, plane.router.pools.list_replicas
-    )
+    router = plane.router
+    return HealthChecker(VllmHealth(session), router.replicas, router.pools.list_replicas)
 
 
 def _make_snippet_source(
@@ -253,6 +252,7 @@ def _build_plane(
         VllmMetrics(links.session),
         clock,
         fallback_after_s=config.speculation_fallback_s,
+        retry_after_s=config.speculation_retry_s,
     )
     content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(

@@ -1,5 +1,6 @@
 """Requests in languages for which speculation does not pay go to replicas without it."""
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -70,32 +71,45 @@ def _complete(speculation: SpeculationTracker, trace: RequestTrace) -> None:
 
 
 def _make_tracker(reader: FakeReader) -> SpeculationTracker:
-    return SpeculationTracker(make_pools(MIXED), reader, FakeClock(), fallback_after_s=0)
+    return SpeculationTracker(
+        make_pools(MIXED), reader, FakeClock(), fallback_after_s=0, retry_after_s=3600
+    )
 
 
 async def _trained(
     *,
     accepted: float = 10,
-    num_foreign_tokens: int = 0,
+    max_foreign_tokens: int = 0,
     pool: Pool = MIXED,
     clock: FakeClock | None = None,
     fallback_after_s: float = 0,
+    retry_after_s: float = 10 * HALF_LIFE_S,
 ) -> SpeculationTracker:
     """Return a tracker after forty windows with 100 drafted tokens each.
 
     The windows alternate between Python, of which 90 drafted tokens are accepted, and HTML, of
-    which `accepted` are. The engine also generates `num_foreign_tokens` for requests of other
-    gateways.
+    which `accepted` are. In each window, the engine also generates up to `max_foreign_tokens` for
+    requests of other gateways. 70% of the tokens drafted for these requests are accepted.
     """
     reader = FakeReader()
     speculation = SpeculationTracker(
-        make_pools(pool), reader, clock or FakeClock(), fallback_after_s=fallback_after_s
+        make_pools(pool),
+        reader,
+        clock or FakeClock(),
+        fallback_after_s=fallback_after_s,
+        retry_after_s=retry_after_s,
     )
+    chance = random.Random(20261126)
     await speculation.poll()
     for number in range(40):
         language, num_accepted = ("html", accepted) if number % 2 else ("python", 90)
+        num_foreign = chance.randint(0, max_foreign_tokens)
         _complete(speculation, _trace(language, 100))
-        reader.generate(100 + num_foreign_tokens, drafted=100, accepted=num_accepted)
+        reader.generate(
+            100 + num_foreign,
+            drafted=100 + num_foreign,
+            accepted=num_accepted + 0.7 * num_foreign,
+        )
         await speculation.poll()
     return speculation
 
@@ -108,7 +122,9 @@ async def test_a_language_with_rejected_drafts_is_not_profitable() -> None:
     assert speculation.is_profitable(MIXED.name, "rust")
 
 
-async def test_a_language_falls_back_after_minutes_of_low_acceptance_and_returns() -> None:
+async def test_a_language_falls_back_after_minutes_and_returns_when_its_estimate_has_faded() -> (
+    None
+):
     clock = FakeClock()
     speculation = await _trained(clock=clock, fallback_after_s=600)
 
@@ -122,6 +138,25 @@ async def test_a_language_falls_back_after_minutes_of_low_acceptance_and_returns
     assert speculation.is_profitable(MIXED.name, "html")
 
 
+async def test_a_language_is_tried_again_and_falls_back_again_if_its_acceptance_is_still_low() -> (
+    None
+):
+    clock = FakeClock()
+    speculation = await _trained(clock=clock, fallback_after_s=300, retry_after_s=600)
+    clock.pass_s(299 + 600)
+    await speculation.poll()
+
+    was_profitable = speculation.is_profitable(MIXED.name, "html")
+    clock.pass_s(1)
+    await speculation.poll()
+    is_tried_again = speculation.is_profitable(MIXED.name, "html")
+    clock.pass_s(300)
+    await speculation.poll()
+
+    assert (was_profitable, is_tried_again) == (False, True)
+    assert not speculation.is_profitable(MIXED.name, "html")
+
+
 async def test_acceptance_is_estimated_for_each_position_of_a_draft() -> None:
     estimates = (await _trained()).estimates
 
@@ -133,8 +168,30 @@ async def test_languages_are_tracked_separately_for_each_pool() -> None:
     assert (await _trained()).is_profitable("another", "html")
 
 
-async def test_windows_with_many_foreign_tokens_are_ignored() -> None:
-    speculation = await _trained(num_foreign_tokens=100)
+async def test_languages_are_judged_although_other_gateways_use_the_same_engine() -> None:
+    speculation = await _trained(max_foreign_tokens=200)
+
+    acceptance = {key: estimate.acceptance for key, estimate in speculation.estimates.items()}
+    assert acceptance == {
+        (MIXED.name, "python"): pytest.approx(0.9, abs=0.1),
+        (MIXED.name, "html"): pytest.approx(0.1, abs=0.1),
+    }
+    assert not speculation.is_profitable(MIXED.name, "html")
+    assert speculation.is_profitable(MIXED.name, "python")
+
+
+async def test_windows_that_belong_mostly_to_other_gateways_are_ignored() -> None:
+    assert (await _trained(max_foreign_tokens=5_000)).estimates == {}
+
+
+async def test_windows_with_fewer_tokens_than_the_gateway_received_are_ignored() -> None:
+    reader = FakeReader()
+    speculation = _make_tracker(reader)
+    await speculation.poll()
+    for _ in range(40):
+        _complete(speculation, _trace("html", 100))
+        reader.generate(70, drafted=70, accepted=7)
+        await speculation.poll()
 
     assert speculation.estimates == {}
 

@@ -13,11 +13,12 @@ from inference.pools.discovery.pool_members import NameNotFound, Unreachable
 from inference.pools.discovery.replica_identity import PROBE_TEXT, ReplicaIdentity
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.identity import VllmIdentity
+from tests.fakes.streamed_response import stream_in_two_parts
 
 MODELS = {"object": "list", "data": [{"id": "demo", "root": "/models/demo", "max_model_len": 4096}]}
 METRICS = (
     "# TYPE vllm:cache_config_info gauge\n"
-    'vllm:cache_config_info{block_size="32",cache_dtype="auto",engine="0"} 1.0\n'
+    'vllm:cache_config_info{cache_dtype="auto",engine="0",block_size="32"} 1.0\n'
 )
 
 
@@ -31,8 +32,8 @@ async def _server(models: Any, tokens: Any, metrics: str) -> AsyncIterator[str]:
     async def list_models(_request: web.Request) -> web.Response:
         return web.json_response(models)
 
-    async def serve_metrics_page(_request: web.Request) -> web.Response:
-        return web.Response(text=metrics)
+    async def serve_metrics_page(request: web.Request) -> web.StreamResponse:
+        return await stream_in_two_parts(request, metrics)
 
     app = web.Application()
     app.router.add_post("/tokenize", tokenize)

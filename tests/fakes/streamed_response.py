@@ -1,0 +1,18 @@
+"""A response whose body arrives in two parts, as that of an engine at another machine does."""
+
+import asyncio
+
+from aiohttp import web
+
+_PAUSE_S = 0.02  # the client has read the first part before the second one is sent
+
+
+async def stream_in_two_parts(request: web.Request, text: str) -> web.StreamResponse:
+    """Send the text. The first part ends within its last line."""
+    body = text.encode()
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(body[:-8])
+    await asyncio.sleep(_PAUSE_S)
+    await response.write(body[-8:])
+    return response
