@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
+from console.layout.lists.long_select import LongSelect
 from console.layout.preferences import (
     THEMES,
     Preferences,
@@ -27,7 +28,7 @@ _PAGE: Final = "console/account/preferences.html"
 
 class PreferencesForm(forms.Form):
     language = forms.ChoiceField(label=_("Language"), choices=settings.LANGUAGES)
-    zone = forms.ChoiceField(label=_("Time zone"))
+    zone = forms.ChoiceField(label=_("Time zone"), widget=LongSelect)
     theme = forms.ChoiceField(
         label=_("Appearance"),
         choices=list(THEMES.items()),

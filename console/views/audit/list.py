@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django import forms
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.safestring import SafeString
@@ -23,7 +25,7 @@ from console.layout.diff_lines import DiffLine, diff_lines
 from console.layout.htmx import render_page
 from console.layout.lists.date_range_form import DateRangeForm, begin_of, end_of
 from console.layout.lists.list_page import ListPage, ListQuery
-from console.layout.lists.pagination import page_url
+from console.layout.lists.long_select import LongSelect
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.audit.sentences import (
@@ -40,8 +42,8 @@ from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.identity.members.queries import find_member_by_email
-from tenants.identity.members.search import MemberFilter, search_members
-from tenants.identity.teams.search import TeamFilter, find_teams
+from tenants.identity.members.search import list_emails
+from tenants.identity.teams.search import TeamFilter, find_teams, list_team_names
 from tenants.security.audit.chain_check import MAX_ENTRIES, check_chain
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries
 from tenants.security.audit.resource_names import find_resource_names
@@ -76,7 +78,7 @@ class _ActionField(forms.ChoiceField):
 
 
 class AuditFilterForm(DateRangeForm):
-    action = _ActionField(label=_("Action"), required=False)
+    action = _ActionField(label=_("Action"), required=False, widget=LongSelect)
     actor = forms.CharField(label=_("Person"), max_length=254, required=False)
     target = forms.CharField(label=_("Object"), max_length=200, required=False)
 
@@ -134,7 +136,8 @@ def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
     )
     references = {reference for entry in page.rows for reference in list_references(entry)}
     names = find_resource_names(actor=query.actor, references=references)
-    return map_page(page, lambda entry: _present_entry(entry, names))
+    url = reverse("console:audit")
+    return map_page(page, lambda entry: _present_entry(entry, names, url))
 
 
 def _resolve_actor(member: CurrentMember, text: str) -> str | None:
@@ -165,7 +168,8 @@ def _resolve_target(member: CurrentMember, text: str) -> str | None:
     return f"team:{matches[0].id}" if matches else text
 
 
-def _present_entry(entry: AuditEntryView, names: Mapping[str, str]) -> AuditEntryRow:
+def _present_entry(entry: AuditEntryView, names: Mapping[str, str], url: str) -> AuditEntryRow:
+    """Return the entry with links to `url`, the URL of the audit log."""
     actor = entry.actor_key or str(entry.actor_id or "")
     if entry.actor_kind is ActorKind.PLATFORM:
         actor = ActorKind.PLATFORM.value
@@ -175,9 +179,9 @@ def _present_entry(entry: AuditEntryView, names: Mapping[str, str]) -> AuditEntr
         actor_name=name_actor(entry, names),
         target_name=name_target(entry, names),
         changes=diff_lines(entry.before, entry.after),
-        action_url=page_url("audit", action=entry.action),
-        actor_url=page_url("audit", actor=actor) if actor else "",
-        target_url=page_url("audit", target=entry.target),
+        action_url=f"{url}?{urlencode({'action': entry.action})}",
+        actor_url=f"{url}?{urlencode({'actor': actor})}" if actor else "",
+        target_url=f"{url}?{urlencode({'target': entry.target})}",
     )
 
 
@@ -186,14 +190,10 @@ def _list_suggestions(query: ListQuery, _page: Page[AuditEntryRow]) -> dict[str,
 
     @cache  # two fields of the page call it
     def emails() -> list[str]:
-        page = search_members(
-            actor=query.actor, member_filter=MemberFilter(), limit=MAX_PAGE, cursor=None
-        )
-        return [row.email for row in page.rows]
+        return list_emails(actor=query.actor, limit=MAX_PAGE)
 
     def teams() -> list[str]:
-        page = find_teams(actor=query.actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
-        return [row.name for row in page.rows]
+        return list_team_names(actor=query.actor, limit=MAX_PAGE)
 
     return {"emails": emails, "teams": teams, "kinds": _KINDS.items()}
 

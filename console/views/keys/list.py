@@ -41,7 +41,7 @@ from tenants.identity.api_keys.search import (
     find_keys,
 )
 from tenants.identity.api_keys.validation import KeyRequest
-from tenants.identity.members.search import MemberFilter, find_member_by_email, search_members
+from tenants.identity.members.search import find_member_by_email, list_emails
 from tenants.policy.queries import get_policy
 
 _FORM: Final = "new-key"
@@ -201,13 +201,10 @@ def _build_form(request: HttpRequest, member: CurrentMember, max_days: int | Non
 def _render_form(
     request: HttpRequest, member: CurrentMember, form: NewKeyForm, status: int = 200
 ) -> HttpResponse:
-    members = search_members(
-        actor=member.actor, member_filter=MemberFilter(), limit=MAX_PAGE, cursor=None
-    )
     context = {
         "form": form,
         "form_token": issue_form_token(request, _FORM),
-        "owners": [row.email for row in members.rows],
+        "owners": list_emails(actor=member.actor, limit=MAX_PAGE),
         "list_url": reverse("console:keys"),
     }
     return render_page(request, member, "console/keys/create.html", context, status=status)

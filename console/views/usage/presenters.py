@@ -39,7 +39,7 @@ class ReportTableRow:
     label: str
     url: str  # the requests behind the row; "": none to list
     users: str
-    cells: list[tuple[str | Promise, str]]  # column title and value
+    cells: list[tuple[str, str]]  # column title and value
     suppression_text: str  # "": not suppressed
 
 
@@ -107,11 +107,18 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
 }  # fmt: skip
 
 
-def cells(row: ReportRow, columns: Sequence[ReportColumn]) -> list[tuple[str | Promise, str]]:
+def list_titled_columns(kind: ReportKind) -> list[tuple[str, ReportColumn]]:
+    """Return the columns with their translated titles, for all rows of a page."""
+    return [(str(column.title), column) for column in COLUMNS[kind]]
+
+
+def cells(
+    row: ReportRow, titled_columns: Sequence[tuple[str, ReportColumn]]
+) -> list[tuple[str, str]]:
+    """Return the title and the value of each column."""
     if row.counts is None:
         return []
-    columns_and_values = ((column, column.compute(row.counts)) for column in columns)
+    values = ((title, column, column.compute(row.counts)) for title, column in titled_columns)
     return [
-        (column.title, "–" if value is None else column.write(value))
-        for column, value in columns_and_values
+        (title, "–" if value is None else column.write(value)) for title, column, value in values
     ]

@@ -1,5 +1,6 @@
 """Usage and quality of a period in groups, as a table, as charts and as a file."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -26,7 +27,13 @@ from console.usage_filters.filter_form import UsageFilters, group_query, read_us
 from console.usage_filters.number_format import COUNTS, SHARES, format_count
 from console.usage_filters.time_buckets import list_times, values_over_time
 from console.views.overview.presenters import SOURCES
-from console.views.usage.presenters import COLUMNS, ReportTableRow, cells
+from console.views.usage.presenters import (
+    COLUMNS,
+    ReportColumn,
+    ReportTableRow,
+    cells,
+    list_titled_columns,
+)
 from console.views.usage.tabs import tabs
 from tenants.base.permissions import Permission
 from tenants.usage.reports.counters import UsageCounters
@@ -99,6 +106,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     choices, teams = read_filter_options(
         actor=member.actor, kind=kind, query=usage_filters.report_query
     )
+    titled_columns = list_titled_columns(kind)
     context = {
         "usage_filters": usage_filters,
         "report": usage_report,
@@ -111,10 +119,10 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         "columns": COLUMNS[kind],
         "sources": {source.name: str(text) for source, text in SOURCES.items()},
         "lines": [
-            _to_table_row(usage_filters, kind, group_by, row)
+            _to_table_row(usage_filters, titled_columns, group_by, row)
             for row in _sort_rows(usage_report, group_by)
         ],
-        "total": _to_table_row(usage_filters, kind, None, usage_report.total),
+        "total": _to_table_row(usage_filters, titled_columns, None, usage_report.total),
         "charts": _build_charts(usage_filters, kind, usage_report)
         if group_by is GroupBy.DAY
         else [],
@@ -161,13 +169,16 @@ def _sort_rows(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
 
 
 def _to_table_row(
-    usage_filters: UsageFilters, kind: ReportKind, group_by: GroupBy | None, row: ReportRow
+    usage_filters: UsageFilters,
+    titled_columns: Sequence[tuple[str, ReportColumn]],
+    group_by: GroupBy | None,
+    row: ReportRow,
 ) -> ReportTableRow:
     return ReportTableRow(
         label=_row_label(group_by, row),
         url=_requests_url(usage_filters, group_by, row),
         users="" if row.users is None else format_count(row.users),
-        cells=cells(row, COLUMNS[kind]),
+        cells=cells(row, titled_columns),
         suppression_text="" if row.suppression is None else str(_HIDDEN[row.suppression]),
     )
 

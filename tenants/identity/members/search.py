@@ -86,6 +86,15 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
     return None if row is None else build_member_row(row)
 
 
+def list_emails(*, actor: Actor, limit: int) -> list[str]:
+    """Return the sorted addresses of current members. One query. Raises Forbidden."""
+    actor.require(Permission.READ_MEMBERS)
+    memberships = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
+    emails = memberships.order_by(Lower("user__email")).values_list("user__email", flat=True)
+    with tenant_scope(actor.tenant_id):
+        return list(emails[:limit])
+
+
 def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membership]:
     memberships = _list_current_members(actor)
     if member_filter.role is not None:

@@ -15,7 +15,7 @@ from tenants.base.permissions import Permission
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.validation.text import is_storable
 from tenants.identity.teams.queries import TeamView, annotate_counts, build_team_view
-from tenants.models import ScimGroup
+from tenants.models import ScimGroup, Team
 from tenants.security.authorization.actor import Actor
 
 
@@ -53,6 +53,14 @@ def find_teams(
         rows = teams if is_storable(text) else teams.none()
         page = fetch_sorted_page(rows, order=order, limit=limit, cursor=cursor)
     return map_page(page, build_team_view)
+
+
+def list_team_names(*, actor: Actor, limit: int) -> list[str]:
+    """Return the sorted names of teams. One query. Raises Forbidden."""
+    actor.require(Permission.READ_TEAMS)
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(Lower("name"), "id")
+    with tenant_scope(actor.tenant_id):
+        return list(teams.values_list("name", flat=True)[:limit])
 
 
 def is_managed_by_scim(*, actor: Actor, team_id: uuid.UUID) -> bool:

@@ -351,7 +351,7 @@ def _to_row(
 
 
 def _to_counters(sums: Mapping[str, Any]) -> UsageCounters:
-    return UsageCounters(**{name: int(sums[f"sum_{name}"]) for name in COUNTER_NAMES})
+    return UsageCounters(**{name: int(sums[f"sum_{name}"] or 0) for name in COUNTER_NAMES})
 
 
 def exclude_services(user_ids: Iterable[str]) -> frozenset[str]:
@@ -368,4 +368,5 @@ def format_time_key(query: ReportQuery, starts_at: datetime) -> str:
 # their columns, on disk. Other dimensions do not use it: they have few groups, so each text would
 # repeat each user many times.
 _USER_IDS: Final = StringAgg(Cast("user_id", TextField()), " ")
-_SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in COUNTER_NAMES}
+# None: there are no rows. `default=0` would cost Django a millisecond more for each query.
+_SUMS: Final = {f"sum_{name}": Sum(name) for name in COUNTER_NAMES}

@@ -1,0 +1,25 @@
+"""The select list that is rendered without templates."""
+
+import pytest
+from django import forms
+from django.test.html import parse_html
+
+from console.layout.lists.long_select import LongSelect
+
+CHOICES = [
+    ("", "All"),
+    ("Teams & groups", [("team.*", "All <teams>"), ('team."x"', "One team")]),
+    (7, "Seven"),
+]
+
+
+@pytest.mark.parametrize("value", ["", "team.*", 'team."x"', 7, "7", None, "unknown"])
+def test_the_element_is_the_same_as_djangos(value: object) -> None:
+    attrs = {"id": "id_action", "required": True, "disabled": False}
+
+    html = [
+        widget({"list": "actions"}, choices=CHOICES).render("action", value, attrs)
+        for widget in (forms.Select, LongSelect)
+    ]
+
+    assert parse_html(html[0]) == parse_html(html[1])
