@@ -1,6 +1,7 @@
 """Cuts a source text at a cursor and lays the parts out as the gateway does.
 
 PSM:           <|fim_prefix|> prefix <|fim_suffix|> suffix <|fim_middle|> middle <|endoftext|>
+SPM:           <|fim_suffix|> suffix <|fim_prefix|> prefix <|fim_middle|> middle <|endoftext|>
 SPM variant 2: <|fim_prefix|> <|fim_suffix|> suffix <|fim_middle|> prefix middle <|endoftext|>
 
 The caller encodes each part separately, so a cursor in mid-word needs no token healing.
@@ -14,8 +15,9 @@ from enum import StrEnum
 class TrainingOrder(StrEnum):
     """The order of the parts in a document."""
 
-    PSM = "psm"  # prefix, suffix, middle
-    SPM = "spm"  # suffix, prefix, middle: variant 2 above
+    PSM = "psm"
+    SPM = "spm"
+    SPM_VARIANT_2 = "spm2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ def arrange_prompt(
     """Return the tokens after which the model writes the middle."""
     if order is TrainingOrder.PSM:
         return [ids.prefix, *prefix, ids.suffix, *suffix, ids.middle]
+    if order is TrainingOrder.SPM:
+        return [ids.suffix, *suffix, ids.prefix, *prefix, ids.middle]
     return [ids.prefix, ids.suffix, *suffix, ids.middle, *prefix]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor
 from torch.nn import functional
 from transformers import AutoModelForCausalLM
 
@@ -77,9 +78,15 @@ class ModelCompleter:
                 attention_mask=torch.ones_like(window),
                 max_new_tokens=MAX_NEW_TOKENS,
                 do_sample=False,
+                stopping_criteria=[self._is_line_complete],
             )
         text: str = self.tokenizer.decode(out[0, len(tokens) :].tolist())
         return text
+
+    def _is_line_complete(self, tokens: Tensor, scores: Tensor) -> Tensor:
+        """Stop behind the first line, because only that is scored."""
+        newest: str = self.tokenizer.decode(tokens[0, -1:].tolist())
+        return torch.tensor(["\n" in newest])
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids

@@ -29,7 +29,11 @@ NUM_SPECIAL_TOKENS = 4  # of a FIM document: three markers and the end token
 SHORT_FILE_SHARE = 0.6  # of a row: a shorter file always gets context
 NO_SUFFIX_SHARE = 0.12  # of the documents with a cut
 MAX_SUFFIX_SHARE = 0.5  # of the tokens of prefix and suffix
-PSM_SHARE = 0.55  # of the documents with a cut; the others are SPM
+ORDER_WEIGHTS: Final[Mapping[TrainingOrder, int]] = {  # of the documents with a cut
+    TrainingOrder.PSM: 25,
+    TrainingOrder.SPM: 65,
+    TrainingOrder.SPM_VARIANT_2: 10,
+}
 CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
     CutKind.LINES: 45,
     CutKind.NAME: 20,
@@ -148,8 +152,7 @@ class DocumentSource:
     def _arrange_document(
         self, prefix: list[int], middle: list[int], suffix: list[int], *, prompt_weight: float
     ) -> TrainingDocument:
-        random_order = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
-        order = self.mixture.order or random_order
+        order = self.mixture.order or self._pick_order()
         tokens = arrange_document(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
         prompt_tokens = len(tokens) - len(middle) - 1
         weights = [prompt_weight] * prompt_tokens + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
@@ -162,6 +165,9 @@ class DocumentSource:
             targets[after_marker] = tokens[prompt_tokens]
             weights[after_marker] = FIRST_WEIGHT
         return TrainingDocument(tokens, targets, weights)
+
+    def _pick_order(self) -> TrainingOrder:
+        return self._rng.choices(list(ORDER_WEIGHTS), list(ORDER_WEIGHTS.values()))[0]
 
     def _cut_windows(
         self, file: TokenFile, spans: TokenSpans, num_tokens: int

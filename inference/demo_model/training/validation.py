@@ -1,8 +1,8 @@
 """Measures the loss on files that were not used for training.
 
-There are four losses: of plain text from left to right, and of the answers (middles) of documents
-in the orders PSM and SPM and of echoes. An echo is a document of shuffled tokens that occur twice,
-so that only copying finds the answer (see `batches`).
+There are five losses: of plain text from left to right, of the answers (middles) of documents in
+the orders PSM, SPM and SPM variant 2, and of the answers of echoes. An echo is a document of
+shuffled tokens that occur twice, so that only copying finds the answer (see `batches`).
 """
 
 import random
@@ -26,7 +26,7 @@ from inference.demo_model.training.batches import (
 ROWS_AT_ONCE = 8
 ROW_TOKENS = 512
 NUM_PLAIN_ROWS = 96
-NUM_ANSWER_ROWS = 48  # for each of PSM, SPM and echoes
+NUM_ANSWER_ROWS = 48  # for each order, and for echoes
 
 
 class ValidationSet:
@@ -43,6 +43,7 @@ class ValidationSet:
         shares = {Group.LIBRARY: 1.0}
         mixtures = {
             "spm_nats": Mixture(shares, order=TrainingOrder.SPM),
+            "spm2_nats": Mixture(shares, order=TrainingOrder.SPM_VARIANT_2),
             "psm_nats": Mixture(shares, order=TrainingOrder.PSM),
             "echo_nats": Mixture(shares, echo_share=1.0),
         }

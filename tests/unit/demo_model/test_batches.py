@@ -142,7 +142,7 @@ def test_only_the_answer_to_an_echo_has_weight(tokenizer: Tokenizer) -> None:
 
 def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
     source = make_source(tokenizer)
-    source.mixture = Mixture({Group.PACKAGES: 1.0}, order=TrainingOrder.SPM)
+    source.mixture = Mixture({Group.PACKAGES: 1.0}, order=TrainingOrder.SPM_VARIANT_2)
 
     prefix, suffix = (token_id(tokenizer, name) for name in (FIM_PREFIX, FIM_SUFFIX))
     documents_with_prefix = [

@@ -23,8 +23,15 @@ def test_prefix_first_layout_puts_the_suffix_before_the_middle_marker() -> None:
     assert tokens == [1, 10, 11, 2, 30, 3, 20, 0]
 
 
-def test_suffix_first_layout_joins_the_prefix_to_its_middle() -> None:
+def test_suffix_first_layout_puts_the_prefix_before_the_middle_marker() -> None:
     tokens = arrange_document(TrainingOrder.SPM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
+
+    assert tokens == [2, 30, 1, 10, 11, 3, 20, 0]
+
+
+def test_variant_2_of_the_suffix_first_layout_joins_the_prefix_to_its_middle() -> None:
+    order = TrainingOrder.SPM_VARIANT_2
+    tokens = arrange_document(order, IDS, prefix=[10, 11], middle=[20], suffix=[30])
 
     assert tokens == [1, 2, 30, 3, 10, 11, 20, 0]
 
