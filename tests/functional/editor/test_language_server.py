@@ -171,8 +171,8 @@ async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
             "textDocument/inlineCompletion", mixed.completion_params(trigger=INVOKED)
         )
         mixed.close()
-        failures = await mixed.request_items()
+        items_after_close = await mixed.request_items()
 
-    assert failures == []
+    assert items_after_close == []
     assert took_s < 10
     assert server.statuses[-1] in ("ready", "working")
