@@ -38,8 +38,8 @@ def test_record_follows_the_template(record: Path) -> None:
     title = _TITLE.fullmatch(head[0])
     assert title is not None
     assert title[1] == record.name[:4]
-    names = [_FIELD.fullmatch(line) for line in head[1:] if line]
-    assert all(names)
+    fields = [_FIELD.fullmatch(line) for line in head[1:] if line]
+    assert all(fields)
     assert list(_read_fields(record))[:2] == ["Status", "Date"]
     assert len(lines) <= MAX_LINES
 

@@ -175,8 +175,8 @@ async def _measure(
     for isolation in (Isolation.STRICT, Isolation.SHARED):
         say(f"First-token times, {isolation} cache")
         keys = await _publish_users(home, running, 2, isolation)
-        sent_ms, new = await _measure_times(running, code, keys, options.timed)
-        p = float(ks_2samp(sent_ms, new).pvalue)
+        sent_ms, new_ms = await _measure_times(running, code, keys, options.timed)
+        p = float(ks_2samp(sent_ms, new_ms).pvalue)
         is_strict = isolation is Isolation.STRICT
         report.judged(
             f"{isolation}.ks_p",
@@ -185,8 +185,8 @@ async def _measure(
             passed=p > MIN_P if is_strict else p < _CONTROL_P,
             target="over 0.05" if is_strict else "under 0.001",
             p50_sent_ms=rounded(median(sent_ms)),
-            p50_new_ms=rounded(median(new)),
-            n=len(new),
+            p50_new_ms=rounded(median(new_ms)),
+            n=len(new_ms),
         )
 
 

@@ -1,8 +1,8 @@
 """Definitions in prompts: what they cost in the prefix cache, and how often they name what follows.
 
 Editing sessions of this repository (see `edit_sessions`) are replayed without an engine. After each
-key, three prompts are assembled: without definitions, with those that the language server sends
-(`sticky`), and with those of the current line alone (`line`). The editor's language tools are
+key, three prompts are assembled: without definitions (`none`), with those that the language server
+sends (`sticky`), and with those of the current line alone (`line`). The editor's language tools are
 imitated: only imported names and their members are found, without types of variables, and they
 arrive after the next key.
 

@@ -243,7 +243,7 @@ class _Typist:
         cursor: int | None = None,
         pause_ms: float = _KEY_MS,
     ) -> Change:
-        self._at_ms += pause_ms * self._rng.lognormvariate(-0.1, 0.5)
+        self._at_ms += pause_ms * self._rng.lognormvariate(-0.1, 0.5)  # a factor of 1 on average
         change = Change(round(self._at_ms, 1), kind, at, delete, insert, cursor)
         self._text, _ = change.apply_to(self._text)
         return change

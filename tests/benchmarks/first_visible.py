@@ -1,6 +1,6 @@
 """The time from a request until the first text, and the whole text, is on the screen.
 
-A block of 58 tokens is requested through the real `caret-ls` and a real gateway. The engine is
+A block of 59 tokens is requested through the real `caret-ls` and a real gateway. The engine is
 simulated: it writes the first token after 60 ms, and then 100 tokens a second. An editor that shows
 a suggestion as it grows is compared with an editor that shows only whole suggestions. The
 display latency that `caret-ls` reports is compared with the gateway's first token (see
@@ -86,11 +86,8 @@ async def _measure_editor(running: Running, num_rounds: int, report: Report, edi
                 first_ms.append((time.perf_counter() - began_s) * 1000)
                 while item["insertText"] != BLOCK:
                     num_grown = await server.wait_for_growth(num_grown)
-                    (
-                        item,
-                    ) = (
-                        await buffer.request_items()
-                    )  # not INVOKED, which would request alternatives
+                    # Not INVOKED, which would request alternatives.
+                    (item,) = await buffer.request_items()
                 whole_ms.append((time.perf_counter() - began_s) * 1000)
                 await asyncio.sleep(MIN_SHOWN_S)  # the suggestion counts as shown
                 buffer.close()

@@ -30,6 +30,7 @@ from tests.benchmarks.results import Report, say
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
 NUM_USERS: Final = 40
+# Percentage points by which the hit rate of several replicas may fall short of a single one's.
 MAX_SHORT_POINTS: Final = 3.0
 # The restarted replica is expected to get half of the 40 new files. Fewer than a quarter of them
 # would happen by chance 3 times in 10,000.

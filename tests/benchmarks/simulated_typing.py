@@ -3,8 +3,8 @@
 Editing sessions (see `edit_sessions`) are replayed through the parts of `caret-ls` on an event loop
 whose time advances only when nothing is left to do. The result therefore does not depend on the
 machine. Responses come from a synthetic model (`--model good` or `weak`: see `oracle_engine`), or
-from a real gateway and engine (`--model demo`). Simulated time stands still meanwhile; then it
-passes 60 ms until a response's first token, and 10 ms for each further token.
+from a real gateway and engine (`--model demo`). Simulated time stands still while these respond.
+Then 60 ms of it pass until a response's first token, and 10 ms until each further token.
 
     visible   keystrokes with a suggestion within 150 ms and before the next key
     pause     from the last key before a pause of half a second to the first visible text

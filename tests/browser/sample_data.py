@@ -74,9 +74,9 @@ class Scene:
     @cached_property
     def has_passkey(self) -> Person:
         person = self._people.people[Role.DEVELOPER]
-        owner = with_passkey.Browser(person)
-        owner.sign_in()
-        owner.add(SoftPasskey())
+        visitor = with_passkey.Browser(person)
+        visitor.sign_in()
+        visitor.add(SoftPasskey())
         return person
 
     @property

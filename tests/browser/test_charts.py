@@ -244,14 +244,14 @@ def test_axe_finds_no_serious_problems_with_usage_data(tabs: Tabs, alice: Sessio
     assert find_colour_violations(tab) == []
 
 
-def point(tab: Page, chart: Locator, day_index: int) -> None:
+def point(tab: Page, chart: Locator, index: int) -> None:
     """Point at the value with this index, which counts from the end if it is negative."""
     plot = chart.locator(".u-over")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     assert box is not None
     num = len(times(chart))
-    x = (day_index % num + 0.5) * box["width"] / num
+    x = (index % num + 0.5) * box["width"] / num
     tab.mouse.move(box["x"] + x, box["y"] + box["height"] / 2, steps=4)
 
 

@@ -59,7 +59,7 @@ ACTIONS_OF_A_TENANT: dict[str, Example] = {
 
 
 @pytest.fixture(scope="module")
-def other_tenant(scene: Scene) -> Session:
+def other_owner(scene: Scene) -> Session:
     """Return a session of the owner of another company."""
     return session_of(make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER])
 
@@ -109,21 +109,21 @@ def test_anonymous_visitors_cannot_use_an_action(scene: Scene, pattern: str) -> 
 
 @pytest.mark.parametrize("pattern", PAGES_OF_A_TENANT | FILES_OF_A_TENANT)
 def test_another_tenants_page_or_file_is_not_found(
-    scene: Scene, other_tenant: Session, pattern: str
+    scene: Scene, other_owner: Session, pattern: str
 ) -> None:
     path = (PAGES_OF_A_TENANT | FILES_OF_A_TENANT)[pattern](scene)
 
-    assert client_with(other_tenant).get(path).status_code == 404
+    assert client_with(other_owner).get(path).status_code == 404
 
 
 @pytest.mark.parametrize("pattern", PAGES_OF_A_TENANT | ACTIONS_OF_A_TENANT)
 def test_another_tenants_page_accepts_no_form(
-    scene: Scene, other_tenant: Session, pattern: str
+    scene: Scene, other_owner: Session, pattern: str
 ) -> None:
     path = (PAGES_OF_A_TENANT | ACTIONS_OF_A_TENANT)[pattern](scene)
 
     # 405: a page that accepts only GET.
-    assert client_with(other_tenant).post(path).status_code in (404, 405)
+    assert client_with(other_owner).post(path).status_code in (404, 405)
 
 
 def test_the_isolation_tests_cover_every_url_with_an_id() -> None:

@@ -5,9 +5,8 @@
     python -m tests.chaos --soak MINUTES [--rate 200]         no fault: do processes grow?
     python -m tests.chaos --regions [--seconds 3600] [--rate 20]    gateways in another region
 
-Needs root (network namespaces, mounts), iproute2 and /dev/net/tun.
-platform/docs/fault-injection.md explains
-the results.
+Needs root (network namespaces, mounts), iproute2 and /dev/net/tun. platform/docs/fault-injection.md
+explains the results.
 """
 
 import argparse

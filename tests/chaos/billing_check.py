@@ -2,7 +2,7 @@
 
 Each completion must be billed once, with the tokens that the client received.
 
-A row that no client recorded is no mistake if a stream broke: the gateway served it, but the client
+A row that no client noted is no mistake if a stream broke: the gateway served it, but the client
 did not see its end. More such rows than broken streams are a mistake.
 """
 
@@ -29,10 +29,10 @@ class Balance:
 
     noted: int  # completions whose end a client has seen
     billed: int  # rows
-    missing: int  # recorded by a client, but not billed
+    missing: int  # noted by a client, but not billed
     doubled: int  # surplus rows of one request
     different: int  # billed with other token counts than the client received
-    unseen: int  # billed, but recorded by no client
+    unseen: int  # billed, but noted by no client
     broken: int  # streams whose end no client has seen: as many may be unseen
 
     @property
@@ -46,7 +46,7 @@ NOTHING: Final = Balance(0, 0, 0, 0, 0, 0, 0)
 def balance(notes: Iterable[Note], rows: Iterable[Row], later_notes: Iterable[Note]) -> Balance:
     """Compare everything since the tables were empty.
 
-    `later_notes` were recorded after `notes` had been read; their rows may exist already.
+    `later_notes` were written after `notes` had been read; their rows may exist already.
     """
     noted_tokens: dict[str, tuple[int, int]] = {}
     broken = 0

@@ -83,7 +83,7 @@ class Figures:
             "recovered_s": {
                 "served": self.recovery.served_s,
                 "ready": self.recovery.ready_s,
-                # until all requests recorded by then were billed
+                # until all requests noted by then were billed
                 "billed": round(self.billed_s, 1),
             },
             "quiet_first_ms": {

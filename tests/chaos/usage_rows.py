@@ -34,7 +34,7 @@ def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
 def settled_balance(
     world: World, read_notes: Callable[[], Sequence[Note]], *, timeout_s: float
 ) -> tuple[Balance, float]:
-    """Wait until everything recorded by now is billed, or until `timeout_s` has passed.
+    """Wait until everything noted by now is billed, or until `timeout_s` has passed.
 
     Returns the balance and the seconds that it took. Raises TimeoutError if the database stays
     down.
@@ -58,7 +58,7 @@ def settled_balance(
 def _balance_after_running_requests(
     notes: Sequence[Note], rows: Sequence[Row], read_notes: Callable[[], Sequence[Note]]
 ) -> Balance:
-    """Balance again while it is uneven: a completion may be billed before its client records it."""
+    """Balance again while it is uneven: a completion may be billed before its client notes it."""
     deadline_s = time.monotonic() + _IN_FLIGHT_S
     while True:
         current = balance(notes, rows, read_notes()[len(notes) :])

@@ -9,7 +9,7 @@ CURSOR = "<|user_cursor_is_here|>"
 
 
 def make_answer(region: str) -> str:
-    """Return the model's answer with the rewritten region, without its last line break."""
+    """Return the model's answer; `region` is the rewritten region without its last line break."""
     return f"{REGION_START}\n{region}\n{REGION_END}\n"
 
 

@@ -114,23 +114,23 @@ class FakeLeaseStore:
         return grant
 
 
-def _count_used(pool: Pool, rule: BucketSpec, now_s: float) -> float:
-    if rule.interval_s is None:
+def _count_used(pool: Pool, spec: BucketSpec, now_s: float) -> float:
+    if spec.interval_s is None:
         return pool.used
-    return (pool.full_at_s - now_s) / rule.interval_s
+    return (pool.full_at_s - now_s) / spec.interval_s
 
 
-def _clipped(used_units: float, rule: BucketSpec) -> float:
-    return used_units if rule.interval_s is None else min(rule.capacity, max(0.0, used_units))
+def _clipped(used_units: float, spec: BucketSpec) -> float:
+    return used_units if spec.interval_s is None else min(spec.capacity, max(0.0, used_units))
 
 
-def _free(used_units: float, rule: BucketSpec) -> int:
-    return max(0, math.floor(rule.capacity - _clipped(used_units, rule) + 1e-6))
+def _free(used_units: float, spec: BucketSpec) -> int:
+    return max(0, math.floor(spec.capacity - _clipped(used_units, spec) + 1e-6))
 
 
 def _share(used_units: float, kept_units: int, request: LeaseRequest) -> tuple[LeaseGrant, float]:
-    rule, units, wait_s = request.spec, _free(used_units, request.spec), 0.0
-    used_units = _clipped(used_units, rule)
+    spec, units, wait_s = request.spec, _free(used_units, request.spec), 0.0
+    used_units = _clipped(used_units, spec)
     if units >= request.needed_units:
         granted_units = request.needed_units + min(
             request.wanted_units - request.needed_units, (units - request.needed_units) // 4
@@ -139,10 +139,10 @@ def _share(used_units: float, kept_units: int, request: LeaseRequest) -> tuple[L
         granted_units = units
     else:
         granted_units = min(kept_units, units)
-        wait_s = (used_units + request.min_units - rule.capacity) * (rule.interval_s or 0.0) or 1.0
+        wait_s = (used_units + request.min_units - spec.capacity) * (spec.interval_s or 0.0) or 1.0
     used_units += granted_units
-    is_budget = rule.interval_s is None
-    overdrawn_units = max(0, round(used_units) - rule.capacity) if is_budget else 0
+    is_budget = spec.interval_s is None
+    overdrawn_units = max(0, round(used_units) - spec.capacity) if is_budget else 0
     return LeaseGrant(granted_units, wait_s, overdrawn_units), used_units
 
 

@@ -37,9 +37,8 @@ class QueueModel:
     decode_s: float = 0.05
     spread: float = 0.3  # standard deviation of the logarithm of service times
     triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
-    tenants: Sequence[
-        Principal
-    ] = ()  # one is drawn for each request; list a tenant twice to double its share
+    # One is drawn for each request. List a tenant twice to double its share.
+    tenants: Sequence[Principal] = ()
     seed: int = 1
     now_s: float = 0.0
     offered: list[OfferedRequest] = field(default_factory=list)

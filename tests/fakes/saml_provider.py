@@ -81,7 +81,7 @@ class SamlProvider:
     key: rsa.RSAPrivateKey = field(
         default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
     )
-    signed_in_email: str = ""  # an email address
+    signed_in_email: str = ""  # of the user who is signed in at the provider
     signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
     clock_skew_s: float = 0.0  # above 0: its clock is fast
 

@@ -1,4 +1,4 @@
-"""A client of the gateway's WebSocket protocol, without a network, and an engine."""
+"""A client of the gateway's WebSocket protocol, without a network, in front of a fake engine."""
 
 import asyncio
 import json

@@ -1,4 +1,5 @@
-"""A reader for the workbooks that exports write: the cells of the sheet, as text or number."""
+"""A reader for the workbooks that exports write: the cells of the sheet as texts, numbers or truth
+values."""
 
 import io
 import re

@@ -16,7 +16,7 @@ from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.deep  # two restarts of a console with all its modules
 
-# Seconds on a quiet machine. Other tests may leave little CPU time.
+# A restart takes seconds on a quiet machine, but other tests may leave it little CPU time.
 _RESTART_TIMEOUT_S = 90.0
 _VIEW = """
 from django.http import HttpResponse

@@ -71,7 +71,8 @@ class LocalGateway:
         return f"id-{self.num_ids}"
 
     async def count_cached_tokens(self) -> tuple[int, int]:
-        """Request a completion after the same text; return the cached tokens and all of them."""
+        """Request a completion after the same text; return the numbers of cached and of all tokens
+        of its prompt."""
         frame: Frame = {"mode": "fim", "path": "sums.py", "language": "python", "suffix": "\n"}
         frame |= {"prefix": _PREFIX, "max_tokens": 4, "id": self.new_id()}
         async with self.stream() as stream:

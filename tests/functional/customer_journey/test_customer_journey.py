@@ -49,7 +49,7 @@ CODE: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):
 TYPED: Final = "        self.path = path\nself.m"  # the editor indents after a line break
 _SLOW_MS: Final = 60_000.0
 _EXPECT_MS: Final = 5_000.0  # Playwright's default
-_INGESTED_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 _FONTS: Final = "https://fonts.googleapis.com/**"  # the provider's pages ask for them
 
 
@@ -166,7 +166,7 @@ def _owner_invites(stage: Stage, page: Page) -> None:
         page.get_by_role("button", name="Send invitations").click()
         for email in INVITED:
             expect(page.locator("table")).to_contain_text(email)
-    wait_until(lambda: set(INVITED) <= set(stage.mail.recipients), timeout_s=_INGESTED_S)
+    wait_until(lambda: set(INVITED) <= set(stage.mail.recipients), timeout_s=_TIMEOUT_S)
 
 
 def _developer_accepts(stage: Stage, provider: OidcProvider) -> Page:
@@ -254,4 +254,4 @@ def _reload_until(page: Page, path: str, text: str) -> None:
         page.goto(path)
         return page.locator("main").get_by_text(text).count() > 0
 
-    wait_until(is_shown, timeout_s=_INGESTED_S)
+    wait_until(is_shown, timeout_s=_TIMEOUT_S)

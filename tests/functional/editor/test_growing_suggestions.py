@@ -31,7 +31,7 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
         await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
         editor.press(f"Go{_LINE}")
         await wait_until(lambda: bool(_requests(fake)), timeout_s=TIMEOUT_S)
-        await fake.send(type="delta", id=_request(fake), text=f"{_untyped(fake)}{_FIRST}\n")
+        await fake.send(type="delta", id=_request_id(fake), text=f"{_untyped(fake)}{_FIRST}\n")
         assert await editor.wait_for_suggestion(_FIRST)
         yield editor
 
@@ -40,7 +40,7 @@ def _requests(fake: Gateway) -> list[Frame]:
     return [frame for frame in fake.received if frame["type"] == "complete"]
 
 
-def _request(fake: Gateway) -> str:
+def _request_id(fake: Gateway) -> str:
     return str(_requests(fake)[-1]["id"])
 
 
@@ -50,9 +50,9 @@ def _untyped(fake: Gateway) -> str:
 
 
 async def test_the_rest_follows_and_tab_accepts_the_whole(fake: Gateway, neovim: Neovim) -> None:
-    await fake.send(type="delta", id=_request(fake), text="    return a\n")
+    await fake.send(type="delta", id=_request_id(fake), text="    return a\n")
     assert await neovim.wait_for_suggestion(f"{_FIRST}\n    return a")
-    await fake.send(type="done", id=_request(fake), finish_reason="stop", meta={})
+    await fake.send(type="done", id=_request_id(fake), finish_reason="stop", meta={})
     neovim.press("<Tab>")
     await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 
@@ -62,7 +62,7 @@ async def test_the_rest_follows_and_tab_accepts_the_whole(fake: Gateway, neovim:
 
 
 async def test_the_shown_part_stays_when_the_engine_dies(fake: Gateway, neovim: Neovim) -> None:
-    await fake.send(type="error", id=_request(fake), code="engine_disconnected", message="")
+    await fake.send(type="error", id=_request_id(fake), code="engine_disconnected", message="")
     neovim.press("<Tab>")
     await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=TIMEOUT_S)
 
@@ -72,10 +72,10 @@ async def test_the_shown_part_stays_when_the_engine_dies(fake: Gateway, neovim: 
 async def test_typing_against_the_shown_part_cancels_the_rest(
     fake: Gateway, neovim: Neovim
 ) -> None:
-    first = _request(fake)
+    first_id = _request_id(fake)
     neovim.press("x")
     await wait_until(
-        lambda: any(frame["type"] == "cancel" and frame["id"] == first for frame in fake.received),
+        lambda: {"type": "cancel", "id": first_id} in fake.received,
         timeout_s=TIMEOUT_S,
     )
 

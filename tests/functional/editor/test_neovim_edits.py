@@ -71,10 +71,6 @@ def hint(neovim: Neovim) -> tuple[int, str]:
     return row, details["virt_text"][0][0].strip()
 
 
-def row_of(neovim: Neovim) -> str:
-    return neovim.evaluate("line('.')").rstrip("\n")
-
-
 async def test_the_edit_is_drawn_with_a_hint_at_the_cursor(fake: Gateway, neovim: Neovim) -> None:
     (added,) = [mark for mark in marks(neovim) if mark[2].get("virt_text_pos") == "inline"]
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from caret_ls.frames import Frame
 from tests.fakes.polling import wait_until
 from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
@@ -42,13 +43,16 @@ def _file(folder: Path) -> Path:
 
 
 async def _answer(fake: Gateway) -> None:
-    """Answer the first request so that the text of the file is `def f` and the suggestion."""
+    """Answer the first request so that the suggestion continues the typed `def f`.
 
-    def find_requests() -> list[str]:
-        return [frame["id"] for frame in fake.received if frame["type"] == "complete"]
+    The request may be from before the last keys, which the answer then begins with.
+    """
+
+    def find_requests() -> list[Frame]:
+        return [frame for frame in fake.received if frame["type"] == "complete"]
 
     await wait_until(lambda: bool(find_requests()), timeout_s=TIMEOUT_S)
-    request = next(frame for frame in fake.received if frame["type"] == "complete")
+    request = find_requests()[0]
     untyped = "import os\ndef f".removeprefix(request["prefix"])
     await fake.respond(request["id"], f"{untyped}{_SUGGESTION}")
 

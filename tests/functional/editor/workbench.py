@@ -145,10 +145,10 @@ class Workbench:
     def wait_for_last_line(self, line: str, *, timeout_s: float) -> None:
         """Wait until the suggestion ends with this line."""
 
-        def does() -> bool:
+        def has_line() -> bool:
             return self.seen_suggestions()[-1].rpartition("\n")[2] == line
 
-        wait_until(does, timeout_s=timeout_s)
+        wait_until(has_line, timeout_s=timeout_s)
 
     def wait_for_hint(self, text: str) -> None:
         """Wait until the editor draws this text behind a line."""

@@ -57,7 +57,7 @@ class Site:
     home: Home
     valkey: EmbeddedValkey
     gateway: CommandService
-    acme_key: str = field(repr=False)  # API keys of two tenants
+    acme_key: str = field(repr=False)
     globex_key: str = field(repr=False)
     num_ids: int = 0
 
@@ -194,7 +194,7 @@ def connect_websocket(
 ) -> connect:
     """Return a WebSocket as a third-party client opens it.
 
-    Entering it raises InvalidStatus.
+    Entering it raises InvalidStatus if the gateway refuses the connection.
     """
     return connect(
         gateway_url.replace("http", "ws", 1) + path,

@@ -28,7 +28,7 @@ async def test_a_cancelled_completion_ends_and_frees_the_engine(
     assert num_running <= 1  # the next request itself
     record = await site.record_of(answer["meta"]["request_id"])
     assert (record.finish_reason, record.cached_tokens) == ("cancelled", None)
-    assert 0 < record.generated_tokens < 512
+    assert 0 < record.generated_tokens < long_frame["max_tokens"]
 
 
 async def test_no_frame_follows_the_end_of_a_cancelled_completion(

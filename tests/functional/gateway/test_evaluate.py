@@ -44,7 +44,7 @@ def test_the_tests_of_an_exam_decide_on_pass_at_1(stack: Stack, tmp_path: Path) 
 
     score = report["pools"][0]["scores"]["pass_at_1"]
     assert score["num_tasks"] == 2
-    assert score["value"] <= 0.5
+    assert score["value"] <= 0.5  # the second task fails with any completion
 
 
 def test_an_unknown_pool_is_named(stack: Stack) -> None:

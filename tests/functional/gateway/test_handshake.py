@@ -72,6 +72,7 @@ async def test_a_revocation_is_revealed_only_for_the_complete_key(
     site: Site, refused_keys: RefusedKeys
 ) -> None:
     other_key = generate_key(KeyKind.DEVELOPER)
+    # The first 17 characters are "cpk_live_" and the lookup ID.
     assert refused_keys.revoked[:17] != other_key.text[:17]
 
     assert await _refusal(site, refused_keys.revoked[:-1] + "0") == (401, "invalid_api_key")

@@ -96,7 +96,7 @@ async def test_a_repeated_prompt_hits_the_cache(site: Site, code: CodeText) -> N
         _, second = await request_completion(stream, {**frame, "id": "2"})
 
     assert first["meta"]["cached_tokens"] == 0
-    assert second["meta"]["cached_tokens"] > 100
+    assert second["meta"]["cached_tokens"] > 100  # of the 200 tokens before the cursor
 
 
 async def test_another_tenant_gets_no_cache_hits(site: Site, code: CodeText) -> None:

@@ -89,6 +89,7 @@ async def accept_suggestion(neovim: Neovim, accept: str) -> str:
     neovim.press("5GA'")
     await wait_for_value(neovim, VISIBLE)
     neovim.press(accept)
+    # With the typed quote, the line has 15 characters.
     return await wait_for_value(neovim, "len(getline(5)) > 15 ? getline(5) : ''")
 
 

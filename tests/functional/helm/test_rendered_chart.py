@@ -149,7 +149,9 @@ def test_the_gateway_allows_the_console_only_over_tls() -> None:
     assert env["CARET_ALLOWED_ORIGINS"]["value"] == "https://console.example.com"
 
 
-def test_the_million_developers_profile_has_enough_gpus(million_user_chart: Rendered) -> None:
+def test_the_million_developers_profile_has_the_replicas_of_scaling_md(
+    million_user_chart: Rendered,
+) -> None:
     fast, quality = (
         million_user_chart.of_kind("ScaledObject")[f"caret-engine-{pool}"]["spec"]
         for pool in ("fast", "quality")

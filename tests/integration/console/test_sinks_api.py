@@ -18,6 +18,7 @@ from tests.fakes.siem_servers import Hook, make_sink, syslog_server, webhook
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
+# The audit log of a new company has six entries. Creating its first sink writes the seventh.
 ADDRESS = "/api/v1/audit/sinks"
 
 
@@ -122,6 +123,7 @@ def test_a_replay_moves_the_cursor_back_and_is_audited(
 
     answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/replay", from_sequence=3)
 
+    # Entries 3 to 8 wait: the replay itself has written entry 8.
     assert (answer.json()["delivered_sequence"], answer.json()["num_waiting"]) == (2, 6)
     (entry,) = list_audit_entries(company, "audit_sink.replayed")
     assert (entry.before, entry.after) == ({"delivered_sequence": 6}, {"delivered_sequence": 2})
@@ -198,7 +200,7 @@ def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held_slots:
-        for _ in range(8):
+        for _ in range(8):  # the limit
             held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
 
         refused_test = post(alice, f"{ADDRESS}/{sink_id}/test")
@@ -215,7 +217,7 @@ def test_the_limit_covers_domain_verification(company: Company, sign_in: SignIn)
     olga = sign_in(company.people[Role.OWNER])
     domain = post(olga, "/api/v1/domains", name=f"{company.slug}.example").json()
     with ExitStack() as held_slots:
-        for _ in range(8):
+        for _ in range(8):  # the limit
             held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
 
         refused_check = post(olga, f"/api/v1/domains/{domain['id']}/verify")
@@ -228,7 +230,7 @@ def test_the_limit_of_another_tenant_is_independent(
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held_slots:
-        for _ in range(8):
+        for _ in range(8):  # the limit
             held_slots.enter_context(OUTWARD.acquire("a neighbour"))
 
         assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200

@@ -1,4 +1,4 @@
-"""Back up, erase a user, lose all data, restore: the erased user's data is erased again."""
+"""Back up, erase a user or a tenant, lose all data, restore: the same data is erased again."""
 
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def test_an_erased_user_who_is_the_only_owner_in_the_backup_is_erased_again(
     assert olga.email not in emails
 
 
-def test_a_tenant_shredded_after_the_backup_is_shredded_again(
+def test_a_tenant_erased_after_the_backup_is_erased_again(
     services: Services,
     backup: tuple[Path, Path],
     acme: ConsentingTenant,

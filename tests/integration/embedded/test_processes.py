@@ -30,14 +30,14 @@ _SUPERVISOR = """
     from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
     from caret.local.processes.watchdog import Watchdog
 
-    mark, log_file, guarded = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "guarded"
-    if guarded:
-        Watchdog(mark, grace_s=0.5).__enter__()
+    tag, log_file, is_guarded = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "guarded"
+    if is_guarded:
+        Watchdog(tag, grace_s=0.5).__enter__()
     spec = ChildSpec(
         name="Child",
         command=dying_with_parent(("sh", "-c", "trap '' TERM; setsid sleep 600 & sleep 600")),
         log_file=log_file,
-        environment=dict(os.environ) | tag_environment(mark),
+        environment=dict(os.environ) | tag_environment(tag),
     )
     child = ChildProcess(spec)
     child.start()
@@ -189,9 +189,9 @@ def _read_status(pid: int) -> dict[str, str]:
 
 
 def test_leftover_processes_of_a_home_are_terminated(tmp_path: Path) -> None:
-    mark = new_tag(tmp_path)
+    tag = new_tag(tmp_path)
     pipe = subprocess.PIPE
-    with subprocess.Popen("cat", env=tag_environment(mark), stdin=pipe, stdout=pipe) as leftover:
+    with subprocess.Popen("cat", env=tag_environment(tag), stdin=pipe, stdout=pipe) as leftover:
         _await_echo(leftover)
         num_ended = terminate_tagged(home_digest(tmp_path), grace_s=1.0)
 
@@ -209,8 +209,8 @@ def _await_echo(cat: subprocess.Popen[bytes]) -> None:
 
 
 def test_processes_of_another_home_are_not_terminated(tmp_path: Path) -> None:
-    mark = new_tag(tmp_path / "neighbour")
-    with subprocess.Popen(["sleep", "600"], env=tag_environment(mark)) as foreign_process:
+    tag = new_tag(tmp_path / "neighbour")
+    with subprocess.Popen(["sleep", "600"], env=tag_environment(tag)) as foreign_process:
         terminate_tagged(home_digest(tmp_path / "mine"), grace_s=0.0)
 
         assert foreign_process.poll() is None

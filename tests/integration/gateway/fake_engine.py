@@ -4,7 +4,7 @@
 ends. A completion of up to SHORT_TOKENS is sent at once. A longer one continues with a token each 2
 ms until the client disconnects. `GET /streams` returns the number of running completions, and `GET
 /v1/models` returns the model of the stack's pools. `GET /fault/NAME` sets the fault of later
-completions: a name in `faults.py`, `none`, or `haste`, with which every completion ends after
+completions: a name in `faults.py`, `none`, or `short`, with which every completion ends after
 SHORT_TOKENS. Other paths get 404.
 """
 
@@ -59,8 +59,8 @@ class FakeEngine:
         body = json.loads(request_body)
         self.num_streams += 1
         try:
-            if self.fault in ("none", "haste"):
-                limit = SHORT_TOKENS if self.fault == "haste" else body["max_tokens"]
+            if self.fault in ("none", "short"):
+                limit = SHORT_TOKENS if self.fault == "short" else body["max_tokens"]
                 await _stream(writer, max_tokens=limit)
             else:
                 await send_fault(self.fault, reader, writer)

@@ -33,7 +33,7 @@ FAULTS: Final = {
 STALLS: Final = {
     "a stall": b"",
     "a stall after the head": _HEAD,
-    "a stall in mid-word": _HEAD + _WORD,
+    "a stall after a word": _HEAD + _WORD,
 }
 # Faults after the first text: the client keeps the text and gets no error.
 CUT_OFF: Final = (
@@ -41,7 +41,7 @@ CUT_OFF: Final = (
     "an error after a word",
     "no finish reason",
     "an abort",
-    "a stall in mid-word",
+    "a stall after a word",
 )
 
 

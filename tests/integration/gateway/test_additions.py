@@ -156,7 +156,7 @@ async def test_a_restarted_gateway_knows_the_added_replica(
 async def test_a_forged_addition_in_redis_receives_no_prompts(
     site: Site, connection: redis.Redis
 ) -> None:
-    """The gateway enforces its catalogue, whatever Redis contains."""
+    """The gateway checks its own allowed hosts, even for additions that it reads from Redis."""
     async with _ForbiddenListener() as (url, connections):
         added = await _add_replica(connection, site)
         field = f"{POOL} {added}".encode()

@@ -129,7 +129,7 @@ async def test_outcomes_of_an_edit_are_recorded_and_its_text_is_not(edit_site: E
     record = await site.record_of(request_id)
 
     assert (record.mode, record.tier, record.finish_reason) == ("edit", "quality", "stop")
-    num_chars = len(CANARY)  # the edit replaces "w" by it
+    num_chars = len(CANARY)  # the edit inserts this word in place of "w"
     assert (record.num_chars, record.num_lines) == (num_chars, 1)
     assert record.first_token_ms is not None
     assert await wait_until(lambda: _has_outcomes(site, request_id, 3))

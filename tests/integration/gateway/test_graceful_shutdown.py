@@ -1,4 +1,4 @@
-"""A real gateway that is stopped while completions run: those that end in time are complete."""
+"""A real gateway is stopped while completions run. It completes those that end in time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -34,7 +34,7 @@ schema = schemathesis.openapi.from_path(str(DESCRIPTION))
 @pytest.fixture(autouse=True, scope="module")
 def _quick_engine(quick_site: Site) -> Iterator[None]:
     """Make the engine end after a few tokens, whatever the requested maximum."""
-    requests.get(f"{quick_site.engine_url}/fault/haste", timeout=DEADLINE_S)
+    requests.get(f"{quick_site.engine_url}/fault/short", timeout=DEADLINE_S)
     yield
     requests.get(f"{quick_site.engine_url}/fault/none", timeout=DEADLINE_S)
 

@@ -55,7 +55,7 @@ async def _gateway(paths: EmbeddedPaths, clock: FakeClock) -> AsyncIterator[Clai
 
 
 async def _supersedes(newer_at: ClaimingGateway, older_at: ClaimingGateway) -> bool:
-    """Return whether a newer request at one gateway supersedes an older one at the other.
+    """Return True if a newer request at one gateway supersedes an older one at the other.
 
     The requests are repeated until the older one ends: a gateway may not be connected yet.
     """

@@ -11,7 +11,9 @@ from tests.functional.gateway.gateway_stack import Site
 from tests.stack.ports import free_port
 
 
-async def test_the_probe_gets_a_completion_and_supersedes_its_others(quick_site: Site) -> None:
+async def test_the_probe_simulates_typing_and_gets_a_completion(
+    quick_site: Site,
+) -> None:
     before = await quick_site.num_records()
 
     result = await run_probe(quick_site.url, quick_site.acme_key, number=1)
@@ -19,7 +21,7 @@ async def test_the_probe_gets_a_completion_and_supersedes_its_others(quick_site:
     records = await quick_site.records_after(before, count=4)
     assert result.result in ("text", "nothing")
     assert result.code == ""
-    assert len({record.request_id for record in records}) == 4
+    assert len({record.request_id for record in records}) == 4  # one for each keystroke
 
 
 async def test_an_invalid_key_is_reported_with_its_error_code(quick_site: Site) -> None:

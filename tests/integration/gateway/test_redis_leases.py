@@ -35,7 +35,7 @@ RATE = BucketSpec(
     lease=10,
     max_lease=25,
 )
-BUDGET = replace(RATE, kind="tokens", key="caret:token-quota:{acme}:fast", interval_s=None)
+QUOTA = replace(RATE, kind="tokens", key="caret:token-quota:{acme}:fast", interval_s=None)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
     return grant.granted_units
 
 
-@pytest.mark.parametrize("rule", [RATE, BUDGET])
+@pytest.mark.parametrize("rule", [RATE, QUOTA])
 async def test_leased_units_are_unavailable_until_they_are_returned(
     redis: Redis, rule: BucketSpec
 ) -> None:
@@ -100,7 +100,7 @@ async def test_leased_units_are_unavailable_until_they_are_returned(
     assert await _count_free_units(redis, rule) == 30
 
 
-@pytest.mark.parametrize("rule", [RATE, BUDGET])
+@pytest.mark.parametrize("rule", [RATE, QUOTA])
 async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
     holder = LeaseHolder(RedisLeaseStore(redis), rule)
     await holder.renew(60)
@@ -118,7 +118,7 @@ async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -
     assert grant.granted_units == 20 + 80 // 4
 
 
-@pytest.mark.parametrize("rule", [RATE, BUDGET])
+@pytest.mark.parametrize("rule", [RATE, QUOTA])
 async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: BucketSpec) -> None:
     store = RedisLeaseStore(redis)
     holder = LeaseHolder(store, rule)
@@ -134,7 +134,7 @@ async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: Bu
     assert await _count_free_units(redis, rule) == 40
 
 
-@pytest.mark.parametrize("rule", [RATE, BUDGET])
+@pytest.mark.parametrize("rule", [RATE, QUOTA])
 async def test_a_request_without_a_response_is_not_settled_twice(
     redis: Redis, rule: BucketSpec
 ) -> None:
@@ -152,7 +152,7 @@ async def test_a_request_without_a_response_is_not_settled_twice(
 async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
     # The lease must not expire before the first refusal, even on a busy machine.
     store = RedisLeaseStore(redis, lease_s=0.5)
-    holder, other_holder = LeaseHolder(store, BUDGET), LeaseHolder(store, BUDGET, name="there")
+    holder, other_holder = LeaseHolder(store, QUOTA), LeaseHolder(store, QUOTA, name="there")
     await holder.renew(100)
     refusal = await other_holder.renew(50)
 
@@ -169,23 +169,23 @@ async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
 async def test_entries_of_stopped_gateways_are_deleted(redis: Redis) -> None:
     store = RedisLeaseStore(redis, lease_s=0.01, remember_s=0.01)
     for number in range(50):
-        await LeaseHolder(store, BUDGET, name=f"gone {number}").renew(1)
+        await LeaseHolder(store, QUOTA, name=f"gone {number}").renew(1)
     await asyncio.sleep(0.03)
 
-    await LeaseHolder(store, BUDGET).renew(1)
+    await LeaseHolder(store, QUOTA).renew(1)
 
-    assert sorted(await redis.hkeys(BUDGET.key)) == [b"gateway:here", b"used"]
+    assert sorted(await redis.hkeys(QUOTA.key)) == [b"gateway:here", b"used"]
 
 
 async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: Redis) -> None:
-    holder = LeaseHolder(RedisLeaseStore(redis), BUDGET)
+    holder = LeaseHolder(RedisLeaseStore(redis), QUOTA)
     await holder.renew(10)
-    await redis.hincrby(BUDGET.key, "used", 30)
-    await redis.hset(BUDGET.key, "raised", "30")
+    await redis.hincrby(QUOTA.key, "used", 30)
+    await redis.hset(QUOTA.key, "raised", "30")
 
     await holder.renew(0, spent=50)
 
-    assert await redis.hmget(BUDGET.key, "used", "raised") == [b"50", b"0"]
+    assert await redis.hmget(QUOTA.key, "used", "raised") == [b"50", b"0"]
 
 
 async def test_a_refusal_returns_the_time_until_enough_units_are_available(redis: Redis) -> None:
@@ -205,7 +205,7 @@ async def test_a_refusal_returns_the_time_until_enough_units_are_available(redis
 async def test_several_buckets_are_returned_in_the_requested_order(redis: Redis) -> None:
     store = RedisLeaseStore(redis)
     requests = [
-        LeaseHolder(store, rule).request(units) for rule, units in ((RATE, 7), (BUDGET, 100))
+        LeaseHolder(store, rule).request(units) for rule, units in ((RATE, 7), (QUOTA, 100))
     ]
 
     grants = await store.renew("here", [replace(request, number=2) for request in requests])
@@ -226,9 +226,9 @@ async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) ->
 async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) -> None:
     seconds, _ = await redis.time()
     lease_of_100_units = f"7 1 0 100 {(seconds + 10**6) * 10**6}"  # it ends in 10**6 seconds
-    await redis.hset(BUDGET.key, mapping={"used": "100", "gateway:gone": lease_of_100_units})
+    await redis.hset(QUOTA.key, mapping={"used": "100", "gateway:gone": lease_of_100_units})
 
-    assert (await LeaseHolder(RedisLeaseStore(redis), BUDGET).renew(100)).granted_units == 100
+    assert (await LeaseHolder(RedisLeaseStore(redis), QUOTA).renew(100)).granted_units == 100
 
 
 async def test_a_full_bucket_without_leases_expires(redis: Redis) -> None:
@@ -242,14 +242,14 @@ async def test_a_full_bucket_without_leases_expires(redis: Redis) -> None:
     assert 0 < await redis.pttl(RATE.key) <= 60_000
 
 
-async def test_a_daily_budget_expires_after_its_day(redis: Redis) -> None:
-    await LeaseHolder(RedisLeaseStore(redis), BUDGET).renew(3)
+async def test_a_daily_quota_expires_after_its_day(redis: Redis) -> None:
+    await LeaseHolder(RedisLeaseStore(redis), QUOTA).renew(3)
 
-    assert 86_400 < await redis.ttl(BUDGET.key) <= 2 * 86_400
+    assert 86_400 < await redis.ttl(QUOTA.key) <= 2 * 86_400
 
 
 async def test_large_numbers_are_counted_exactly(redis: Redis) -> None:
-    large = replace(BUDGET, capacity=10**12)
+    large = replace(QUOTA, capacity=10**12)
     holder = LeaseHolder(RedisLeaseStore(redis), large)
     await holder.renew(10**12 - 3)
     await holder.renew(0, spent=10**12 - 3)
@@ -285,7 +285,7 @@ async def test_an_unreachable_redis_raises_an_os_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(2, deep=20))
-@pytest.mark.parametrize("rule", [replace(RATE, interval_s=10**6), BUDGET])
+@pytest.mark.parametrize("rule", [replace(RATE, interval_s=10**6), QUOTA])
 async def test_the_fake_store_behaves_like_the_script(
     redis: Redis, rule: BucketSpec, seed: int
 ) -> None:
@@ -351,8 +351,8 @@ async def test_more_calls_than_connections_do_not_fail(valkey: EmbeddedPaths, re
 
 
 @dataclass
-class Tenant:
-    """Requests of eight gateways against one budget, over a faulty connection."""
+class QuotaLoad:
+    """Requests of eight gateways against one quota, over a faulty connection."""
 
     gateways: list[Leases]
     rule: BucketSpec
@@ -372,8 +372,8 @@ class Tenant:
 async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
     valkey: EmbeddedPaths, redis: Redis
 ) -> None:
-    """6% of the responses take 0.6 s, and 2% never arrive; the budget is almost unused."""
-    budget = replace(BUDGET, capacity=10**8, lease=2_000, max_lease=5 * 10**6, max_debt=5 * 10**6)
+    """6% of the responses take 0.6 s, and 2% never arrive; the quota is almost unused."""
+    quota = replace(QUOTA, capacity=10**8, lease=2_000, max_lease=5 * 10**6, max_debt=5 * 10**6)
     redis_url = urlsplit(valkey.redis_url.read_text().strip())
     async with AsyncExitStack() as stack:
         proxy = stack.enter_context(fault_proxy(redis_url.path))
@@ -383,18 +383,16 @@ async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
         for _ in range(8):
             connection = await stack.enter_async_context(open_lease_redis(url, socket_timeout_s=2))
             gateways.append(Leases(RedisLeaseStore(connection), SystemClock()))
-        tenant = Tenant(gateways, budget)
+        load = QuotaLoad(gateways, quota)
 
-        await tenant.spend_for(8.0)
+        await load.spend_for(8.0)
 
         num_failed = sum(gateway.num_calls["failed"] for gateway in gateways)
-        leases = [
-            lease for name, lease in (await redis.hgetall(budget.key)).items() if b":" in name
-        ]
+        leases = [lease for name, lease in (await redis.hgetall(quota.key)).items() if b":" in name]
         proxy.slow_share = proxy.lost_share = 0.0
         for gateway in gateways:
             await gateway.close()
     assert num_failed > 0
-    assert tenant.num_refused == 0
-    assert all(int(lease.split()[3]) <= budget.max_lease + 100 for lease in leases)
-    assert await redis.hget(budget.key, "used") == str(tenant.num_spent).encode()
+    assert load.num_refused == 0
+    assert all(int(lease.split()[3]) <= quota.max_lease + 100 for lease in leases)
+    assert await redis.hget(quota.key, "used") == str(load.num_spent).encode()

@@ -70,6 +70,7 @@ def test_a_stored_report_is_listed_with_its_pools(tmp_path: Path) -> None:
 
 
 def test_two_pools_are_compared_with_intervals(tmp_path: Path) -> None:
+    """The pools solve 12 and 30 of the same 40 tasks."""
     path = _store(tmp_path, make_report_file())
 
     lines = {row[0]: row for row in _rows(path)}

@@ -104,6 +104,7 @@ def test_pools_and_replicas_are_shown_as_the_gateway_reports_them(gateway: Gatew
     for pool in ("demo-fast Fast · demo", "demo-quality Quality · demo"):
         assert pool in text
     for replica in gateway.replicas:
+        # Requests in flight; of ENGINE_METRICS: running, waiting, KV cache, prefix-cache hits.
         assert f"{replica} healthy 0 3 2 62.5% 92.5%" in text
     assert "No replicas have been drained, added or removed yet." in text
 

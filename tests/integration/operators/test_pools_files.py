@@ -54,10 +54,10 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
 
     rows, _ = read_file(pools_csv(file_request(), replace(installation, pools=pools), None))
 
-    left_out = rows[-1]
-    assert (left_out["replica"], left_out["state"]) == ("other:8000", "rejected")
-    assert left_out["gateways_rejecting"] == "2"
-    assert left_out["why"] == "The replica's cache uses blocks of 16 tokens instead of 32."
+    row = rows[-1]
+    assert (row["replica"], row["state"]) == ("other:8000", "rejected")
+    assert row["gateways_rejecting"] == "2"
+    assert row["why"] == "The replica's cache uses blocks of 16 tokens instead of 32."
 
 
 @pytest.mark.parametrize(

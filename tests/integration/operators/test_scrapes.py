@@ -115,6 +115,7 @@ def test_a_scrape_outside_the_window_is_ignored() -> None:
 def test_a_gateway_started_within_the_window_counts_from_its_start() -> None:
     store_scrapes(connect_to_redis(), [_make_scrape(100)], now_s=NOW_S - 900)
 
+    # The count of the first gateway has fallen from 100 to 7, so this gateway was restarted.
     new = _make_scrape(7, gateway="http://two", started_s=NOW_S - 60)
     assert _count_completions(_make_scrape(7), new) == (14, 900)
 

@@ -72,7 +72,7 @@ def test_each_view_of_a_tenant_is_in_its_audit_log(acme: Company, globex: Compan
     browser.page(acme)
 
     view_entries = entries(acme, "operator.looked")
-    assert [look.reason for look in view_entries] == ["Ticket 4711", "Ticket 4711"]
+    assert [entry.reason for entry in view_entries] == ["Ticket 4711", "Ticket 4711"]
     first = view_entries[0]
     assert (first.actor_kind, first.actor_id) == ("operator", None)
     assert first.actor_key.startswith("operator:ola")
@@ -208,7 +208,7 @@ def test_limits_set_by_an_operator_are_published_and_audited(
     browser.open_tenant(acme)
     browser.confirm()
 
-    response = browser.change(acme, "limits", **CHANGES[2][1])
+    response = browser.change(acme, "limits", **dict(CHANGES)["limits"])
 
     assert response["Location"].endswith("?done=limits")
     policy = read_published(acme).policy
@@ -226,7 +226,7 @@ def test_an_empty_value_removes_a_limit(acme: Company) -> None:
     browser.open_tenant(acme)
     browser.confirm()
     policy_without_limits = read_published(acme).policy
-    browser.change(acme, "limits", **CHANGES[2][1])
+    browser.change(acme, "limits", **dict(CHANGES)["limits"])
 
     browser.change(acme, "limits", max_concurrent_completions="", max_requests_per_minute="")
 

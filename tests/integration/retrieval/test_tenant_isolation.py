@@ -169,7 +169,7 @@ def test_equal_files_of_two_users_are_stored_differently(acme: TenantIndex) -> N
 def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> None:
     planted_word = f"planted{secrets.token_hex(8)}"
     gateway = secrets.token_hex(16)
-    question = SnippetQuery(
+    query = SnippetQuery(
         query_id="1",
         gateway=gateway,
         scope=SHOP,
@@ -178,7 +178,7 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     )
 
     acme.send_file(f"{planted_word}.py", make_code(planted_word, "total"))
-    add_to_stream(QUESTIONS, acme.seal(question))
+    add_to_stream(QUESTIONS, acme.seal(query))
     redis_before = _dump_redis()
     expiries_ms = [connect_to_redis().pttl(name) for name in (FILES, QUESTIONS)]
     acme.run_worker()

@@ -15,7 +15,7 @@ def test_the_conformance_suite_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from console.api import rate_limit
 
-    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 100_000)  # the suite is in a hurry
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 100_000)  # the suite sends many requests
     _, text = make_scim_token(make_company("initech", {}))
     client = WSGISCIMClient(
         get_wsgi_application(),

@@ -93,7 +93,7 @@ def test_a_user_resource_lists_its_groups(provider: Provider, people: dict[str, 
 
     user = provider.request("GET", f"Users/{ada_id}").json()
 
-    assert [(group["value"], group["display"]) for group in user["groups"]] == [
+    assert [(listed["value"], listed["display"]) for listed in user["groups"]] == [
         (group["id"], "Platform")
     ]
 

@@ -275,12 +275,13 @@ def test_all_sinks_of_a_tenant_with_many_are_served(
         new = NewSink(name=str(number), address=address, from_sequence=7)
         create_sink(actor=company.administrator.actor, new=new, now=clock())
 
-    assert len(list(_claim_due(company.tenant_id, clock()))) == 8
+    assert len(list(_claim_due(company.tenant_id, clock()))) == 8  # one run claims no more
 
     clock.advance(seconds=61)
     deliver_due_entries(clock=clock)
 
     with tenant_scope(company.tenant_id):
+        # Six entries of the company, and one of each sink.
         assert set(AuditSink.objects.values_list("delivered_sequence", flat=True)) == {16}
 
 

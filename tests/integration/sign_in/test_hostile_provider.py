@@ -70,7 +70,7 @@ def test_a_slow_provider_times_out(owner: Person, provider: OpenIdProvider) -> N
         lambda: [b"HTTP/1.1 200 OK\r\n\r\n{}"],
         lambda: [b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"],
     ],
-    ids=["endless", "a list", "a list of a word", "a deep one", "an empty one", "a redirect"],
+    ids=["endless", "a list", "a list of a word", "a deep list", "an empty object", "a redirect"],
 )
 @pytest.mark.parametrize("path", [CONFIGURATION, "/token", "/keys"])
 def test_an_invalid_provider_response_is_rejected(

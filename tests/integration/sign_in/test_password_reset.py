@@ -167,7 +167,7 @@ def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -
     assert fresh_client().post("/reset-password", {"password": NEW_PASSWORD}).status_code == 404
 
 
-def test_a_link_of_a_deleted_user_does_not_work(olga: Person) -> None:
+def test_a_link_of_a_deactivated_user_does_not_work(olga: Person) -> None:
     path = mailed_link(olga)
     User.objects.filter(id=olga.user_id).update(is_active=False)
 

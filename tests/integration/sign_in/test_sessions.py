@@ -23,7 +23,7 @@ from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.integration.sign_in.by_provider import configure_provider, fresh_client, sign_in_through
 from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
 
-PROVIDER = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
+PROVIDER_CREDENTIALS = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
 
     set_up = browser.client.put(
         "/api/v1/sign-in-settings/provider",
-        {"issuer": provider.issuer, **PROVIDER},
+        {"issuer": provider.issuer, **PROVIDER_CREDENTIALS},
         content_type="application/json",
     )
 
@@ -263,7 +263,7 @@ def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProv
 
     browser.client.put(
         "/api/v1/sign-in-settings/provider",
-        {"issuer": provider.issuer, **PROVIDER},
+        {"issuer": provider.issuer, **PROVIDER_CREDENTIALS},
         content_type="application/json",
     )
 

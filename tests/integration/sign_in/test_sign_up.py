@@ -118,7 +118,7 @@ def test_a_link_expires_after_an_hour(form: dict[str, str]) -> None:
     expiries_s = [redis_connection.connect_to_redis().ttl(key) for key in keys]
 
     assert keys
-    assert all(0 < int(str(live)) <= 3600 for live in expiries_s)
+    assert all(0 < int(str(expiry_s)) <= 3600 for expiry_s in expiries_s)
     for key in keys:
         redis_connection.connect_to_redis().delete(key)
     assert fresh_client().get(link_in_mail()).status_code == 404

@@ -44,6 +44,7 @@ class Scenario:
     dedicated_to_neighbour: str = ""  # a pool
 
 
+# The settings, and the model whose reservation at a gateway must equal the control plane's.
 SCENARIOS = {
     "the only model of the catalogue": (Scenario((LARGE,)), LARGE),
     "the cheapest of several models": (Scenario((LARGE, SMALL)), SMALL),

@@ -49,7 +49,7 @@ def query_values(query: str, *values: str) -> list[str]:
 
 
 def list_partitions(company: Company) -> list[str]:
-    """Return the partitions with its records; an empty one is read completely, at no cost."""
+    """Return the partitions that contain records of the company. Empty ones need no index."""
     with tenant_scope(company.tenant_id):
         return query_values("SELECT DISTINCT tableoid::regclass::text FROM tenants_usage_record")
 

@@ -315,18 +315,18 @@ def test_exports_of_data_without_read_permission_are_refused_and_hidden(
     company: Company,
 ) -> None:
     bill, ada = company.people[Role.BILLING].actor, company.developer.actor
-    of_keys = start_export(company, "keys")
-    of_usage = start_records_export(company, actor=bill)
+    keys_export = start_export(company, "keys")
+    usage_export = start_records_export(company, actor=bill)
 
     with pytest.raises(Forbidden):
         start_export(company, "keys", actor=bill)
     with pytest.raises(Forbidden):
         start_records_export(company, actor=ada)
     with pytest.raises(NotFound):
-        find_build(actor=bill, build_id=of_keys)
+        find_build(actor=bill, build_id=keys_export)
     visible_ids = {row.id for row in list_builds(actor=bill, limit=200, cursor=None).rows}
-    assert of_usage in visible_ids
-    assert of_keys not in visible_ids
+    assert usage_export in visible_ids
+    assert keys_export not in visible_ids
     assert "keys" not in {definition.name for definition in list_definitions(actor=bill)}
 
 

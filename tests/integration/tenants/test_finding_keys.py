@@ -20,7 +20,7 @@ from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, ma
 
 @pytest.fixture
 def company() -> Company:
-    """Make a company with three keys: Anvil (developer), Bellows (administrator), Crane
+    """Make a company with three keys: Anvil (developer), Bellows (administrator), crane
     (unowned)."""
     company = make_company("initech", GLOBEX)
     make_key(company, company.developer, name="Anvil")

@@ -85,7 +85,7 @@ def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
 
 
 def rotate_in_thread(company: Company) -> Thread:
-    """Rotate the keys in another process."""
+    """Rotate the keys in another thread, as another process would."""
 
     def run() -> None:
         try:
@@ -129,7 +129,7 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
-        time.sleep(0.3)  # until the other process waits for the key that is being retired
+        time.sleep(0.3)  # until the other thread waits for the key that is being retired
         return original(**fields)
 
     def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
@@ -154,8 +154,8 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
 ) -> None:
     """The creator has seen no key, but another thread has created one, which is now rotated."""
     original = key_creation.create_tenant_key
-    is_making, may_make, is_replacing = Event(), Event(), Event()
-    maker = Thread(target=lambda: outcomes.append(seal_in_thread()))
+    is_creating, may_create, is_replacing = Event(), Event(), Event()
+    creator = Thread(target=lambda: outcomes.append(seal_in_thread()))
     outcomes: list[bytes] = []
 
     def seal_in_thread() -> bytes:
@@ -165,9 +165,9 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
             connection.close()
 
     def new_key_later() -> bytes:
-        if current_thread() is maker and not may_make.is_set():
-            is_making.set()
-            assert may_make.wait(timeout=10)
+        if current_thread() is creator and not may_create.is_set():
+            is_creating.set()
+            assert may_create.wait(timeout=10)
         return generate_key()
 
     def make_slowly(**fields: Any) -> TenantKey:
@@ -177,13 +177,13 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
 
     monkeypatch.setattr(key_creation, "generate_key", new_key_later)
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
-    maker.start()
-    assert is_making.wait(timeout=10)
+    creator.start()
+    assert is_creating.wait(timeout=10)
     sealed = seal(acme, "user:ada")
     rotating = rotate_in_thread(acme)
     assert is_replacing.wait(timeout=10)
-    may_make.set()
-    maker.join()
+    may_create.set()
+    creator.join()
     rotating.join()
 
     assert [unseal(acme, text) for text in [sealed, *outcomes]] == [b"text"] * 2

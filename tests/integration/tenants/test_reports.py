@@ -226,7 +226,8 @@ def test_a_user_in_two_teams_cannot_be_derived_from_the_total(company: Company) 
 
     requests = requests_by_group(run_report(company, GroupBy.TEAM))
 
-    # 6 + 5 + 5 of 15: all three together would reveal the requests of the user in both.
+    # 15 users, in teams of 6 and 5 and 5 without a team, which makes 16: all three numbers
+    # together would reveal the requests of the user in both teams.
     assert None in requests.values()
 
 

@@ -71,6 +71,7 @@ def test_the_curve_stays_within_the_frame(tmp_path: Path) -> None:
 
     curves = ET.parse(file).getroot().iter(f"{SVG}polyline")  # noqa: S314
     points = [pair.split(",") for curve in curves for pair in curve.attrib["points"].split()]
+    # The frame of the curves: the drawing of 760 x 440 without its margins.
     assert all(72 <= float(x) <= 664 and 78 <= float(y) <= 376 for x, y in points)
 
 

@@ -114,14 +114,14 @@ def test_usual_responses_do_not_change_the_delay() -> None:
     assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
 
 
-def test_ignored_suggestions_increase_the_delay_until_one_is_accepted() -> None:
+def test_rejected_suggestions_increase_the_delay_until_one_is_accepted() -> None:
     debouncer, now_s = make_debouncer(5.0)
     debouncer.on_rejected()
     debouncer.on_rejected()
     wait_after_rejections_ms = wait_ms(debouncer, now_s)
     debouncer.on_accepted()
 
-    assert wait_after_rejections_ms == pytest.approx(1.2 * MIN_WAIT_MS)
+    assert wait_after_rejections_ms == pytest.approx(1.2 * MIN_WAIT_MS)  # +10% per rejection
     assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
 
 

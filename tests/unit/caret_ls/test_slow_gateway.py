@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from caret_ls.debounce import MIN_WAIT_MS
+from caret_ls.debounce import MIN_WAIT_MS, USUAL_RESPONSE_MS
 from caret_ls.skip_rules import SkipReason
 from caret_ls.status_board import ServerStatus
 from tests.unit.caret_ls.provider_harness import Harness
@@ -57,7 +57,7 @@ async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(harnes
     await asyncio.gather(request, return_exceptions=True)
     await asyncio.sleep(0)
 
-    assert wait_ms(harness) == MIN_WAIT_MS + 50
+    assert wait_ms(harness) == MIN_WAIT_MS + (200 - USUAL_RESPONSE_MS)
 
 
 async def test_requests_cancelled_at_once_do_not_change_the_delay(harness: Harness) -> None:
@@ -69,4 +69,4 @@ async def test_requests_cancelled_at_once_do_not_change_the_delay(harness: Harne
         await asyncio.gather(request, return_exceptions=True)
         await asyncio.sleep(0)
 
-    assert wait_ms(harness) == MIN_WAIT_MS + 50
+    assert wait_ms(harness) == MIN_WAIT_MS + (200 - USUAL_RESPONSE_MS)

@@ -47,7 +47,7 @@ def test_a_gpu_with_too_little_memory_is_rejected() -> None:
         check_memory(Gpu("NVIDIA L4", free_gib=21.9))
 
 
-def test_a_machine_without_a_gpu_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_gpu_is_reported_in_one_sentence(tmp_path: Path) -> None:
     process = run_acceptance(tools=tmp_path)
 
     assert process.returncode == 5

@@ -77,7 +77,7 @@ def test_another_json_file_is_rejected(path: Path, text: str) -> None:
         read_results(path, ABOUT)
 
 
-def test_figures_of_two_machines_do_not_mix(path: Path) -> None:
+def test_figures_of_two_versions_of_vllm_do_not_mix(path: Path) -> None:
     ResultsFile(path, ABOUT).save()
 
     with pytest.raises(Refusal, match=r"has figures of shape tiny, vllm 1\.0, not of shape tiny"):

@@ -45,6 +45,7 @@ async def test_rejections_of_a_rate_limit_are_exported() -> None:
     assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
     assert "caret_rate_limit_store_unavailable 0.0" in page
     assert 'caret_leased_units{limit="user"} 0.0' in page
+    # Each of the two requests called the store.
     assert 'caret_lease_calls_total{result="answered"} 2.0' in page
     assert 'caret_lease_calls_total{result="failed"} 0.0' in page
     assert "caret_leases_unanswered 0.0" in page

@@ -60,7 +60,7 @@ async def test_a_chat_client_gets_an_error(gateway: FakeGateway) -> None:
     assert "resume next month" in error["message"]
 
 
-async def test_the_stream_ends_with_budget_and_without_a_request_to_the_engine(
+async def test_a_stream_ends_as_budget_exceeded_without_a_request_to_the_engine(
     gateway: FakeGateway,
 ) -> None:
     client = FakeClient()
@@ -74,3 +74,4 @@ async def test_the_stream_ends_with_budget_and_without_a_request_to_the_engine(
         0,
     )
     assert (client.texts, client.ends) == ([], ["done"])
+    assert gateway.engine.requests == []

@@ -75,7 +75,7 @@ def test_service_keys_share_no_namespace_in_strict_isolation() -> None:
     assert NAMESPACES.derive_salt(robot) != NAMESPACES.derive_salt(other_key)
 
 
-def test_strict_isolation_leaves_the_shared_namespace() -> None:
+def test_strict_isolation_does_not_use_the_shared_namespace() -> None:
     shared, strict = make_principal(), make_principal(policy=STRICT)
 
     assert NAMESPACES.derive_salt(shared) != NAMESPACES.derive_salt(strict)

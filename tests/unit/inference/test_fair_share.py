@@ -40,14 +40,15 @@ def test_below_the_limit_a_tenant_may_exceed_its_share() -> None:
 @pytest.mark.parametrize(
     ("trigger", "is_admitted"), [(Trigger.AUTOMATIC, False), (Trigger.MANUAL, True)]
 )
-def test_tenants_at_their_shares_may_only_trigger_manually(
+def test_near_the_limit_tenants_within_their_shares_may_only_trigger_manually(
     trigger: Trigger, is_admitted: bool
 ) -> None:
+    # Each tenant's share is 30 requests. Automatic requests may fill nine tenths of the limit.
     assert _fill(acme=28, globex=28).can_admit(ACME, trigger, LIMIT) is is_admitted
 
 
 def test_a_tenant_below_its_share_is_rejected_once_the_reserve_is_used() -> None:
-    shares = _fill(acme=60, globex=2)
+    shares = _fill(acme=60, globex=2)  # the reserve is one request for each tenant
 
     assert not shares.can_admit(GLOBEX, Trigger.MANUAL, LIMIT)
 

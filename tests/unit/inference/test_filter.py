@@ -144,20 +144,16 @@ async def test_an_engine_error_is_raised() -> None:
 
 
 class _EndlessEngine:
-    """Yields chunks without end, and records whether it was closed."""
+    """Yields chunks without end."""
 
     def __init__(self, chunks: Sequence[EngineChunk]) -> None:
         self.chunks = chunks
-        self.is_closed = False
 
     async def stream(self) -> AsyncIterator[EngineChunk]:
-        try:
-            while True:
-                for chunk in self.chunks:
-                    await asyncio.sleep(0)
-                    yield chunk
-        finally:
-            self.is_closed = True
+        while True:
+            for chunk in self.chunks:
+                await asyncio.sleep(0)
+                yield chunk
 
 
 @pytest.mark.parametrize("is_raw", [True, False])

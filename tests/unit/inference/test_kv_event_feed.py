@@ -149,7 +149,7 @@ async def test_a_malformed_batch_resets_the_replica_and_the_feed_continues() -> 
 
 
 @pytest.mark.parametrize(
-    ("replayed", "live", "verdicts"),
+    ("replayed", "live", "statuses"),
     [
         ([], [0, 1], [SequenceStatus.NEXT, SequenceStatus.NEXT]),
         ([], [5], [SequenceStatus.GAP]),
@@ -158,7 +158,7 @@ async def test_a_malformed_batch_resets_the_replica_and_the_feed_continues() -> 
     ],
 )
 def test_batch_numbers_give_the_status_of_each_batch(
-    replayed: list[int], live: list[int], verdicts: list[SequenceStatus]
+    replayed: list[int], live: list[int], statuses: list[SequenceStatus]
 ) -> None:
     sequence = BatchSequence()
     for number in replayed:
@@ -170,4 +170,4 @@ def test_batch_numbers_give_the_status_of_each_batch(
         if number >= sequence.expected:
             sequence.mark_applied(number)
 
-    assert checked == verdicts
+    assert checked == statuses

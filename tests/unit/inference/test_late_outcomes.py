@@ -22,7 +22,7 @@ from tests.fakes.journal import FakeJournal
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA, ALICE, GLOBEX, make_principal
 
-PERSISTED = {"event": "persisted", "after_ms": 31_000, "edited_ratio": 0.1}
+PERSISTED = {"event": "persisted", "after_ms": 31_000, "edited_ratio": 0.1}  # the span of 30 s
 
 
 def request_id(editor: Editor, *, age_ms: int = 0) -> str:

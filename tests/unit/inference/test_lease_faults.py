@@ -106,15 +106,15 @@ async def test_units_spent_from_an_expired_lease_are_counted_later(
 
 async def test_repeated_outages_allow_no_more_debt_than_one(store: ManualClockLeaseStore) -> None:
     gateway = Gateway(store)
-    rule = replace(BUDGET, max_debt=30)
-    await gateway.spend_repeatedly(SpendRequest(rule, 1), 100)
+    budget = replace(BUDGET, max_debt=30)
+    await gateway.spend_repeatedly(SpendRequest(budget, 1), 100)
 
     num_allowed = 0
     for _ in range(5):
         store.is_unavailable = True
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
-        num_allowed += await gateway.spend_repeatedly(SpendRequest(rule, 1), 50)
+        num_allowed += await gateway.spend_repeatedly(SpendRequest(budget, 1), 50)
         store.is_unavailable = False
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
@@ -277,6 +277,7 @@ async def test_calls_and_held_units_are_counted(
     await gateway.leases.evict_idle()
 
     assert gateway.leases.num_calls == {"answered": 1, "failed": 1}
+    # The spent unit of BUDGET, and a lease of ten.
     assert gateway.leases.num_granted_units == {"tokens": 11, "user": 0}
     assert gateway.leases.num_unanswered == 1
 

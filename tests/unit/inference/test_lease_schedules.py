@@ -117,7 +117,7 @@ class Simulation:
     network: Network = field(init=False)
     gateways: list[Gateway] = field(init=False)
     killed: list[Gateway] = field(default_factory=list)
-    rule: BucketSpec = BUDGET
+    spec: BucketSpec = BUDGET
     highest_limit: int = BUDGET.capacity
     consumed: int = 0
     requests: set[asyncio.Task[None]] = field(default_factory=set)
@@ -165,17 +165,17 @@ class Simulation:
             self.check()
 
     async def _spend(self, gateway: Gateway, units: int, lasts_s: float) -> None:
-        rule = self.rule
+        spec = self.spec
         try:
-            (spent,) = await gateway.leases.spend([SpendRequest(rule, units)])
+            (spent,) = await gateway.leases.spend([SpendRequest(spec, units)])
         except RateLimitExceeded:
             if (
                 not gateway.leases.is_store_unavailable
-                and rule is self.rule
+                and spec is self.spec
                 and not gateway.is_killed
             ):
                 reserved_units = sum(gateway.reserved for gateway in self.all)
-                assert self.consumed + reserved_units + self.bound() > rule.capacity
+                assert self.consumed + reserved_units + self.bound() > spec.capacity
             return
         await asyncio.sleep(lasts_s)
         if not gateway.is_killed:
@@ -200,10 +200,10 @@ class Simulation:
             self.gateways[number].kill()
             self.gateways[number] = self.create_gateway()
         elif action == "lower":
-            self.rule = replace(BUDGET, capacity=max(1, self.rule.capacity // 2))
+            self.spec = replace(BUDGET, capacity=max(1, self.spec.capacity // 2))
         elif action == "raise":
-            self.rule = replace(BUDGET, capacity=self.rule.capacity + 500)
-            self.highest_limit = max(self.highest_limit, self.rule.capacity)
+            self.spec = replace(BUDGET, capacity=self.spec.capacity + 500)
+            self.highest_limit = max(self.highest_limit, self.spec.capacity)
         elif action != "none":
             self.network.quality = QUALITIES[action]
 
@@ -275,13 +275,13 @@ def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed:
             gateway.max_reserved + MAX_LEASE + MAX_DEBT for gateway in simulation.killed
         )
         assert simulation.consumed - max_lost_units <= counted_units <= simulation.consumed
-        remaining_units = simulation.rule.capacity - counted_units
+        remaining_units = simulation.spec.capacity - counted_units
         if remaining_units > 0:
             assert await _is_allowed(
-                simulation.gateways[0], SpendRequest(simulation.rule, remaining_units)
+                simulation.gateways[0], SpendRequest(simulation.spec, remaining_units)
             )
         await asyncio.sleep(2.0)
-        assert not await _is_allowed(simulation.gateways[1], SpendRequest(simulation.rule, 1))
+        assert not await _is_allowed(simulation.gateways[1], SpendRequest(simulation.spec, 1))
 
     run_in_virtual_time(scenario())
 

@@ -1,6 +1,7 @@
 """Leases: few calls to the store, never more than the rate, and operation without the store.
 
-RULE (a rate) and BUDGET have a capacity of 100 units, and leases of about ten units.
+RULE (a rate) and BUDGET have a capacity of 100 units, TENANT_RULE (a rate) of 1,000. Their leases
+have about ten units.
 """
 
 import asyncio
@@ -166,11 +167,12 @@ async def test_a_lease_is_spent_while_the_store_is_unreachable(
     assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 9) == 9
 
 
-async def test_refunds_of_units_spent_without_the_store_are_not_added(
+async def test_refunds_of_units_spent_without_the_store_enlarge_no_lease(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
 
+    # Each of these requests costs one of the 100 units. The last nine are too few for ten more.
     for _ in range(91):
         (spent,) = await gateway.leases.spend([SpendRequest(RULE, 10)])
         gateway.leases.settle(spent, 1)
@@ -241,12 +243,12 @@ async def test_many_keys_use_limited_memory_and_return_their_leases(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=50)
-    rules = [
+    budgets = [
         replace(BUDGET, key=f"caret:token-quota:{{acme}}:{number}") for number in range(10_000)
     ]
 
-    for rule in rules:
-        await gateway.try_to_spend(SpendRequest(rule, 1))
+    for budget in budgets:
+        await gateway.try_to_spend(SpendRequest(budget, 1))
     await gateway.leases.close()
 
     assert gateway.leases.num_buckets == 0

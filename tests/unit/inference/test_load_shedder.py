@@ -175,7 +175,7 @@ def test_overdue_requests_count_when_abandoned(gateway: Gateway) -> None:
         gateway.clock.pass_s(1.0)
 
     p99_ms = gateway.shedder.get_stats(POOL, Mode.INLINE).first_token_p99_ms
-    assert p99_ms == pytest.approx(1_000, rel=0.06)
+    assert p99_ms == pytest.approx(1_000, rel=0.05)  # quantiles are exact to five percent
 
 
 def test_a_busy_engine_counts_as_late(gateway: Gateway) -> None:

@@ -147,12 +147,10 @@ def test_the_partial_word_is_removed_for_token_healing() -> None:
     assert (prompt.healed_prefix, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
 
 
-@pytest.mark.parametrize(("prefix", "healed"), [("a = ", ""), ("f(", ""), ("", ""), ("x\n", "")])
-def test_without_a_partial_word_nothing_is_removed(prefix: str, healed: str) -> None:
-    assert (
-        assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix).healed_prefix
-        == healed
-    )
+@pytest.mark.parametrize("prefix", ["a = ", "f(", "", "x\n"])
+def test_without_a_partial_word_nothing_is_removed(prefix: str) -> None:
+    prompt = assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix)
+    assert prompt.healed_prefix == ""
 
 
 @pytest.mark.parametrize("layout", ["psm", "spm"])
@@ -190,7 +188,7 @@ def test_a_variant_may_rank_files_by_similarity() -> None:
     )
     variants = (Variant("e/v", ranking=ranking) for ranking in ("recency", "similarity"))
 
-    first, similar = (
+    by_recency, by_similarity = (
         text_of(
             assemble(
                 WRITER,
@@ -202,8 +200,8 @@ def test_a_variant_may_rank_files_by_similarity() -> None:
         for variant in variants
     )
 
-    assert "<|file_sep|>melon.py" not in first
-    assert "<|file_sep|>melon.py" in similar
+    assert "<|file_sep|>melon.py" not in by_recency
+    assert "<|file_sep|>melon.py" in by_similarity
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def _make_trace(prompt: int, generated: int) -> RequestTrace:
     return trace
 
 
-async def test_an_exceeded_token_budget_is_reported_with_the_end_of_the_day() -> None:
+async def test_an_exceeded_token_quota_is_reported_with_the_end_of_the_day() -> None:
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     clock = FakeClock(now_ms=round(noon.timestamp() * 1000))
     client = SequentialClient(make_quotas(clock), _limited(tokens_per_day={Tier.FAST: 1_000}))
@@ -284,7 +284,7 @@ async def test_an_exceeded_token_budget_is_reported_with_the_end_of_the_day() ->
     assert rejected.value.retry_after_s == 12 * 3600
 
 
-async def test_a_token_budget_is_renewed_on_the_next_day() -> None:
+async def test_a_token_quota_is_renewed_on_the_next_day() -> None:
     clock = FakeClock()
     client = SequentialClient(make_quotas(clock), _limited(tokens_per_day={Tier.FAST: 1_000}))
     await client.request(trace=_make_trace(1_000, 0))
@@ -328,9 +328,9 @@ async def test_the_tokens_of_a_superseded_request_count() -> None:
     assert codes == ["", "", "token_quota_exceeded"]
 
 
-async def test_the_budget_of_a_tier_does_not_affect_another_tier() -> None:
-    budgets = {Tier.FAST: 1_000, Tier.QUALITY: 1_000}
-    client = SequentialClient(make_quotas(), _limited(tokens_per_day=budgets))
+async def test_the_token_quota_of_a_tier_does_not_affect_another_tier() -> None:
+    tokens_per_day = {Tier.FAST: 1_000, Tier.QUALITY: 1_000}
+    client = SequentialClient(make_quotas(), _limited(tokens_per_day=tokens_per_day))
     await client.request(make_request(mode=Mode.BLOCK), trace=_make_trace(1_000, 0))
 
     assert await client.request(make_request(mode=Mode.BLOCK)) == "token_quota_exceeded"

@@ -179,6 +179,7 @@ def test_alternatives_out_of_range_are_rejected(number: int) -> None:
 
 
 def test_the_number_of_an_alternative_is_its_seed() -> None:
+    # The temperature and `top_p` are those of all alternatives.
     assert receive(make_arrival(alternative=2)).sampling == Sampling(0.8, 0.95, seed=2)
 
 

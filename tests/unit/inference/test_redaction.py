@@ -29,6 +29,7 @@ async def test_a_private_key_is_replaced_completely() -> None:
     assert redacted.endswith("x = 1\n")
 
 
+# A slice has 2,000 characters. A short line counts as 100 characters.
 @pytest.mark.parametrize(
     ("text", "min_turns"), [("x = 1\n" * 400, 400 / 20), ("password" * 5_000, 40_000 / 2_000)]
 )

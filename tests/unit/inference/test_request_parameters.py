@@ -77,6 +77,7 @@ async def test_a_negative_or_missing_limit_means_the_default(
     await send_request(gateway, path, {**body, field: limit})
 
     (request,) = gateway.engine.requests
+    # The defaults of chats and of fill-in-the-middle.
     assert request.max_tokens == (512 if "messages" in body else 128)
 
 

@@ -11,7 +11,7 @@ def test_a_quantile_is_exact_to_five_percent(share: float, exact: float) -> None
     for milliseconds in range(1, 1_001):
         times.add(milliseconds, now_s=5.0)
 
-    assert times.quantile(share, now_s=5.0) == pytest.approx(exact, rel=0.06)
+    assert times.quantile(share, now_s=5.0) == pytest.approx(exact, rel=0.05)
 
 
 def test_without_values_there_is_no_quantile() -> None:
@@ -23,7 +23,7 @@ def test_values_older_than_the_window_are_dropped() -> None:
     times.add(500.0, now_s=5.0)
     times.add(10.0, now_s=5.0 + NUM_SLOTS * SLOT_S)
 
-    assert times.quantile(0.99, now_s=5.0 + NUM_SLOTS * SLOT_S) == pytest.approx(10, rel=0.06)
+    assert times.quantile(0.99, now_s=5.0 + NUM_SLOTS * SLOT_S) == pytest.approx(10, rel=0.05)
     assert times.quantile(0.99, now_s=5.0 + 3 * NUM_SLOTS * SLOT_S) is None
 
 

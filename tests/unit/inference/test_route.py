@@ -290,9 +290,16 @@ def test_the_engine_does_not_stop_other_completions_at_the_line_break() -> None:
 
 
 def test_inline_completions_have_priority_over_explicit_ones() -> None:
-    priorities = [_route(_router(), mode=mode).priority for mode in Mode]
+    priorities = {mode: _route(_router(), mode=mode).priority for mode in Mode}
 
-    assert priorities == [0, 1, 2, 2, 3, 3]
+    assert priorities == {
+        Mode.INLINE: 0,
+        Mode.FIM: 1,
+        Mode.BLOCK: 2,
+        Mode.DOCSTRING: 2,
+        Mode.CHAT: 3,
+        Mode.EDIT: 3,
+    }
 
 
 def test_half_a_surrogate_pair_is_accepted() -> None:

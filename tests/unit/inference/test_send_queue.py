@@ -155,4 +155,5 @@ def test_queries_without_results_are_repeated_less_often(
             clock.pass_s(1)
             pauses[-1] += 1
 
-    assert pauses == [FIRST_EMPTY_S, 6, 12, 24, 48, QUESTION_EVERY_S, QUESTION_EVERY_S]
+    doubled_pauses = [FIRST_EMPTY_S * 2**number for number in range(5)]
+    assert pauses == [*doubled_pauses, QUESTION_EVERY_S, QUESTION_EVERY_S]

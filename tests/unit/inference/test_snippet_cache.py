@@ -71,7 +71,7 @@ def test_a_changed_policy_filters_cached_results(clock: FakeClock) -> None:
 
 
 def test_the_least_recently_used_file_is_evicted(clock: FakeClock) -> None:
-    cache = SnippetCache(clock, max_entries=8)
+    cache = SnippetCache(clock, max_entries=8)  # of which a tenant may have a quarter
     files = [replace(FILE, path=f"{number}.py") for number in range(3)]
     cache.store(files[0], FOUND)
     cache.store(files[1], FOUND)

@@ -7,7 +7,7 @@ import pytest
 
 from caret.contracts.usage import TypingRecord
 from inference.gateway.protocol.frames import ErrorFrame
-from inference.gateway.protocol.typing_reports import MAX_CHARS, MAX_LANGUAGES
+from inference.gateway.protocol.typing_reports import MAX_CHARS, MAX_LANGUAGES, MIN_PAUSE_S
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA
 
@@ -57,5 +57,5 @@ async def test_frequent_reports_are_rejected_with_retry_after() -> None:
         assert await send_typed(editor, {"python": 1}) == ["too_many_requests"]
 
     (error,) = (frame for frame in editor.frames if isinstance(frame, ErrorFrame))
-    assert error.retry_after_s == pytest.approx(10)
+    assert error.retry_after_s == pytest.approx(MIN_PAUSE_S)
     assert len(editor.journal.records) == 1

@@ -134,6 +134,7 @@ PARTS = (event("a"), event("b", "stop", generated=2), USAGE, DONE)
 COMPLETE = _sending(*PARTS)
 
 
+# The request has three prompt tokens and asks for at most eight tokens.
 @pytest.mark.parametrize(
     ("count", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
 )
@@ -215,8 +216,10 @@ async def test_the_connection_is_reused_for_the_next_request() -> None:
 
 
 async def test_a_character_split_over_two_packets_is_joined() -> None:
-    data = event("世").replace(b"\\u4e16", "世".encode())
-    async with _serving(_sending(data[:45], data[45:], event("", "stop"), DONE)) as (
+    character = "世".encode()
+    data = event("世").replace(b"\\u4e16", character)
+    middle = data.index(character) + 1
+    async with _serving(_sending(data[:middle], data[middle:], event("", "stop"), DONE)) as (
         server,
         engine,
     ):

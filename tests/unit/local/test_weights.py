@@ -9,8 +9,11 @@ from caret.local.engines.engine import DEMO_MODEL, engine_from_environment
 
 WEIGHTS = (DEMO_MODEL / "model.safetensors").read_bytes()
 DAMAGED = {
-    "half of the file": (WEIGHTS[: len(WEIGHTS) // 2], "bytes, but its header lists 10960000"),
-    "all but one byte": (WEIGHTS[:-1], "has 10959999 bytes"),
+    "half of the file": (
+        WEIGHTS[: len(WEIGHTS) // 2],
+        f"bytes, but its header lists {len(WEIGHTS)}",
+    ),
+    "all but one byte": (WEIGHTS[:-1], f"has {len(WEIGHTS) - 1} bytes"),
     "half of the header": (WEIGHTS[:100], "not a complete file"),
     "nothing": (b"", "not a complete file"),
     "a pointer of Git LFS": (b"version https://git-lfs.github.com/spec/v1\n", "not a complete"),

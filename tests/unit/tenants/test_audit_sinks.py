@@ -131,6 +131,7 @@ def test_a_syslog_message_has_the_rfc_5424_format_with_its_length_first() -> Non
 
     length, _, line = frame.partition(" ")
     assert int(length) == len(line)
+    # The priority 110 is the facility 13, an audit log, and the severity 6, informational.
     match = re.fullmatch(
         r'<110>1 2026-11-21T12:00:00\.000000Z - caret - audit\.entry \[meta sequenceId="7"\] (.*)',
         line,

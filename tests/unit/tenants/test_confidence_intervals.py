@@ -68,6 +68,7 @@ def test_the_mean_of_many_values_has_a_narrow_interval() -> None:
     interval = mean_interval(48.0, 10.0, 400)
 
     assert interval is not None
+    # The standard error is 10 / √400 = 0.5, and the interval has 1.96 of them on each side.
     assert (interval.low, interval.high) == pytest.approx((47.02, 48.98), abs=0.001)
 
 

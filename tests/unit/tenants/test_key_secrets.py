@@ -27,4 +27,4 @@ def test_the_old_secret_ends_with_its_overlap_or_with_its_key(
         previous_ends_at=NOON + HOUR,
     )
 
-    assert [text.expires_at for text in list_secrets(key)] == [key_ends_at, old_secret_ends_at]
+    assert [secret.expires_at for secret in list_secrets(key)] == [key_ends_at, old_secret_ends_at]

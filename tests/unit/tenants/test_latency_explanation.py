@@ -13,6 +13,7 @@ from tests.fakes.completions import make_completion
 
 
 def record(**fields: Any) -> CompletionRecord:
+    """Return a fast completion of 120 ms. 1,880 of its 1,900 prompt tokens were cached."""
     return make_completion(**{"user_id": None, **fields})
 
 

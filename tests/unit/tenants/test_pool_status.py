@@ -241,6 +241,7 @@ def test_the_cost_is_hours_times_price_per_accepted_tokens() -> None:
     cost = _cost()
 
     (fast, slow) = cost.rows
+    # Two hours were measured on one day. The other day counts as one replica for 24 hours.
     assert (fast.pool, fast.replica_hours, fast.cost_cents) == ("fast", 26.0, 5_200.0)
     assert fast.cents_per_1000_accepted == pytest.approx(5_200 / 240 * 1000)
     assert (slow.cost_cents, slow.cents_per_1000_accepted) == (0, None)

@@ -47,5 +47,5 @@ def editor(monkeypatch: pytest.MonkeyPatch) -> Editor:
 
 
 def make_address() -> str:
-    """Return an address of one test: attempts are counted by address."""
+    """Return a random address. Attempts are counted by address, so tests must not share one."""
     return "10." + ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))

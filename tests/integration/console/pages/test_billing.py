@@ -139,7 +139,8 @@ def test_the_ledger_shows_both_sides_of_a_transaction(company: Company, bill: Cl
 
     assert page.count("<li><details>") == 1
     assert "expense.promotions" in page
-    assert page.count("€7.00") == 4  # once in the day's total
+    # In the day's total, as the transaction's amount, as its debit, and as its credit.
+    assert page.count("€7.00") == 4
 
 
 def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(

@@ -50,6 +50,7 @@ def test_variants_are_compared_with_confidence_intervals(company: Company, sign_
 
     assert "<h2>window</h2>" in page
     assert page.index("control") < page.index("wide")
+    # Wilson's 95% interval of 5 accepted among 10 shown.
     assert '<span class="name">50.0%</span> <span class="soft interval">23.7% to 76.3%' in page
     assert "not enough data" in page
     assert "better" not in page

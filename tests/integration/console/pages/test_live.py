@@ -25,7 +25,6 @@ from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import (
     OWN_ORIGIN,
-    Socket,
     read_first_message,
     session_key_of,
     socket,
@@ -36,10 +35,6 @@ from tests.integration.console.pages.usage_rows import add_requests, make_collea
 @pytest.fixture
 def company() -> Company:
     return make_company("initech", ACME)
-
-
-async def is_rejected(opened_socket: Socket) -> bool:
-    return not await opened_socket.is_accepted()
 
 
 def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_in: SignIn) -> None:
@@ -123,7 +118,7 @@ def test_a_socket_from_another_origin_or_path_is_refused(
 
     async def is_refused() -> bool:
         async with socket(session, origin=origin, path=path) as opened_socket:
-            return await is_rejected(opened_socket)
+            return not await opened_socket.is_accepted()
 
     assert asyncio.run(is_refused())
 
@@ -132,7 +127,7 @@ def test_a_socket_from_another_origin_or_path_is_refused(
 def test_a_socket_without_a_session_is_refused(session: str) -> None:
     async def is_refused() -> bool:
         async with socket(session) as opened_socket:
-            return await is_rejected(opened_socket)
+            return not await opened_socket.is_accepted()
 
     assert asyncio.run(is_refused())
 

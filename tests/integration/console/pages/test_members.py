@@ -74,15 +74,16 @@ def test_each_role_sees_only_the_actions_that_it_may_take(
     cast: Cast, sign_in_now: SignIn, role: Role, status: int, may_invite: bool
 ) -> None:
     client = sign_in_now(cast.acme.people[role])
-    ada = f"/members/{cast.acme.developer.user_id}"
+    member_path = f"/members/{cast.acme.developer.user_id}"
 
     assert client.get("/members").status_code == status
     assert client.get("/members/invitations").status_code == status
     assert client.get("/members/invite").status_code == (200 if may_invite else 403)
-    assert (f'href="{ada}/role"' in client.get(ada).content.decode()) == may_invite
+    page = client.get(member_path).content.decode()
+    assert (f'href="{member_path}/role"' in page) == may_invite
     if role is not Role.DEVELOPER:
-        assert client.get(f"{ada}/role").status_code == (200 if may_invite else 403)
-        assert client.get(f"{ada}/remove").status_code == (200 if may_invite else 403)
+        assert client.get(f"{member_path}/role").status_code == (200 if may_invite else 403)
+        assert client.get(f"{member_path}/remove").status_code == (200 if may_invite else 403)
 
 
 @pytest.mark.parametrize("path", ["", "/role", "/remove"])

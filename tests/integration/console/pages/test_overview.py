@@ -26,7 +26,8 @@ def company() -> Company:
 
 @pytest.fixture
 def busy_company(company: Company) -> Company:
-    """Give six users requests in python, and one of them also in cobol."""
+    """Give six users two requests each in python, and one of them one in cobol and a superseded
+    one in python."""
     people = [company.developer, *make_colleagues(company, 5)]
     for person in people:
         add_requests(company, person, num=2, accepted=1)
@@ -88,7 +89,7 @@ def test_a_missed_target_is_marked(company: Company, sign_in: SignIn) -> None:
 def test_a_developer_sees_only_their_own_figures(busy_company: Company, sign_in: SignIn) -> None:
     page = performance_page(sign_in(busy_company.developer))
 
-    assert value_of(page, "Cancellation rate") == "25.0%"
+    assert value_of(page, "Cancellation rate") == "25.0%"  # one of the developer's four requests
 
 
 def test_another_tenant_does_not_see_the_figures(busy_company: Company, sign_in: SignIn) -> None:
@@ -106,14 +107,14 @@ def test_a_filter_that_would_reveal_few_users_hides_the_figures(
 ) -> None:
     client = sign_in(busy_company.administrator)
 
-    of_one, of_the_rest = (
+    cobol_page, python_page = (
         performance_page(client, language="cobol"),
         performance_page(client, language="python"),
     )
 
-    assert "Hidden to protect privacy" in of_one
-    assert "Hidden to protect privacy" in of_the_rest
-    assert list_figures(of_one) == list_figures(of_the_rest) == []
+    assert "Hidden to protect privacy" in cobol_page
+    assert "Hidden to protect privacy" in python_page
+    assert list_figures(cobol_page) == list_figures(python_page) == []
 
 
 def test_a_developer_sees_their_own_figures_for_any_filter(

@@ -127,12 +127,12 @@ def test_the_search_finds_only_objects_that_the_user_may_see(
 ) -> None:
     key = make_key(company, company.developer, name="Gustav").key.lookup_id
     team = create_team(actor=company.platform, name="Gusto", now=timezone.now())
-    gus = f"/members/{company.developer.user_id}"
+    member_path = f"/members/{company.developer.user_id}"
 
     administrator = search(sign_in(company.administrator), "gus")
     developer = search(sign_in(company.developer), "gus")
 
-    assert set(administrator) == {f"/keys/{key}", gus, f"/teams/{team.id}"}
+    assert set(administrator) == {f"/keys/{key}", member_path, f"/teams/{team.id}"}
     assert developer == [f"/keys/{key}"]
 
 

@@ -145,7 +145,7 @@ def test_the_summary_needs_few_queries(company: Company, sign_in: SignIn) -> Non
         summary_page(client)
 
 
-def test_an_installation_without_faults_has_no_alerts(company: Company, sign_in: SignIn) -> None:
+def test_a_tenant_without_faults_has_no_alerts(company: Company, sign_in: SignIn) -> None:
     add_provider(company, make_certificate(timezone.now() + timedelta(days=90)))
 
     assert list_alerts(sign_in(company.administrator)) == []

@@ -58,7 +58,7 @@ def links_to_requests(page: str) -> list[str]:
 
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("role", list(Role))
-def test_every_role_but_billing_opens_the_quality_report(
+def test_every_page_opens_for_every_role_except_the_quality_report_for_billing(
     company: Company, sign_in: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in(company.people[role])
@@ -104,9 +104,9 @@ def test_a_csv_file_ends_with_the_notes_of_its_page(alice: Client, path: str) ->
     page = alice.get(path).content.decode()
     lines = alice.get(path, {"as": "csv"}).content.decode().splitlines()
 
-    (at,) = re.findall(r"Complete up to\s*<time[^>]*>([^<]+)<", page)
+    (complete_until,) = re.findall(r"Complete up to\s*<time[^>]*>([^<]+)<", page)
     assert [line.strip('"') for line in lines[-3:]] == [
-        f"Complete up to {at}",
+        f"Complete up to {complete_until}",
         "Dates are in UTC and inclusive.",
         "Groups of fewer than 5 users are hidden.",
     ]

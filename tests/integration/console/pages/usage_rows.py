@@ -22,7 +22,7 @@ def add_requests(
     for number in range(num):
         at = minutes_ago(0.1)
         values = {"at": at, "user_id": person.user_id, "first_token_ms": 40.0, **fields}
-        request_id = add_completion(company, **values)  # type: ignore[arg-type]  # a record's own
+        request_id = add_completion(company, **values)  # type: ignore[arg-type]  # the fields of a record have many types
         event = "accepted" if number < accepted else "rejected"
         add_outcome(company, request_id, event, occurred_at=at, user_id=person.user_id)
 
