@@ -1,8 +1,8 @@
 """Removes secrets from a text before it becomes part of a prompt. Pure, line by line.
 
 The rules are those of detect-secrets (Yelp): the expressions of its plugins, its entropy limits and
-its heuristics against false positives. ADR 0025 lists the plugins. Its `analyze` is never called,
-since verification would send the secrets to the services concerned.
+its heuristics against false positives. ADR 0025 lists the plugins. The library's own scan is
+never called, because it can send what it finds to the service that issued it, to verify it.
 
 The matched text is replaced. After the header of a private key, the whole body is replaced.
 """

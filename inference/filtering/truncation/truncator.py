@@ -3,11 +3,12 @@
 A line is shown as it grows, but its beginning is held until it certainly belongs to the completion:
 text that was shown is never revoked. A completion ends
 - with the line, if the request is for a single line and this line opens no block;
-- before a line that leaves the block, unless the line closes a block that is left open otherwise,
-  is a branch of the statement, or is the next statement of an outer block;
+- before a line that leaves the block, unless the line closes a block that would otherwise stay
+  open, is a branch (such as `else`) of the statement that is being written, or is the next
+  statement of an outer block;
 - before a blank line, in automatic completions, unless something is open that a later line closes;
 - before a line that repeats the first line of the suffix;
-- before a line, or the first of up to four lines, that would occur a third time in a row;
+- before a line, or a group of up to four lines, that would occur a third time in a row;
 - where a line becomes repetitive;
 - before a character that could not be decoded (U+FFFD), usually an incomplete one.
 

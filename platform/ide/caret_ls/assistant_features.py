@@ -6,8 +6,8 @@ $/caret/chat            request: {"token", "turns": [{"role", "text", "command"}
 $/caret/chatContext     to the editor: {"token", "files", "selection": [first, last line],
                         "withheld"}: what goes with the question
 $/caret/chatText        to the editor: {"token", "text"}: the next part of the answer
-$/caret/writeDocstring  request: {"uri", "line"}. Response: {"edit": {"position", "newText"}}
-                        or {"reason"}
+$/caret/writeDocstring  request: {"uri", "line"}. Response: {"edit": {"range", "newText"}}, where
+                        the range is empty, or {"reason"}
 caret.useMode           command: [uri, mode]: the mode of the next suggestion that the user
                         invokes in the file, `block` or `docstring`
 """

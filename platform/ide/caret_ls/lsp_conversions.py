@@ -37,7 +37,8 @@ def to_position(position: types.Position) -> Position:
 
 def to_lsp_item(offer: InlineItem) -> types.InlineCompletionItem:
     start = types.Position(offer.position.line, offer.position.units)
-    # Characters that the editor closes by itself have one UTF-16 unit each.
+    # `replaces` counts the closing brackets and quotes that the editor inserted behind the cursor.
+    # Each is one UTF-16 unit.
     end = types.Position(start.line, start.character + offer.replaces)
     return types.InlineCompletionItem(
         insert_text=offer.text,

@@ -1,5 +1,7 @@
-"""Plugins for Neovim that exist only as public repositories, with the settings that the console
-shows."""
+"""Plugins for Neovim that exist only as public repositories.
+
+They use the settings that the console shows, where it shows any.
+"""
 
 import asyncio
 import shutil

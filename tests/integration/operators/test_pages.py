@@ -225,7 +225,7 @@ def test_the_planner_uses_the_values_of_its_query(gateway: Gateway) -> None:
         "Prefilling a prompt takes 214 ms with a cold prefix cache and 3.6 ms with a warm one."
         in text
     )
-    assert "19 replicas cost 57.00 per hour" in text
+    assert "19 replicas cost $57.00 per hour" in text
     assert 'name="num_gpus" value="19"' in html
     assert 'data-curve="[[0.0,' in html
 

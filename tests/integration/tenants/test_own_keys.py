@@ -159,7 +159,7 @@ def test_a_member_cannot_fill_the_tenant_with_keys(company: Company) -> None:
         row = ApiKey.objects.get(lookup_id=first.key.lookup_id)
         for number in range(MAX_OWN_KEYS - 1):
             row.id, row.lookup_id = uuid4(), f"own{number:05}"
-            row.revoked_at = timezone.now()  # counts for a while
+            row.revoked_at = timezone.now()  # a revoked key counts towards the limit for a while
             row._state.adding = True
             row.save(force_insert=True)
 

@@ -25,7 +25,7 @@ def _create_feed(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStat
     return redis, replicas, DrainFeed(cast(Redis, redis), replicas)
 
 
-async def test_draining_starts_and_ends_with_the_feed() -> None:
+async def test_draining_starts_and_ends_as_the_feed_says() -> None:
     redis, replicas, feed = _create_feed()
 
     redis.drain("one:1")

@@ -10,86 +10,86 @@ from inference.pools.health.outlier_detection import (
 )
 
 # The requests begin at 0 s.
-LATE_S = 0.8  # the latest time for their first tokens
-LATER_S = LATE_S + 0.1
-AFTER_EJECTION_S = LATER_S + EJECTION_S
+DEADLINE_S = 0.8  # first tokens at this time are still in time
+LATE_S = DEADLINE_S + 0.1
+AFTER_EJECTION_S = LATE_S + EJECTION_S
 
 
 def _with_requests(num: int) -> LatencyOutlierDetector[object]:
     """Start this many requests at once."""
     detector = LatencyOutlierDetector[object]()
     for request in range(num):
-        detector.on_request(request, until_s=LATE_S)
+        detector.on_request(request, until_s=DEADLINE_S)
     return detector
 
 
 def _ejected() -> LatencyOutlierDetector[object]:
-    """Return a detector that ejected its replica at LATER_S, with no requests waiting."""
+    """Return a detector that ejected its replica at LATE_S, with no requests waiting."""
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_first_token(request, LATER_S)
+        detector.on_first_token(request, LATE_S)
     return detector
 
 
 def test_responses_in_time_do_not_eject() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_first_token(request, LATE_S)
+        detector.on_first_token(request, DEADLINE_S)
 
-    assert not detector.is_ejected(LATE_S)
+    assert not detector.is_ejected(DEADLINE_S)
 
 
 def test_requests_waiting_beyond_the_limit_eject() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
 
-    assert not detector.is_ejected(LATE_S)
-    assert detector.is_ejected(LATER_S)
+    assert not detector.is_ejected(DEADLINE_S)
+    assert detector.is_ejected(LATE_S)
 
 
 def test_few_late_responses_do_not_eject() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
 
-    assert not detector.is_ejected(LATER_S)
+    assert not detector.is_ejected(LATE_S)
 
 
 def test_waiting_and_late_requests_count_together() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(1, MAX_CONSECUTIVE_LATE):
-        detector.on_first_token(request, LATER_S)
+        detector.on_first_token(request, LATE_S)
 
-    assert detector.is_ejected(LATER_S)
+    assert detector.is_ejected(LATE_S)
 
 
 def test_late_responses_do_not_end_an_ejection() -> None:
-    assert _ejected().is_ejected(LATER_S)
+    assert _ejected().is_ejected(LATE_S)
 
 
 def test_a_response_in_time_resets_the_count() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
     for request in range(MAX_CONSECUTIVE_LATE - 1):
-        detector.on_first_token(request, LATER_S)
-    detector.on_request("quick", until_s=LATER_S + LATE_S)
-    detector.on_first_token("quick", LATER_S)
-    detector.on_request("late", until_s=LATER_S + LATE_S)
-    detector.on_first_token("late", 2 * LATER_S)
+        detector.on_first_token(request, LATE_S)
+    detector.on_request("quick", until_s=LATE_S + DEADLINE_S)
+    detector.on_first_token("quick", LATE_S)
+    detector.on_request("late", until_s=LATE_S + DEADLINE_S)
+    detector.on_first_token("late", 2 * LATE_S)
 
-    assert not detector.is_ejected(2 * LATER_S)
+    assert not detector.is_ejected(2 * LATE_S)
 
 
 def test_requests_abandoned_late_count() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_abandoned(request, LATER_S)
+        detector.on_abandoned(request, LATE_S)
 
-    assert detector.is_ejected(LATER_S)
+    assert detector.is_ejected(LATE_S)
 
 
 def test_requests_abandoned_early_do_not_count() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_abandoned(request, 0.5 * LATE_S)
+        detector.on_abandoned(request, 0.5 * DEADLINE_S)
 
-    assert not detector.is_ejected(LATER_S)
+    assert not detector.is_ejected(LATE_S)
 
 
 def test_time_after_the_first_token_does_not_count() -> None:
@@ -105,20 +105,20 @@ def test_one_trial_request_is_allowed_after_the_ejection() -> None:
     detector = _ejected()
 
     before = detector.is_ejected(AFTER_EJECTION_S - 0.1), detector.is_ejected(AFTER_EJECTION_S)
-    detector.on_request("trial", until_s=AFTER_EJECTION_S + LATE_S)
+    detector.on_request("trial", until_s=AFTER_EJECTION_S + DEADLINE_S)
 
     assert before == (True, False)
     assert detector.is_ejected(AFTER_EJECTION_S)
 
 
-@pytest.mark.parametrize(("took_s", "is_late"), [(0.1, False), (LATER_S, True)])
+@pytest.mark.parametrize(("took_s", "is_late"), [(0.1, False), (LATE_S, True)])
 def test_a_late_trial_request_prolongs_the_ejection_and_an_early_one_ends_it(
     took_s: float, is_late: bool
 ) -> None:
     detector = _ejected()
-    detector.on_request("trial", until_s=AFTER_EJECTION_S + LATE_S)
+    detector.on_request("trial", until_s=AFTER_EJECTION_S + DEADLINE_S)
     detector.on_first_token("trial", AFTER_EJECTION_S + took_s)
-    detector.on_request("next", until_s=AFTER_EJECTION_S + took_s + LATE_S)
+    detector.on_request("next", until_s=AFTER_EJECTION_S + took_s + DEADLINE_S)
 
     assert detector.is_ejected(AFTER_EJECTION_S + took_s + 0.1) is is_late
 
@@ -132,13 +132,13 @@ def _ejection_duration_s(detector: LatencyOutlierDetector[object], since_s: floa
 
 
 def test_each_late_trial_doubles_the_ejection() -> None:
-    detector, now_s = _ejected(), LATER_S
+    detector, now_s = _ejected(), LATE_S
     durations_s = []
     for trial in range(5):
         durations_s.append(_ejection_duration_s(detector, now_s))
         now_s += durations_s[-1]
-        detector.on_request(trial, until_s=now_s + LATE_S)
-        now_s += LATER_S
+        detector.on_request(trial, until_s=now_s + DEADLINE_S)
+        now_s += LATE_S
         detector.on_first_token(trial, now_s)
 
     assert durations_s == [
@@ -154,24 +154,24 @@ def test_each_late_trial_doubles_the_ejection() -> None:
 def test_concurrent_late_requests_cause_one_ejection() -> None:
     detector = _with_requests(3 * MAX_CONSECUTIVE_LATE)
     for request in range(3 * MAX_CONSECUTIVE_LATE):
-        assert detector.is_ejected(LATER_S + request / 10)
-        detector.on_first_token(request, LATER_S + request / 10)
+        assert detector.is_ejected(LATE_S + request / 10)
+        detector.on_first_token(request, LATE_S + request / 10)
 
     assert (
-        _ejection_duration_s(detector, LATER_S + (3 * MAX_CONSECUTIVE_LATE - 1) / 10) == EJECTION_S
+        _ejection_duration_s(detector, LATE_S + (3 * MAX_CONSECUTIVE_LATE - 1) / 10) == EJECTION_S
     )
 
 
 def test_a_trial_in_time_resets_the_duration() -> None:
     detector = _ejected()
-    detector.on_request("late", until_s=AFTER_EJECTION_S + LATE_S)
-    detector.on_first_token("late", AFTER_EJECTION_S + LATER_S)
-    trial_at_s = AFTER_EJECTION_S + LATER_S + 2 * EJECTION_S
-    detector.on_request("quick", until_s=trial_at_s + LATE_S)
+    detector.on_request("late", until_s=AFTER_EJECTION_S + DEADLINE_S)
+    detector.on_first_token("late", AFTER_EJECTION_S + LATE_S)
+    trial_at_s = AFTER_EJECTION_S + LATE_S + 2 * EJECTION_S
+    detector.on_request("quick", until_s=trial_at_s + DEADLINE_S)
     detector.on_first_token("quick", trial_at_s)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_request(request, until_s=trial_at_s + LATE_S)
+        detector.on_request(request, until_s=trial_at_s + DEADLINE_S)
     for request in range(MAX_CONSECUTIVE_LATE):
-        detector.on_first_token(request, trial_at_s + LATER_S)
+        detector.on_first_token(request, trial_at_s + LATE_S)
 
-    assert _ejection_duration_s(detector, trial_at_s + LATER_S) == EJECTION_S
+    assert _ejection_duration_s(detector, trial_at_s + LATE_S) == EJECTION_S

@@ -172,10 +172,12 @@ def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
     assert list_alerts(sign_in(make_company("hooli", ACME).administrator)) == []
 
 
-def test_a_successors_certificate_prevents_the_alert(company: Company, sign_in: SignIn) -> None:
+def test_a_second_certificate_that_expires_later_prevents_the_alert(
+    company: Company, sign_in: SignIn
+) -> None:
     now = timezone.now()
-    soon, later_certificate = (make_certificate(now + timedelta(days=num)) for num in (5, 400))
-    add_provider(company, soon, later_certificate)
+    expiring, successor = (make_certificate(now + timedelta(days=num)) for num in (5, 400))
+    add_provider(company, expiring, successor)
 
     assert list_alerts(sign_in(company.administrator)) == []
 
