@@ -29,7 +29,7 @@ from tenants.policy.overrides.queries import (
     OverrideSubject,
     PolicyOverrides,
     SubjectKind,
-    find_subject_name,
+    missing_subject,
     read_overrides,
 )
 from tenants.policy.queries import PolicyInForce, find_policy_in_force, load_active_policy
@@ -45,12 +45,17 @@ class DryRun:
     keys_to_be_revoked: int  # idle keys, revoked within the hour
 
 
-def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
-    """Preview the effect of a new policy. Raises Forbidden, InvalidValue."""
+def preview_policy(
+    *, actor: Actor, document: object, now: datetime, before: TenantPolicy | None = None
+) -> DryRun:
+    """Preview the effect of a new policy. Raises Forbidden, InvalidValue.
+
+    `before` is the policy in force; None: it is read.
+    """
     actor.require(Permission.WRITE_POLICY)
     after = parse_policy(document)
     with tenant_scope(actor.tenant_id):
-        before = load_active_policy(tenant_id=actor.tenant_id)
+        before = before or load_active_policy(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
         beyond = _count_keys_beyond_lifetime(actor, after, now)
@@ -74,10 +79,11 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
     actor.require(Permission.WRITE_POLICY)
     override = parse_override(document)
     with tenant_scope(actor.tenant_id):
-        find_subject_name(tenant_id=actor.tenant_id, subject=subject)
         policy = load_active_policy(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
+    if subject not in overrides.names:
+        raise missing_subject(subject)
     affected = (
         _apply_override(member, policy, overrides, (subject, override)) for member in members
     )

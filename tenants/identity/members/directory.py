@@ -50,7 +50,7 @@ class _MemberFacts:
 def read_page_of_directory(
     *, actor: Actor, limit: int, cursor: str | None
 ) -> Page[MemberDirectoryRow]:
-    """Return a page of members with details. Six queries. Raises Forbidden, InvalidValue."""
+    """Return a page of members with details. Five queries. Raises Forbidden, InvalidValue."""
     page = read_page_of_members(actor=actor, limit=limit, cursor=cursor)
     return Page(build_directory_rows(actor.tenant_id, page.rows), page.next_cursor)
 
@@ -58,15 +58,16 @@ def read_page_of_directory(
 def build_directory_rows(
     tenant_id: TenantId, members: Sequence[MemberRow]
 ) -> list[MemberDirectoryRow]:
-    """Add details to members, for an actor who may see them all. Five queries."""
+    """Add details to members, for an actor who may see them all. Four queries."""
     with tenant_scope(tenant_id):
         facts = _read_member_facts(tenant_id, [UUID(row.user_id) for row in members])
     return [_to_row(row, facts) for row in members]
 
 
 def _read_member_facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFacts:
-    accounts = User.objects.filter(id__in=user_ids)
-    keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id__in=user_ids)
+    keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=OuterRef("id")).order_by()
+    last_used_at = keys.values("owner_id").annotate(seen=Max("last_used_at")).values("seen")
+    accounts = User.objects.filter(id__in=user_ids).annotate(seen_at=Subquery(last_used_at))
     return _MemberFacts(
         teams=_find_teams(tenant_id, user_ids),
         factors=_group_pairs(
@@ -76,7 +77,7 @@ def _read_member_facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFact
             .values_list("user_id", "type")
         ),
         with_password=frozenset(user.id for user in accounts if user.has_usable_password()),
-        last_seen_at=dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at"))),
+        last_seen_at={user.id: user.seen_at for user in accounts},
         provider_domains=_list_sso_domains(tenant_id),
     )
 

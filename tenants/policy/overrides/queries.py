@@ -54,6 +54,7 @@ class PolicyOverrides:
 
     all: dict[OverrideSubject, OverrideInForce]
     teams_of: dict[UserId, tuple[UUID, ...]]  # only members who are in a team; teams by ID
+    names: dict[OverrideSubject, str]  # of all teams and members
 
     def for_user(self, user_id: UserId) -> list[OverrideInForce]:
         """Return the overrides of the user's teams, then the user's own."""
@@ -181,6 +182,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
             if subject in names and row.document
         },
         teams_of=teams_of,
+        names=names,
     )
 
 
@@ -189,15 +191,18 @@ def find_subject_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
         name = rows.values_list("name", flat=True).first()
-        missing = NotFound("This team does not exist.")
     else:
         members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
         emails = members.filter(user_id=subject.id).values_list("user__email", flat=True)
         name = emails.first()
-        missing = NotFound("This member does not exist.")
     if name is None:
-        raise missing
+        raise missing_subject(subject)
     return str(name)
+
+
+def missing_subject(subject: OverrideSubject) -> NotFound:
+    is_team = subject.kind is SubjectKind.TEAM
+    return NotFound("This team does not exist." if is_team else "This member does not exist.")
 
 
 def _read_newest(tenant_id: TenantId) -> QuerySet[PolicyOverrideVersion]:

@@ -102,7 +102,10 @@ def show_review(
     current = get_policy(actor=actor)
     concurrent_change = find_concurrent_change(actor, draft, current)
     dry_run = preview_policy(
-        actor=actor, document=serialize_policy(draft.policy), now=timezone.now()
+        actor=actor,
+        document=serialize_policy(draft.policy),
+        now=timezone.now(),
+        before=current.policy,
     )
     context: dict[str, Any] = {
         "draft": draft,

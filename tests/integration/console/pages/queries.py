@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 # No page may need more queries of tables. One of them is for the banner of a stopped tenant.
-MAX_QUERIES: Final = 13
+MAX_QUERIES: Final = 12
 # Statements that open and end transactions and scopes read no table.
 _SCOPE_STATEMENTS: Final = (
     "SELECT set_config",
