@@ -155,7 +155,7 @@ TEXTS: Final[dict[str, Any]] = {
         "ready": _("Connected"),
     },
     "stopped": {
-        "hour": _("Your hour is over. Select Start to continue."),
+        "hour": _("Your one-hour session has ended. Select Start to continue."),
         "key": _("The key has expired. Select Start to continue."),
         "unreachable": _(
             "Cannot connect. Either this browser cannot reach the gateway, the gateway "

@@ -40,7 +40,7 @@ _PATTERNS: Final[Mapping[str, Promise]] = {
     "comments": _("Comments"),
     "imports": _("Imports"),
     "conditions": _("Conditions"),
-    "call_arguments": _("Arguments of calls"),
+    "call_arguments": _("Call arguments"),
     "other": _("Other code"),
 }
 
@@ -110,7 +110,7 @@ def list_row(evaluation: EvaluationView) -> EvaluationRow:
 def suite_name(report: EvaluationReport) -> str:
     """Return the name of the suite: the name of an exam's file without its folder."""
     if report.suite == INFILLING:
-        return gettext("Code of a repository")
+        return gettext("Code from a repository")
     return report.suite.rsplit("/", 1)[-1]
 
 

@@ -106,8 +106,8 @@ def _csv_notes(installation: InstallationStatus) -> list[str]:
 def _describe_window(minutes: int | None) -> str:
     if minutes is None:
         return gettext(
-            "Rates and first tokens cover the time since the gateways started, until "
-            "there is a history to compare with."
+            "Rates and first tokens cover the time since the gateways started, as there is not "
+            "enough history yet."
         )
     text = ngettext(
         "Rates and first tokens cover the last minute.",

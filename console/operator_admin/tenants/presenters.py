@@ -54,16 +54,16 @@ class StatusChange:
 
 
 _CLOSE: Final = _(
-    "Stops completions and changes, and creates a final export for the owners. After the grace "
-    "period, all data is deleted, and you get a deletion certificate. Until then, you can cancel "
-    "this."
+    "Stops completions and changes, and creates a final export for the owners. After the "
+    "grace period, all data is deleted, and you get a deletion certificate. Until then, you "
+    "can cancel the closing."
 )
 _STATUS_CHANGES: Final = (
     StatusChange(
         TenantStatus.ACTIVE,
         TenantStatus.SUSPENDED,
         _("Suspend"),
-        _("Gateways reject its API keys within a second. Members can still sign in."),
+        _("Gateways reject the tenant’s API keys within a second. Members can still sign in."),
         "danger",
     ),
     StatusChange(
@@ -78,7 +78,7 @@ _STATUS_CHANGES: Final = (
         TenantStatus.SUSPENDED,
         TenantStatus.ACTIVE,
         _("Resume"),
-        _("Gateways accept its API keys again within a second."),
+        _("Gateways accept the tenant’s API keys again within a second."),
         "primary",
     ),
     StatusChange(
@@ -93,14 +93,14 @@ _STATUS_CHANGES: Final = (
         TenantStatus.CLOSING,
         TenantStatus.ACTIVE,
         _("Cancel the closing and resume"),
-        _("No data is deleted. Gateways accept its API keys again within a second."),
+        _("No data is deleted. Gateways accept the tenant’s API keys again within a second."),
         "primary",
     ),
     StatusChange(
         TenantStatus.CLOSING,
         TenantStatus.SUSPENDED,
         _("Cancel the closing and suspend"),
-        _("No data is deleted. Gateways still reject its API keys."),
+        _("No data is deleted. Gateways still reject the tenant’s API keys."),
         "primary",
     ),
     StatusChange(
@@ -108,8 +108,8 @@ _STATUS_CHANGES: Final = (
         TenantStatus.CLOSED,
         _("Close now"),
         _(
-            "Ends the grace period: nobody can sign in to the tenant any more, and its data is "
-            "deleted. You cannot undo this."
+            "Ends the grace period. Nobody can sign in to the tenant any more, and all its "
+            "data is deleted. You cannot undo this."
         ),
         "danger",
         is_final=True,

@@ -32,7 +32,7 @@ class CustomerForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=MAX_CHARS)
     address = forms.CharField(
         label=_("Address"),
-        help_text=_("As on an envelope, one line each."),
+        help_text=_("Line by line, as on an envelope."),
         required=False,
         widget=forms.Textarea({"rows": 4}),
     )
@@ -40,12 +40,12 @@ class CustomerForm(forms.Form):
         COUNTRY,
         label=_("Country"),
         help_text=_(
-            "The two letters of ISO 3166, such as DE. With it, invoices contain an "
-            "e-invoice (EN 16931)."
+            "Two-letter country code (ISO 3166), such as DE. E-invoices (EN 16931) require "
+            "a country."
         ),
         required=False,
         widget=forms.TextInput({"autocomplete": "country", "maxlength": 2}),
-        error_messages={"invalid": _("Enter the two letters of ISO 3166, such as DE.")},
+        error_messages={"invalid": _("Enter a two-letter country code (ISO 3166), such as DE.")},
     )
     tax_id = forms.CharField(
         label=_("Tax ID"),

@@ -148,7 +148,7 @@ def build_spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_mon
         Series(gettext("Quality tier"), [row.quality_micros / MICROS for row in rows]),
     ]
     times = [Time(date_format(row.begins_on, name)) for row in rows]
-    return build_bar_chart(gettext("Spent over time"), times, series, _unit_of(currency))
+    return build_bar_chart(gettext("Spending over time"), times, series, _unit_of(currency))
 
 
 def _unit_of(currency: Currency) -> Unit:

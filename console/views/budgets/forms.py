@@ -66,7 +66,7 @@ class TermsForm(forms.Form):
         label=_("Per seat"),
         required=False,
         help_text=_(
-            "The limit is for one seat: the budget grows and shrinks with the "
+            "The limit is for one seat: the budget grows and shrinks with the number of "
             "members of the tenant or team."
         ),
     )

@@ -39,9 +39,9 @@ class ExclusionForm(RepositoryFileForm):
     content_exclusion = forms.CharField(
         label=_("Excluded paths"),
         help_text=_(
-            "For each repository, enter its name and a colon, then one pattern per line "
-            'after a dash. "*" means all repositories, and so does a pattern alone on its '
-            "line. Comments start with # and are not saved."
+            "For each repository, enter its name and a colon, then one pattern per line, "
+            'each after a dash. For all repositories, use "*" as the name, or enter the '
+            "pattern alone on its line. Comments start with # and are not saved."
         ),
         required=False,
         max_length=MAX_TEXT_CHARS,

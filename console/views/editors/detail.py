@@ -69,7 +69,10 @@ _OTHER_EDITORS: Final = (
         re.compile(r"caret-jetbrains\.zip"),
         "application/zip",
         "unzip NAME",
-        _("Then choose “New Language Server”, and “Import from custom template” with the folder."),
+        _(
+            "Then choose “New Language Server” and “Import from custom template”, and "
+            "select the folder."
+        ),
     ),
     ClientFile(
         _("Emacs with lsp-mode 10"),
@@ -88,7 +91,7 @@ _OTHER_EDITORS: Final = (
         _("Suggestions appear in the completion list."),
     ),
     ClientFile(
-        _("Sublime Text with the package LSP"),
+        _("Sublime Text with the LSP package"),
         re.compile(r"caret\.sublime-settings"),
         "text/plain; charset=utf-8",
         steps=_(

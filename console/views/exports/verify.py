@@ -29,7 +29,8 @@ _MAX_FILE_BYTES: Final = 64 << 20
 
 class ExportForm(forms.Form):
     file = forms.FileField(
-        label=_("Export"), help_text=_("The downloaded file, unchanged, or an evidence pack.")
+        label=_("Export"),
+        help_text=_("The downloaded file, unchanged. It can also be an evidence pack."),
     )
     proof = forms.FileField(
         label=_("Proof"),
@@ -47,7 +48,7 @@ class ExportForm(forms.Form):
         proof: UploadedFile[bytes] | None = self.cleaned_data["proof"]
         file = self.cleaned_data.get("file")
         if proof is None and file is not None and not str(file.name).endswith(f".{PACK_MEDIA}"):
-            raise forms.ValidationError(gettext("Choose the proof file, too."))
+            raise forms.ValidationError(gettext("Also choose the proof file."))
         return proof
 
 

@@ -43,7 +43,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
     _set_dismissed(response)
-    text = gettext("The overview no longer shows this card.")
+    text = gettext("Card dismissed. The overview no longer shows it.")
     toast(request, text, undo_url=reverse("console:start-restore"))
     return response
 

@@ -42,7 +42,7 @@ def _build_completion_steps(actor: Actor, progress: SetupProgress) -> list[Setup
     return [
         SetupStep(
             gettext("Create a key"),
-            gettext("You see it once, together with the settings for your editor.")
+            gettext("The key is shown only once, together with the settings for your editor.")
             if may_create
             else gettext("Ask an administrator to create a key for you."),
             "console:my-keys-new" if may_create else "",

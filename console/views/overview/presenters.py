@@ -228,8 +228,8 @@ def _load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> O
             load, None if speeds is None else speeds.load_before, better="less", noise=_NOISE
         ),
         definition=gettext(
-            "Average number of requests in flight at a replica when a new request arrives. Each "
-            "gateway counts its own requests, of all tenants."
+            "Average number of requests in flight at a replica when a new request arrives. "
+            "Each gateway counts its own requests, from all tenants."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=_request_list_url(usage_filters, order="replica_load"),

@@ -159,9 +159,9 @@ def _build_cost_figure(cost: MonthCost) -> OverviewFigure:
         value=format_amount(cost.total_micros, cost.currency),
         change=None,
         definition=gettext(
-            "Seats and tokens of this month (UTC) so far, before tax and credit, as on the Billing "
-            "page. The forecast continues the average of the last four weeks to the end of the "
-            "month."
+            "Seats and tokens so far this month (UTC), before tax and credit, as on the "
+            "Billing page. The forecast continues the average of the last four weeks to the "
+            "end of the month."
         ),
         source=gettext("From the ledger"),
         url=reverse("console:billing"),

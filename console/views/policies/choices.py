@@ -31,8 +31,8 @@ WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
         "start one on the operators’ page Public code."
     ),
     "retrieval": _(
-        "Not enforced: retrieval is off in this installation. An operator has to start gateways "
-        "and workers with CARET_RETRIEVAL=True."
+        "Not in effect: retrieval is off in this installation. An operator must start "
+        "gateways and workers with CARET_RETRIEVAL=True."
     ),
 }
 NO_MODELS: Final = _(

@@ -72,8 +72,8 @@ class PolicyForm(forms.Form):
     has_experiments = checkbox_field(
         _("Take part in experiments"),
         _(
-            "The operator can test variants of prompt layouts and filters on your "
-            "requests. Settings for your data never change."
+            "The operator can test variants of prompt layouts and filters on your requests. "
+            "This never changes how your data is handled."
         ),
     )
     retrieval = lines_field(
@@ -109,11 +109,11 @@ class PolicyForm(forms.Form):
         max_value=MAX_CONCURRENT_COMPLETIONS,
     )
     limits_tenant_per_minute = per_minute_field(_("Whole tenant: requests per minute"))
-    limits_tenant_burst = burst_field(_("Whole tenant: burst of requests"))
+    limits_tenant_burst = burst_field(_("Whole tenant: burst size in requests"))
     limits_user_per_minute = per_minute_field(_("Per user: requests per minute"))
-    limits_user_burst = burst_field(_("Per user: burst of requests"))
+    limits_user_burst = burst_field(_("Per user: burst size in requests"))
     limits_key_per_minute = per_minute_field(_("Per key: requests per minute"))
-    limits_key_burst = burst_field(_("Per key: burst of requests"))
+    limits_key_burst = burst_field(_("Per key: burst size in requests"))
     limits_tokens_per_day_fast = number_field(_("Fast tier: tokens per day"), MAX_TOKENS_PER_DAY)
     limits_tokens_per_day_quality = number_field(
         _("Quality tier: tokens per day"), MAX_TOKENS_PER_DAY
@@ -188,8 +188,8 @@ def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
 
 def _build_default_models_group(form: PolicyForm) -> "_Group":
     lead = _(
-        "The models for requests that name none. To add a language, fill in an empty row. To "
-        "remove one, clear its row."
+        "Models for requests that do not name a model. To add a language, fill in an empty "
+        "row. To remove a language, clear its row."
     )
     rows = tuple(tuple(row) for row in group_default_models(form))
     return _("Default models"), lead, rows
@@ -315,7 +315,10 @@ _GROUPS: Final[tuple[_Group, ...]] = (
     ),
     (
         _("Retention periods in days"),
-        _("Leave empty to use the setting of the Retention page. A policy can only shorten it."),
+        _(
+            "Leave empty to use the setting on the Retention page. A policy can only "
+            "shorten the period."
+        ),
         (tuple(f"retention_days_{name}" for name in _OVERRIDABLE_RETENTION),),
     ),
     (_("Isolation"), "", (("isolation",),)),

@@ -115,7 +115,7 @@ def _default_model_lines(defaults: dict[Tier, dict[str, str]]) -> list[str]:
         for language, model in sorted(models_by_language.items()):
             language_name = gettext("all other languages") if language == ANY_LANGUAGE else language
             lines.append(f"{TIER_LABELS[tier]}, {language_name}: {model}")
-    return lines or [gettext("As the operator chooses")]
+    return lines or [gettext("Chosen by the operator")]
 
 
 def _content_capture_lines(content_capture: ContentCapturePolicy | None) -> list[str]:
@@ -186,8 +186,8 @@ SECTIONS: Final = (
                 "content_exclusion",
                 _("Content exclusion"),
                 _(
-                    "The content of files at these paths is never sent to a model. This needs "
-                    "clients that send the path of the file."
+                    "The content of files at these paths is never sent to a model. This "
+                    "requires that clients send the path of each file."
                 ),
                 lambda policy: exclusion_lines(policy.content_exclusion) or [gettext("None")],
             ),

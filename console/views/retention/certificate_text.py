@@ -89,7 +89,13 @@ def _write_balance(facts: _Facts) -> Iterator[str]:
             % numbers
         )
     if facts.get("held"):
-        yield gettext("Legal holds or later records kept %(held)s expired records.") % numbers
+        yield (
+            gettext(
+                "%(held)s expired records were kept, because they are under a legal hold or "
+                "belong to a chain with earlier records that were kept."
+            )
+            % numbers
+        )
     if facts.get("deleted_objects"):
         yield gettext("%(deleted_objects)s stored objects were deleted.") % numbers
     rows = facts.get("rows")

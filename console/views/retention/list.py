@@ -110,7 +110,8 @@ def _save_period(
         )
     except Conflict:
         text = gettext(
-            "Someone changed this while you were editing. Check the current value above."
+            "Someone changed this retention period while you were editing. Check the "
+            "current value above."
         )
         save.add_error(None, text)
         return _render_page(request, member, chosen_class, form, save, status=409)

@@ -148,7 +148,8 @@ def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
     if (holder.id is None) != (holder.scope is BudgetScope.TENANT):
         raise InvalidValue(
             "scope",
-            "A budget for the tenant names no team or user. Other budgets name one of them.",
+            "A budget for the whole tenant must not name a team or user. Any other budget "
+            "must name exactly one.",
         )
     if holder.id is None:
         return

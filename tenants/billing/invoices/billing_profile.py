@@ -144,7 +144,7 @@ def _check_customer(customer: InvoiceParty) -> None:
     for line in customer.address:
         _check_text("address", line)
     if customer.country and not COUNTRY.fullmatch(customer.country):
-        raise InvalidValue("country", "Enter the two letters of ISO 3166, such as DE.")
+        raise InvalidValue("country", "Enter a two-letter country code (ISO 3166), such as DE.")
     if not customer.name:
         raise InvalidValue("name", "Enter a name.")
     if len(customer.address) > _MAX_LINES:

@@ -93,4 +93,4 @@ class FleetStateStore:
                 "Redis did not respond, so the change may not be saved. Reload to check."
             ) from error
         if not is_changed:
-            raise Conflict("Another operator changed this at the same time. Reload and try again.")
+            raise Conflict("Another operator made a change at the same time. Reload and try again.")

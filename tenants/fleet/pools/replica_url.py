@@ -20,7 +20,7 @@ def parse_engine_url(text: str, allowed: Sequence[str]) -> str:
     parts = _split_url(text, "url")
     is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
     if parts.scheme not in ("http", "https") or not is_plain:
-        raise InvalidValue("url", 'Enter the address like this: "http://10.12.0.7:8000".')
+        raise InvalidValue("url", 'Enter an address such as "http://10.12.0.7:8000".')
     _require_allowed_host(parts, "url", allowed)
     return f"{parts.scheme}://{_format_address(parts)}"
 

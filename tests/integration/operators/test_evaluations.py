@@ -62,7 +62,7 @@ def test_a_stored_report_is_listed_with_its_pools(tmp_path: Path) -> None:
     row = _rows("/operators/evaluations")[1]  # below the headings
     assert row[:5] == [
         "Layouts of Qwen",
-        "Code of a repository",
+        "Code from a repository",
         "40",
         "fast fast:psm",
         "30.0% 75.0%",

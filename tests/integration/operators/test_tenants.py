@@ -271,7 +271,7 @@ def test_an_operator_closes_a_tenant_step_by_step(acme: Company) -> None:
     closed = browser.change(acme, "status", status="closed", slug=acme.slug)
 
     assert f"{timezone.now() + timedelta(days=14):%Y-%m-%d}" in page
-    assert "Owners download it in the console" in page
+    assert "Owners can download it in the console" in page
     assert (without_slug.status_code, closing) == (400, TenantStatus.CLOSING)
     assert f"enter its slug: {acme.slug}" in without_slug.content.decode()
     assert closed.status_code == 302

@@ -104,7 +104,7 @@ def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
     page = bill.post("/budgets/new", form | {"scope": "team", "team": team}).content.decode()
     confirmed = form | {"scope": "team", "team": team, "confirmed_stops": "1"}
 
-    assert "This would stop 1 person now." in page
+    assert "This would stop completions for 1 person now." in page
     assert 'name="confirmed_stops" value="1"' in page
     assert len(list_budgets(company)) == 1
     assert bill.post("/budgets/new", confirmed).status_code == 302
@@ -121,7 +121,7 @@ def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
 
     page = post_change(bill, budget, limit="0.01").content.decode()
 
-    assert f"This would stop {len(ACME)} people now." in page
+    assert f"This would stop completions for {len(ACME)} people now." in page
     (unchanged,) = list_budgets(company)
     assert unchanged.limit_micros == 100_000_000
     assert post_change(bill, budget, limit="0.01", is_hard="").status_code == 302  # stops no user

@@ -30,7 +30,7 @@ def test_an_administrator_sees_another_users_policy_and_its_sources(
     with few_queries():
         page = alice.get("/policies/effective", {"user_email": ada.email}).content.decode()
 
-    assert f"user:{ada.email}" in page
+    assert f'<span class="name">{ada.email}</span>' in page
 
 
 def test_a_developer_sees_only_their_own_effective_policy(
@@ -45,7 +45,7 @@ def test_a_developer_sees_only_their_own_effective_policy(
         "/policies/effective", {"user_email": company.administrator.email}
     )
 
-    assert f"user:{ada.email}" in own_policy
+    assert f'<span class="name">{ada.email}</span>' in own_policy
     assert colleagues_policy.status_code == 403
 
 
@@ -73,8 +73,9 @@ def test_an_exclusion_is_explained_by_rule_override_and_version(
         page = unescape(alice.get("/policies/explain", query).content.decode())
 
     assert '"payments": "keys/**"' in page
-    assert f"user:{ada.email}" in page
+    assert f'<td data-label="Policy level">{ada.email}</td>' in page
     assert '"*": "**/.env"' in page
+    assert '<td data-label="Policy level">Tenant</td>' in page
     assert 'href="/policies/versions/1"' in page
 
 
