@@ -201,8 +201,9 @@ def find_subject_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
 
 
 def missing_subject(subject: OverrideSubject) -> NotFound:
-    is_team = subject.kind is SubjectKind.TEAM
-    return NotFound("This team does not exist." if is_team else "This member does not exist.")
+    if subject.kind is SubjectKind.TEAM:
+        return NotFound("This team does not exist.")
+    return NotFound("This member does not exist.")
 
 
 def _read_newest(tenant_id: TenantId) -> QuerySet[PolicyOverrideVersion]:
