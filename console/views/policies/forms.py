@@ -109,11 +109,11 @@ class PolicyForm(forms.Form):
         max_value=MAX_CONCURRENT_COMPLETIONS,
     )
     limits_tenant_per_minute = per_minute_field(_("Whole tenant: requests per minute"))
-    limits_tenant_burst = burst_field(_("Whole tenant: burst of requests"))
+    limits_tenant_burst = burst_field(_("Whole tenant: burst size in requests"))
     limits_user_per_minute = per_minute_field(_("Per user: requests per minute"))
-    limits_user_burst = burst_field(_("Per user: burst of requests"))
+    limits_user_burst = burst_field(_("Per user: burst size in requests"))
     limits_key_per_minute = per_minute_field(_("Per key: requests per minute"))
-    limits_key_burst = burst_field(_("Per key: burst of requests"))
+    limits_key_burst = burst_field(_("Per key: burst size in requests"))
     limits_tokens_per_day_fast = number_field(_("Fast tier: tokens per day"), MAX_TOKENS_PER_DAY)
     limits_tokens_per_day_quality = number_field(
         _("Quality tier: tokens per day"), MAX_TOKENS_PER_DAY
