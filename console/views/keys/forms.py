@@ -70,7 +70,7 @@ class BaseKeyForm(KeyLifetime):
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
-        help_text=_("What you use the key for, such as “Ada’s laptop”."),
+        help_text=_("Where you use the key, such as “Ada’s laptop”."),
     )
     modes = forms.MultipleChoiceField(
         label=_("Modes"),
@@ -85,7 +85,7 @@ class BaseKeyForm(KeyLifetime):
         max_length=_MAX_NETWORKS_CHARS,
         widget=forms.Textarea({"rows": 3, "class": "mono", "placeholder": "192.0.2.0/24"}),
         help_text=_(
-            "The key works only from these networks, one per line. Leave empty "
+            "Enter one network per line. The key works only from these networks. Leave empty "
             "to allow all networks."
         ),
     )
@@ -117,8 +117,8 @@ class NewKeyForm(BaseKeyForm):
         initial=KeyPreset.CODE.value,
         widget=forms.RadioSelect,
         help_text=_(
-            "What the key can request from gateways. Editors need only code completion. Under "
-            "Advanced you choose each mode."
+            "What the key can request from gateways. Editors need only code completion. Choose "
+            "Advanced to select individual modes."
         ),
     )
     scopes = forms.MultipleChoiceField(
