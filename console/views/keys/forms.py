@@ -156,7 +156,7 @@ class NewKeyForm(BaseKeyForm):
 
 
 class RotateKeyForm(KeyLifetime):
-    overlap = forms.TypedChoiceField(label=_("Keep the old secret for"), coerce=int, initial="24")
+    overlap = forms.TypedChoiceField(label=_("Old secret expires"), coerce=int, initial="24")
     reason = forms.CharField(
         label=_("Reason"),
         required=False,
@@ -200,8 +200,5 @@ def _format_days(days: int) -> str:
 
 def _format_hours(hours: int) -> str:
     if hours == 0:
-        return gettext("Expire it now")
-    if hours < 24:
-        return gettext("1 hour")
-    days = hours // 24
-    return gettext("1 day") if days == 1 else gettext("%(days)d days") % {"days": days}
+        return gettext("Immediately")
+    return gettext("After one hour") if hours < 24 else _format_days(hours // 24)
