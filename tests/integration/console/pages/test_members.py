@@ -382,7 +382,7 @@ def test_a_member_who_leaves_is_told_which_keys_still_work(
     confirmation = client.get(path).content.decode()
     answer = client.post(path, {"reason": "Left"})
 
-    shown = [str(message) for message in get_messages(answer.wsgi_request)]
+    texts = [str(message) for message in get_messages(answer.wsgi_request)]
     assert "<title>Leave " in confirmation
-    assert shown[0].startswith("You left ")
-    assert shown[1].startswith("1 service key whose secret you know still works.")
+    assert texts[0].startswith("You left ")
+    assert texts[1].startswith("1 service key whose secret you know still works.")
