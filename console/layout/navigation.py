@@ -153,7 +153,7 @@ ACCOUNT_ITEMS: Final = (
     NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy export")),
     NavigationItem(
         "my-keys",
-        _("My keys and devices"),
+        _("Your keys and devices"),
         (_P.READ_OWN_KEYS,),
         _("api tokens editors sign in revoke"),
     ),

@@ -84,11 +84,11 @@ _PAGE: Final = ChangePage(
         ),
         "start": Change(
             build_switch(set_running, is_running=True),
-            _("Index started. Gateways apply this within a second."),
+            _("Index now in use. Gateways apply this within a second."),
         ),
         "stop": Change(
             build_switch(set_running, is_running=False),
-            _("Index stopped. Gateways apply this within a second."),
+            _("Index no longer in use. Gateways apply this within a second."),
         ),
     },
     context=_page_context,

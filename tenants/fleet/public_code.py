@@ -108,7 +108,7 @@ def request_index(
         raise InvalidValue("folder", "Choose one of these folders.")
     state = read_public_code_state(connection)
     if name in state.records and state.records[name].index.is_running:
-        raise Conflict("This index is in use. Stop it first, or choose another name.")
+        raise Conflict("This index is in use. Stop using it first, or choose another name.")
     if name not in state.records and len(state.records) >= MAX_INDEXES:
         raise Conflict("You can have at most {most} indexes.", most=MAX_INDEXES)
     change = PublicCodeIndexChange(
@@ -151,7 +151,7 @@ def set_running(
     running = [record.index.name for record in state.records.values() if record.index.is_running]
     if is_running and running:
         raise Conflict(
-            "Stop {name} first. Only one index can be in use at a time.", name=running[0]
+            "Stop using {name} first. Only one index can be in use at a time.", name=running[0]
         )
     change = msgspec.structs.replace(
         current,

@@ -70,7 +70,9 @@ def _rules_of_policy(policy: TenantPolicy, access_query: AccessQuery) -> list[Bl
     feature_rules = _feature_rules(TENANT, features_of(policy), access_query)
     path_rules = []
     if policy.requires_path and not access_query.path:
-        path_rules = [BlockingRule(TENANT, "requires_path", "path_required", "No file is named.")]
+        path_rules = [
+            BlockingRule(TENANT, "requires_path", "path_required", "A file path is required.")
+        ]
     return (
         feature_rules
         + path_rules

@@ -69,7 +69,9 @@ def _parse_line(state: _ParseState, number: int, line: str) -> None:
     if match := _GLOB.fullmatch(line):
         if state.repository is None:
             raise InvalidValue(
-                FIELD, 'Line {number}: start with a repository, such as "*":.', number=number
+                FIELD,
+                'Line {number}: start with a repository and a colon ("*": for all).',
+                number=number,
             )
         glob = match["quoted"] or match["bare"].rstrip()
         state.globs_by_repository[state.repository].append(_unquote_text(number, glob))

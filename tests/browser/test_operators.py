@@ -109,7 +109,7 @@ def test_draining_with_a_wrong_code_shows_an_error_and_keeps_the_reason(
 
     tab.get_by_role("link", name=f"Drain {gateway.replicas[0]}").first.click()
     tab.get_by_label("Reason").fill("Ticket 4711")
-    tab.get_by_label("Code from your app").fill("000000")
+    tab.get_by_label("Code from your authenticator app").fill("000000")
     tab.get_by_role("button", name="Drain").click()
 
     expect(tab.get_by_label("Reason")).to_have_value("Ticket 4711")

@@ -42,7 +42,7 @@ def test_a_change_is_previewed_and_then_confirmed_with_a_code(
     expect(page.get_by_role("heading", level=1)).to_contain_text(company.name)
     assert find_violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.get_by_label("Code from your app").fill(account.code(later_by=1))
+    page.get_by_label("Code from your authenticator app").fill(account.code(later_by=1))
     page.get_by_role("button", name="Confirm").click()
 
     expect(page).to_have_url(f"/operators/tenants/{company.tenant_id}?done=limits")

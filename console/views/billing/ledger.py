@@ -30,6 +30,7 @@ from tenants.billing.ledger.queries import (
     list_day_totals,
     read_page_of_ledger,
 )
+from tenants.billing.pricing import parse_line
 
 # Titles of transactions; the page shows the day next to them. The title of an invoice or credit
 # note is its number, the title of a correction is its reason.
@@ -49,6 +50,7 @@ class EntrySide:
     entry: LedgerEntryView
     account: str
     product: str  # "": the entry has no line of usage
+    is_tokens: bool  # priced per million; False: seats, priced by the month
 
     @property
     def debit_micros(self) -> int | None:
@@ -94,13 +96,13 @@ class LedgerDay:
 _ACCOUNTS: Final[dict[LedgerAccountCode, Promise]] = {
     LedgerAccountCode.UNBILLED: _("Not yet invoiced"),
     LedgerAccountCode.RECEIVABLE: _("Invoiced"),
-    LedgerAccountCode.CREDITS: _("Credits"),
+    LedgerAccountCode.CREDITS: _("Unused credit"),
     LedgerAccountCode.TAX: _("Tax"),
     LedgerAccountCode.SEATS: _("Seats"),
     LedgerAccountCode.TOKENS: _("Tokens"),
     LedgerAccountCode.CORRECTIONS: _("Corrections"),
     LedgerAccountCode.ROUNDING: _("Rounding"),
-    LedgerAccountCode.PROMOTIONS: _("Credits granted"),
+    LedgerAccountCode.PROMOTIONS: _("Promotional credit"),
 }
 
 
@@ -213,6 +215,7 @@ def _present_side(
         entry,
         str(accounts[LedgerAccountCode(entry.account)]),
         name_of(entry.line) if entry.line else "",
+        is_tokens=parse_line(entry.line) is not None,
     )
 
 

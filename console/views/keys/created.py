@@ -18,15 +18,16 @@ def show_once(
     created_key: CreatedKey,
     *,
     is_new: bool = True,
-    list_url: str = "",
+    is_own: bool = False,
 ) -> HttpResponse:
-    """Show the text. `is_new` is False after a rotation; `list_url` "": the tenant's keys."""
+    """Show the text. `is_new` is False after a rotation, `is_own` True for a key of one's own."""
     modes = list_modes(created_key.key.scopes)
     context = {
         "text": created_key.text,
         "line": key_line(member.actor, created_key.key),
         "is_new": is_new,
-        "list_url": list_url or reverse("console:keys"),
+        "is_own": is_own,
+        "list_url": reverse("console:my-keys" if is_own else "console:keys"),
         "editors": settings_with(created_key.text, modes),
         "can_try": can_try(modes),
     }

@@ -39,6 +39,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "can_try": api_key.state is KeyState.ACTIVE and can_try(list_modes(api_key.scopes)),
         "target": f"key:{api_key.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
+        "is_own": not _sees_all(member),
         "list_url": list_url(member),
     }
     return render_page(request, member, "console/keys/detail.html", context)
@@ -78,5 +79,8 @@ def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
 
 def list_url(member: CurrentMember) -> str:
     """Return the list of keys that the member may see."""
-    sees_all = member.actor.has_permission(Permission.READ_KEYS)
-    return reverse("console:keys" if sees_all else "console:my-keys")
+    return reverse("console:keys" if _sees_all(member) else "console:my-keys")
+
+
+def _sees_all(member: CurrentMember) -> bool:
+    return member.actor.has_permission(Permission.READ_KEYS)

@@ -70,7 +70,7 @@ class BaseKeyForm(KeyLifetime):
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
-        help_text=_("What you use the key for, such as “Ada’s laptop”."),
+        help_text=_("Where you use the key, such as “Ada’s laptop”."),
     )
     modes = forms.MultipleChoiceField(
         label=_("Modes"),
@@ -85,7 +85,7 @@ class BaseKeyForm(KeyLifetime):
         max_length=_MAX_NETWORKS_CHARS,
         widget=forms.Textarea({"rows": 3, "class": "mono", "placeholder": "192.0.2.0/24"}),
         help_text=_(
-            "The key works only from these networks, one per line. Leave empty "
+            "Enter one network per line. The key works only from these networks. Leave empty "
             "to allow all networks."
         ),
     )
@@ -117,8 +117,8 @@ class NewKeyForm(BaseKeyForm):
         initial=KeyPreset.CODE.value,
         widget=forms.RadioSelect,
         help_text=_(
-            "What the key can request from gateways. Editors need only code completion. Under "
-            "Advanced you choose each mode."
+            "What the key can request from gateways. Editors need only code completion. Choose "
+            "Advanced to select individual modes."
         ),
     )
     scopes = forms.MultipleChoiceField(
@@ -156,7 +156,7 @@ class NewKeyForm(BaseKeyForm):
 
 
 class RotateKeyForm(KeyLifetime):
-    overlap = forms.TypedChoiceField(label=_("Keep the old secret for"), coerce=int, initial="24")
+    overlap = forms.TypedChoiceField(label=_("Old secret expires"), coerce=int, initial="24")
     reason = forms.CharField(
         label=_("Reason"),
         required=False,
@@ -200,8 +200,5 @@ def _format_days(days: int) -> str:
 
 def _format_hours(hours: int) -> str:
     if hours == 0:
-        return gettext("Expire it now")
-    if hours < 24:
-        return gettext("1 hour")
-    days = hours // 24
-    return gettext("1 day") if days == 1 else gettext("%(days)d days") % {"days": days}
+        return gettext("Immediately")
+    return gettext("After one hour") if hours < 24 else _format_days(hours // 24)

@@ -64,12 +64,12 @@ API_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.TEAMS_READ: _("List teams"),
     KeyScope.TEAMS_WRITE: _("Change teams"),
     KeyScope.AUDIT_READ: _("Read the audit log"),
-    KeyScope.CONSENT_READ: _("Read consent"),
+    KeyScope.CONSENT_READ: _("Read consent records"),
     KeyScope.QUALITY_READ: _("Read quality reports"),
-    KeyScope.RETENTION_READ: _("Read retention"),
+    KeyScope.RETENTION_READ: _("Read retention settings"),
     KeyScope.BILLING_READ: _("Read bills and budgets"),
     KeyScope.BUDGETS_WRITE: _("Change budgets"),
-    KeyScope.EXPORTS: _("Export readable data"),
+    KeyScope.EXPORTS: _("Export data that the key can read"),
 }
 _TONES: Final = {KeyState.ACTIVE: "good", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
 

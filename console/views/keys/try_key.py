@@ -51,7 +51,7 @@ _OWN_ERRORS: Final[dict[str, Promise]] = {
     "invalid_api_key": _("The gateway does not know this key. Check that you copied all of it."),
     "revoked_api_key": _("The key is revoked."),
     "expired_api_key": _("The key has expired."),
-    "insufficient_scope": _("The key may not request this kind of completion."),
+    "insufficient_scope": _("The key is not allowed to request this kind of completion."),
 }
 _OTHER_NETWORK: Final = _(
     "The gateway rejected the key. It works only from certain networks, and this console is in "
@@ -94,7 +94,9 @@ def try_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _test_key(member: CurrentMember, secret: str) -> KeyTest:
     key = _find_own_key(member, secret)
     if key is None:
-        return _failed(gettext("This is not a key that you can see here. Paste the whole key."))
+        return _failed(
+            gettext("The text does not match any key that you can see here. Paste the whole key.")
+        )
     modes = list_modes(key.scopes)
     if not can_try(modes):
         return _failed(gettext("This key cannot request completions over HTTP."))

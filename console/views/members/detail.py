@@ -127,12 +127,30 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     except Conflict as error:
         context["error"] = translate_error(error)
         return render_page(request, member, "console/members/remove.html", context, status=400)
+    if context["is_oneself"]:
+        message = gettext("You left %(tenant)s. Gateways reject your keys within a second.")
+        toast(request, message % {"tenant": member.tenant.name})
+        if unowned_keys.total:
+            messages.warning(request, _describe_left_keys(unowned_keys.total))
+        return redirect("console:overview")
     message = gettext(
         "%(name)s is no longer a member. Gateways reject this person's own keys within a second."
     )
     toast(request, message % {"name": context["name"]})
     _warn_about_unowned_keys(request, unowned_keys)
-    return redirect("console:overview" if context["is_oneself"] else "console:members")
+    return redirect("console:members")
+
+
+def _describe_left_keys(num: int) -> str:
+    """Return the warning to a member who leaves. They can no longer change these keys."""
+    text = ngettext(
+        "%(num)d service key whose secret you know still works. Ask an administrator to rotate or "
+        "revoke it.",
+        "%(num)d service keys whose secrets you know still work. Ask an administrator to rotate or "
+        "revoke them.",
+        num,
+    )
+    return text % {"num": num}
 
 
 def _read_role_form(request: HttpRequest) -> Any:
@@ -166,8 +184,9 @@ def _change_role(
 def _warn_about_unowned_keys(request: HttpRequest, unowned_keys: KeySummary) -> None:
     if unowned_keys.total:
         text = ngettext(
-            "%(num)d service key of this person still works. Rotate or revoke it.",
-            "%(num)d service keys of this person still work. Rotate or revoke them.",
+            "%(num)d service key whose secret this person knows still works. Rotate or revoke it.",
+            "%(num)d service keys whose secrets this person knows still work. Rotate or revoke "
+            "them.",
             unowned_keys.total,
         )
         messages.warning(request, text % {"num": unowned_keys.total})

@@ -12,11 +12,11 @@ from tenants.identity.members.directory import PASSWORD, PROVIDER
 from tenants.security.authorization.actor import Actor
 
 ROLE_LEADS: Final[dict[Role, Promise]] = {
-    Role.OWNER: _("Full access, including owners and single sign-on"),
-    Role.ADMINISTRATOR: _("Full access, except owners and single sign-on"),
+    Role.OWNER: _("Full access, including managing owners and single sign-on"),
+    Role.ADMINISTRATOR: _("Full access, except managing owners and single sign-on"),
     Role.BILLING: _("Usage, invoices and budgets"),
     Role.AUDITOR: _("Read-only access to everything"),
-    Role.DEVELOPER: _("Completes code with their own keys"),
+    Role.DEVELOPER: _("Code completion with their own keys"),
 }
 WAY_NAMES: Final[dict[str, Promise]] = {
     PASSWORD: _("Password"),

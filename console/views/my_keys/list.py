@@ -141,7 +141,7 @@ def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     created_key = _create_key(member, form)
     if created_key is None:
         return _render_page(request, member, form, status=400)
-    return show_once(request, member, created_key, list_url=reverse("console:my-keys"))
+    return show_once(request, member, created_key, is_own=True)
 
 
 def _render_page(
@@ -150,6 +150,7 @@ def _render_page(
     context = {
         "form": form,
         "form_token": issue_form_token(request, _FORM),
+        "is_own": True,
         "list_url": reverse("console:my-keys"),
     }
     return render_page(request, member, "console/keys/create.html", context, status=status)

@@ -27,8 +27,8 @@ from tenants.security.authorization.actor import Actor
 # For each field of a policy: why it is not enforced, and what an operator has to do.
 WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
     "has_public_code_filter": _(
-        "Not enforced: the gateways have no index of public code. An operator has to build and "
-        "start one on the operators’ page Public code."
+        "Not enforced: the gateways have no index of public code. An operator must build "
+        "one and put it in use on the operators’ “Public code” page."
     ),
     "retrieval": _(
         "Not in effect: retrieval is off in this installation. An operator must start "
@@ -36,11 +36,11 @@ WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
     ),
 }
 NO_MODELS: Final = _(
-    "There are no models to choose from. An operator has to publish the models of your plan."
+    "There are no models to choose from. An operator must publish models for your plan."
 )
 ONE_REGION: Final = _(
-    "All gateways are in one region, so there is nothing to choose. An operator has to start "
-    "gateways in other regions."
+    "All gateways are in one region, so there is nothing to choose from. To offer a choice, an "
+    "operator must start gateways in other regions."
 )
 
 

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
@@ -17,7 +18,7 @@ from console.views.policies.presenters import MODES
 from console.views.policies.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.policy.access_explanation import AccessExplanation, AccessQuery
+from tenants.policy.access_explanation import AccessExplanation, AccessQuery, BlockingRule
 from tenants.policy.dry_run import explain_access_for, find_effective_policy
 from tenants.policy.effective_policy import EffectivePolicy
 from tenants.security.authorization.actor import Actor
@@ -76,6 +77,11 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context: dict[str, Any] = {
         **_form_context(request, member, form),
         "explanation": explanation,
+        "rules": []
+        if explanation is None
+        else [
+            (rule, _describe_rule(rule, form.cleaned_data["mode"])) for rule in explanation.rules
+        ],
         "who": (form.cleaned_data.get("user_email") if is_submitted else "") or member.email,
     }
     return render_page(
@@ -86,6 +92,13 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         part="console/policies/_explanation.html",
         status=400 if form.errors else 200,
     )
+
+
+def _describe_rule(rule: BlockingRule, mode: str) -> str:
+    """Return the text of a rule; "" for an exclusion, which is shown as code."""
+    if rule.field == "features":
+        return gettext("%(mode)s is off.") % {"mode": MODES[mode]}
+    return gettext("A file path is required.") if rule.field == "requires_path" else ""
 
 
 def _form_context(request: HttpRequest, member: CurrentMember, form: forms.Form) -> dict[str, Any]:

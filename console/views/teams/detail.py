@@ -28,6 +28,7 @@ from console.views.teams.list import TeamForm
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
+from tenants.identity.members.queries import find_member
 from tenants.identity.members.search import MemberFilter, find_member_by_email, search_members
 from tenants.identity.teams.operations import (
     add_team_member,
@@ -98,7 +99,9 @@ def undo_remove_member(
     except Conflict as error:
         messages.error(request, translate_error(error))
     else:
-        toast(request, gettext("Added to %(team)s again.") % {"team": team.name})
+        toast(
+            request, gettext("Added %(who)s back to %(team)s.") % _names_of(member, team, user_id)
+        )
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -117,8 +120,15 @@ def remove_member(
         messages.error(request, translate_error(error))
     else:
         undo_url = reverse("console:teams-put-back", args=[team_id, user_id])
-        toast(request, gettext("Removed from %(team)s.") % {"team": team.name}, undo_url=undo_url)
+        text = gettext("Removed %(who)s from %(team)s.") % _names_of(member, team, user_id)
+        toast(request, text, undo_url=undo_url)
     return redirect("console:teams-team", team_id=team_id)
+
+
+def _names_of(member: CurrentMember, team: TeamView, user_id: uuid.UUID) -> dict[str, str]:
+    """Return the names in the messages about a member of a team."""
+    target = find_member(actor=member.actor, user_id=UserId(str(user_id)))
+    return {"who": target.email, "team": team.name}
 
 
 @require_http_methods(["GET", "POST"])

@@ -91,7 +91,7 @@ def require_below_key_limit(actor: Actor, now: datetime) -> None:
     if keys.count() >= MAX_KEYS:
         raise Conflict(
             "You already have {most} keys, which is the limit. Revoked and expired keys "
-            "count for {days} more days.",
+            "still count for {days} days after they end.",
             most=MAX_KEYS,
             days=REVOKED_KEY_RETENTION.days,
         )

@@ -73,7 +73,7 @@ def create_own_key(*, actor: Actor, new: KeyRequest, now: datetime, reason: str 
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         terms = require_own_keys(actor=actor, now=now)
         if not list_modes(new.scopes) <= list_modes(terms.scopes):
-            raise InvalidValue("scopes", "Your policy does not allow all of these modes.")
+            raise InvalidValue("scopes", "Your policy does not allow some of these modes.")
         return add_key(actor, new, now, reason=reason)
 
 
@@ -112,7 +112,7 @@ def require_own_keys(*, actor: Actor, now: datetime) -> OwnKeyTerms:
     if num_keys >= MAX_OWN_KEYS:
         raise Conflict(
             "You already have {most} keys, which is the limit. Revoked and expired keys "
-            "count for {days} more days.",
+            "still count for {days} days after they end.",
             most=MAX_OWN_KEYS,
             days=REVOKED_KEY_RETENTION.days,
         )

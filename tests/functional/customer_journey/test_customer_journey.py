@@ -104,7 +104,7 @@ def _operator_creates_the_customer(stage: Stage) -> None:
         page.goto(urlsplit(operator["url"]).path)
         page.get_by_label("Handle").fill(operator["handle"])
         page.get_by_label("Password").fill(operator["password"])
-        page.get_by_label("Code from your app").fill(account.code())
+        page.get_by_label("Code from your authenticator app").fill(account.code())
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1)).to_be_visible()
     with stage.journey.step("The operator opens the tenants", page):
@@ -115,7 +115,7 @@ def _operator_creates_the_customer(stage: Stage) -> None:
         page.get_by_label("Name", exact=True).fill("Initech")
         page.get_by_label("E-mail address of the first owner").fill(OWNER)
         page.get_by_label("Plan").select_option(label="Demonstration")
-        page.get_by_label("Code from your app").fill(account.code(later_by=1))
+        page.get_by_label("Code from your authenticator app").fill(account.code(later_by=1))
     with stage.journey.step("The operator creates the tenant", page):
         page.get_by_role("button", name="Create tenant").click()
         expect(page.get_by_role("status")).to_contain_text(f"We sent an invitation to {OWNER}.")
@@ -235,7 +235,7 @@ def _developer_completes(stage: Stage, console: Page, folder: Path) -> None:
             workbench.press_keys("Tab")
             workbench.save_and_expect(file, f"        self.m{suggestion}")
         with stage.journey.step("The developer sees the key of the device", device):
-            device.get_by_role("link", name="My keys and devices").first.click()
+            device.get_by_role("link", name="Your keys and devices").first.click()
             expect(device.locator("#keys")).to_contain_text("code-server")
 
 

@@ -96,7 +96,7 @@ def test_one_index_is_in_use_at_a_time() -> None:
     replaced = _post("create", **INDEX)
 
     assert (second.status_code, replaced.status_code) == (400, 400)
-    assert "Stop linux first." in second.content.decode()
+    assert "Stop using linux first." in second.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,12 @@ def review(
     except Conflict as error:
         form.add_error(None, translate_error(error))
         return _render_review(request, member, current, override, form)
+    text = gettext("Override saved. Gateways apply it within a second.")
+    if override == PolicyOverride():
+        text = gettext("Override removed. Gateways apply this within a second.")
     toast(
         request,
-        gettext("Saved. Gateways apply it within a second."),
+        text,
         undo_url=reverse(
             "console:policies-undo-override", args=[kind, subject_id, saved_override.version]
         ),

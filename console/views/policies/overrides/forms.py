@@ -56,16 +56,16 @@ class OverrideForm(forms.Form):
         _("Content exclusion"),
         _(
             "In addition to the tenant's rules. For each repository, enter its name and a "
-            "colon, then one pattern per line after a dash."
+            "colon, then one pattern per line, each after a dash."
         ),
         rows=_EXCLUSION_ROWS,
     )
     has_secret_filter = checkbox_field(_("Secret filter"))
     has_public_code_filter = checkbox_field(_("Public code filter"))
     user_limit_per_minute = per_minute_field(_("Per user: requests per minute"))
-    user_limit_burst = burst_field(_("Per user: burst of requests"))
+    user_limit_burst = burst_field(_("Per user: burst size in requests"))
     key_limit_per_minute = per_minute_field(_("Per key: requests per minute"))
-    key_limit_burst = burst_field(_("Per key: burst of requests"))
+    key_limit_burst = burst_field(_("Per key: burst size in requests"))
     max_key_lifetime_days = days_field(_("Maximum lifetime of new keys in days"))
     is_mfa_required = checkbox_field(_("Require two-factor authentication"))
 

@@ -231,7 +231,7 @@ def test_an_invoice_that_the_ledger_does_not_reproduce_is_a_conflict(
     by_api = bill.get(f"/api/v1/invoices/{number}{suffix.replace('/json', '')}")
 
     assert answer.status_code == 409
-    assert "The ledger does not reproduce document" in answer.content.decode()
+    assert ", rebuilt from the ledger, does not match" in answer.content.decode()
     assert (by_api.status_code, by_api.json()["code"]) == (409, "invoice_not_reproducible")
 
 

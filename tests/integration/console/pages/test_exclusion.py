@@ -226,7 +226,7 @@ def test_a_concurrent_change_is_reported_and_not_overwritten(
     second = post_yaml(alice, "review", '"*": ["b"]')
 
     assert second.status_code == 409
-    assert "Changed in both versions: Content exclusion" in second.content.decode()
+    assert "Changed by both of you: Content exclusion" in second.content.decode()
     assert json.loads(parse_form(second.content.decode())["document"])["content_exclusion"] == {
         "*": ["b"]
     }

@@ -183,7 +183,7 @@ def test_keys_that_the_member_cannot_see_are_not_sent_to_the_gateway(
     ]:
         answer = person.post("/keys/test", {"key": key})
         assert answer.status_code == 400
-        assert "not a key that you can see" in answer.content.decode()
+        assert "does not match any key that you can see" in answer.content.decode()
     assert gateway.requests == []
 
 

@@ -4,6 +4,7 @@ import re
 import uuid
 
 import pytest
+from django.contrib.messages import get_messages
 from django.core import mail
 from django.test import Client, override_settings
 from django.utils import timezone
@@ -13,11 +14,20 @@ from console.views.members.invitations import MAX_ADDRESSES
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key
+from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.invitations.queries import InvitationState, read_page_of_invitations
 from tenants.identity.members.queries import find_member
 from tenants.identity.teams.operations import create_team
-from tenants.models import Invitation
-from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, make_key
+from tenants.models import ApiKey, Invitation
+from tests.fixtures.companies import (
+    ACME,
+    GLOBEX,
+    Cast,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -356,3 +366,23 @@ def test_a_team_of_another_tenant_cannot_be_chosen(
 
     assert 'class="wrong"' in invite(client, team=str(foreign_team.id))
     assert list_invitation_states(company) == []
+
+
+def test_a_member_who_leaves_is_told_which_keys_still_work(
+    company: Company, sign_in_now: SignIn
+) -> None:
+    alice = company.administrator
+    client = sign_in_now(alice)
+    created = make_service_key(company, KeyScope.USAGE_READ)
+    with tenant_scope(company.tenant_id):
+        keys = ApiKey.objects.filter(lookup_id=created.key.lookup_id)
+        keys.update(issued_by_id=uuid.UUID(alice.user_id))
+    path = f"/members/{alice.user_id}/remove"
+
+    confirmation = client.get(path).content.decode()
+    answer = client.post(path, {"reason": "Left"})
+
+    texts = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert "<title>Leave " in confirmation
+    assert texts[0].startswith("You left ")
+    assert texts[1].startswith("1 service key whose secret you know still works.")

@@ -77,6 +77,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
 def test_a_developer_creates_a_key_and_sees_it_once(company: Company, ada: Client) -> None:
     page = ada.post("/account/keys/new", filled_form(ada)).content.decode()
 
+    assert "Your keys and devices" in re.findall(r'class="back"[^>]*>.*?</a>', page, re.DOTALL)[0]
     text = KEY_PATTERN.search(page)
     assert text is not None
     key = parse_key(text[0])

@@ -271,7 +271,7 @@ def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: C
 
     page = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
-    assert "Changed in both versions: Retrieval" in page.content.decode()
+    assert "Changed by both of you: Retrieval" in page.content.decode()
     assert find_policy(company).retrieval == ("theirs",)
 
 

@@ -42,8 +42,11 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
     page = alice.get("/policies/overrides").content.decode()
     review_fields = parse_form(alice.get(f"{override_path(ada)}/review").content.decode())
     post_form(alice, f"{override_path(ada)}/review", **(review_fields | {"reason": "Hired"}))
+    page_after_removal = alice.get("/policies/overrides").content.decode()
 
     assert answer["Location"] == "/policies/overrides"
+    assert "Override saved." in page
+    assert "Override removed." in page_after_removal
     assert policy.features == frozenset({Mode.INLINE})
     assert "keys/**" in policy.content_exclusion["*"]
     assert ada.email in page

@@ -86,3 +86,13 @@ def test_a_path_that_no_rule_excludes_is_shown_as_allowed(alice: Client) -> None
 
     assert "Allowed for" in part.content.decode()
     assert "<html" not in part.content.decode()
+
+
+def test_a_mode_that_is_off_is_named_by_its_label(company: Company, alice: Client) -> None:
+    save_override(alice, company.developer, features_restriction="only", features=["inline"])
+    query = {"user_email": company.developer.email, "mode": "fim", "path": "a.py"}
+
+    page = alice.get("/policies/explain", query).content.decode()
+
+    assert "Fill in the middle is off." in page
+    assert "fim is off." not in page

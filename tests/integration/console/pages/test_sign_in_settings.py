@@ -7,12 +7,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.domains.operations import claim_domain
 from tenants.identity.domains.queries import list_domains
+from tenants.identity.scim.groups import set_group_role
 from tenants.identity.scim.tokens import create_scim_token, list_scim_tokens
 from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.identity.sso.queries import SignInRules, get_rules
+from tenants.identity.teams.operations import create_team
+from tenants.models import ScimGroup
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -237,3 +241,17 @@ def test_the_page_runs_few_queries(company: Company, client: Client) -> None:
         page = client.get("/sign-in-settings").content.decode()
 
     assert "d2.example" in page
+
+
+def test_the_role_of_a_group_is_shown_by_its_name(company: Company, sign_in: SignIn) -> None:
+    now = timezone.now()
+    team = create_team(actor=company.platform, name="Finance", now=now)
+    with tenant_scope(company.tenant_id):
+        ScimGroup.objects.create(
+            tenant_id=company.tenant_id, team_id=team.id, created_at=now, changed_at=now
+        )
+    set_group_role(actor=company.platform, group_id=team.id, role=Role.BILLING, now=now)
+
+    page = sign_in(company.administrator).get("/sign-in-settings").content.decode()
+
+    assert re.findall(r'data-label="Role of its members">([^<]+)</td>', page) == ["Billing"]

@@ -185,10 +185,12 @@ def test_removing_a_member_can_be_undone_from_its_success_message(
     emails_after_adding = list_member_emails(company, platform_team)
     page = client.post(f"{path}/members/{gus.user_id}/out", follow=True).content.decode()
     emails_after_removal = list_member_emails(company, platform_team)
-    client.post(re.findall(r'action="([^"]+/back)"', page)[0])
+    undone = client.post(re.findall(r'action="([^"]+/back)"', page)[0], follow=True)
 
     assert emails_after_adding == [gus.email]
     assert emails_after_removal == []
+    assert f"Removed {gus.email} from {platform_team.name}." in page
+    assert f"Added {gus.email} back to {platform_team.name}." in undone.content.decode()
     assert list_member_emails(company, platform_team) == [gus.email]
 
 
