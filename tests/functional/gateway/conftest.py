@@ -38,10 +38,10 @@ def code(site: Site) -> CodeText:
 async def long_frame(site: Site) -> Frame:
     """Return a request with a long completion that the filter does not truncate.
 
-    The demonstration model continues such a table. Without sampling, it writes the same text each
-    time.
+    The demonstration model continues such a list of constants. Without sampling, it writes the same
+    text each time.
     """
-    prefix = "KEYS = {\n" + "".join(f"    'k{n}': 'kf{n}',\n" for n in range(14))
+    prefix = "".join(f"ERROR_CODE_{n} = {n}\n" for n in range(60))
     frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
     async with site.stream() as stream:
         _, done = await request_completion(

@@ -30,7 +30,7 @@ async def test_a_completion_streams_its_text_and_ends_with_its_metadata(
         <= meta["first_token_ms"]
     )
     assert meta["first_token_ms"] < meta["total_ms"]
-    assert 0 < meta["prompt_tokens"] < 200
+    assert 0 < meta["prompt_tokens"] < 1_000
     assert 0 <= meta["cached_tokens"] < meta["prompt_tokens"]
     assert 1 < meta["generated_tokens"] <= 32
     assert (meta["tier"], meta["pool"]) == ("fast", "demo-fast")
