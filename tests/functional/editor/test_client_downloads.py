@@ -178,8 +178,11 @@ def test_the_extension_contains_the_server_and_nothing_else_than_it_needs(
         "extension/package.nls.json",
         "extension/package.nls.de.json",
         "extension/l10n/bundle.l10n.de.json",
+        "extension/dist/chat.js",
         "extension/dist/extension.js",
         "extension/dist/NOTICES.txt",
+        "extension/media/chat.css",
+        "extension/media/chat.svg",
         "extension/server/caret-ls.pyz",
     }
     assert vsix.read("extension/server/caret-ls.pyz") == server.read_bytes()

@@ -78,7 +78,7 @@ async def test_slow_responses_still_arrive_and_requests_become_less_frequent(
         before_s = await quick_waits_s(proxy, buffer)
         proxy.delay_s = _LATE_S
         for number in range(_NUM_KEYS):
-            buffer.type_text(f"\n        late_{number} = self.")
+            buffer.type_text(f"\n        late_{number} = len(self.")
             began_s = time.monotonic()
             pending = asyncio.create_task(buffer.request_items())
             await server.wait_for_status("working")

@@ -53,7 +53,7 @@ class Workbench:
     @property
     def ghost(self) -> Locator:
         """Return the parts of the suggestion's first line."""
-        return self._page.locator(".view-line span[class*='ghost-text']")
+        return self._page.locator(".view-lines > .view-line span[class*='ghost-text']")
 
     @property
     def chosen_word(self) -> Locator:
