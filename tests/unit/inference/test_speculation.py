@@ -187,13 +187,7 @@ async def test_windows_that_belong_mostly_to_other_gateways_are_ignored() -> Non
 
 
 async def test_windows_with_fewer_tokens_than_the_gateway_received_are_ignored() -> None:
-    reader = FakeReader()
-    speculation = _make_tracker(reader)
-    await speculation.poll()
-    for _ in range(40):
-        _complete(speculation, _trace("html", 100))
-        reader.generate(70, drafted=70, accepted=7)
-        await speculation.poll()
+    speculation = await _poll_html_windows(num_generated=70)
 
     assert speculation.estimates == {}
 
@@ -215,17 +209,25 @@ async def test_a_pool_with_a_plain_replica_uses_it_as_fallback() -> None:
 
 
 async def test_counters_of_a_restarted_engine_start_again() -> None:
+    speculation = await _poll_html_windows(num_generated=100, restart_at=20)
+
+    assert not speculation.is_profitable(MIXED.name, "html")
+
+
+async def _poll_html_windows(
+    *, num_generated: int, restart_at: int | None = None
+) -> SpeculationTracker:
+    """Poll 40 windows with 100 tokens of completions, of which the engine counts some."""
     reader = FakeReader()
     speculation = _make_tracker(reader)
     await speculation.poll()
     for number in range(40):
         _complete(speculation, _trace("html", 100))
-        reader.generate(100, drafted=100, accepted=10)
-        if number == 20:
+        reader.generate(num_generated, drafted=num_generated, accepted=num_generated // 10)
+        if number == restart_at:
             reader.counters = dict.fromkeys(reader.counters, 0.0)
         await speculation.poll()
-
-    assert not speculation.is_profitable(MIXED.name, "html")
+    return speculation
 
 
 async def test_an_unreachable_engine_is_polled_later() -> None:
