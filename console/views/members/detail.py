@@ -134,7 +134,7 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
             messages.warning(request, _describe_left_keys(unowned_keys.total))
         return redirect("console:overview")
     message = gettext(
-        "%(name)s is no longer a member. Gateways reject this person's own keys within a second."
+        "%(name)s is no longer a member. Gateways reject this person’s own keys within a second."
     )
     toast(request, message % {"name": context["name"]})
     _warn_about_unowned_keys(request, unowned_keys)
