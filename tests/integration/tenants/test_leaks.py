@@ -116,8 +116,9 @@ def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     lookup_id = created.key.lookup_id
     rotate_key(actor=company.platform, lookup_id=lookup_id, rotation=overlap, now=now)
     forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)
+    mistyped = created.text[:-1] + ("y" if created.text.endswith("x") else "x")
 
-    report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", created.text[:-1] + "x")
+    report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", mistyped)
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
     found_key = view(company, created.key)
