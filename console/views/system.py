@@ -8,7 +8,7 @@ from tenants.base.signatures.signing_keys import load_signing_keys
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    # Nothing else is checked: a restart would not repair Postgres.
+    # Postgres is not checked: after a failed check the console is restarted, which would not help.
     return HttpResponse("ok\n", content_type="text/plain")
 
 

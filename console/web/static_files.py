@@ -1,4 +1,4 @@
-"""Static files served from memory, before Django, which browsers cache without limit.
+"""Static files, served from memory before a request reaches Django. Browsers cache them for a year.
 
 They need no thread and no request slot, so a slow client keeps nobody else waiting. Each file is
 compressed once, for clients that accept gzip.

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("platform/caret", "platform/ide", "inference", "tenants", "console", "tests")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
-# The only files that may connect to the database as the tables' owner.
-OWNERS = {
+# Only these files may connect to the database as the tables' owner: for migrations and partitions.
+OWNER_CONNECTION_FILES = {
     "platform/caret/foundation/postgres/__init__.py",
     "tenants/management/commands/create_partitions.py",
 }
@@ -83,7 +83,7 @@ def test_every_product_module_has_a_docstring() -> None:
     assert undocumented == []
 
 
-def test_only_migrations_and_partitions_use_the_owner_connection() -> None:
+def test_only_two_files_use_the_owner_connection() -> None:
     users = {
         str(path.relative_to(ROOT))
         for path in _list_files()
@@ -94,7 +94,7 @@ def test_only_migrations_and_partitions_use_the_owner_connection() -> None:
         )
     }
 
-    assert users <= OWNERS
+    assert users <= OWNER_CONNECTION_FILES
 
 
 def _list_files() -> Iterator[Path]:

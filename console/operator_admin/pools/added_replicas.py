@@ -165,7 +165,7 @@ def _render_remove_form(
         "title": gettext("Remove a replica"),
         "pool": removal.pool,
         "replica": removal.replica,
-        "emptied": list_pools_emptied_by(removal.pool, removal.replica, fleet),
+        "pools_left_empty": list_pools_emptied_by(removal.pool, removal.replica, fleet),
         "confirmation": removal.confirmation,
         **_form_context(request, errors),
     }

@@ -114,7 +114,7 @@ def _show_form(
         "replica": step.replica,
         "should_drain": step.should_drain,
         "pools": sorted(pool for pool, names in step.members.items() if step.replica in names),
-        "emptied": _find_emptied(step),
+        "pools_left_empty": _find_emptied(step),
         "needs_code": not session.is_confirmed(request),
         "reason": request.POST.get("reason", ""),
         "confirmation": request.POST.get("confirmation", ""),

@@ -76,7 +76,7 @@ def price_rows(price: PlanPrice) -> list[PriceRow]:
 
 
 def name_of(line: str) -> str:
-    """Return the name of a ledger line, which is counted and priced separately."""
+    """Return the name of a ledger line. Each line is counted and priced separately."""
     token_line = parse_line(line)
     if token_line is None:
         return str(_("Seats")) if line == SEATS else line

@@ -3,7 +3,8 @@
 Logs never contain customers' code or keys. Of an exception, only the type and the location are
 logged. Its message may quote content (Postgres quotes the rejected row), and so may the local
 variables of a traceback. Several libraries print frames and bodies at DEBUG, so their loggers are
-limited to WARNING. URLs are logged without secrets: an invitation link has its token in the path.
+limited to WARNING. URLs are logged without secrets: the path of an invitation link
+contains a token.
 """
 
 import logging

@@ -39,15 +39,15 @@ class MonthCost:
         return self.seats_micros + self.tokens_micros
 
 
-def find_first_forecast_day(today: date) -> date:
-    """Return the first day whose costs the month's cost and its forecast need."""
+def find_first_needed_day(today: date) -> date:
+    """Return the first day that is needed to compute the month's cost and its forecast."""
     return min(start_of_month(today), today - FORECAST_DAYS * ONE_DAY)
 
 
 def compute_month_cost(
     days: Sequence[DailyCostLine], *, currency: Currency, today: date
 ) -> MonthCost:
-    """Return the month's cost. `days` begin at `find_first_forecast_day` or earlier."""
+    """Return the month's cost. `days` begin at `find_first_needed_day` or earlier."""
     month = start_of_month(today)
     seats = [line for line in days if line.line == SEATS]
     tokens = [line for line in days if line.line != SEATS]

@@ -17,7 +17,7 @@ from tenants.billing.spending.daily_cost import DailyCostLine, read_daily_costs
 from tenants.billing.spending.month_cost import (
     MonthCost,
     compute_month_cost,
-    find_first_forecast_day,
+    find_first_needed_day,
 )
 from tenants.models import BillingState, Membership
 from tenants.security.authorization.actor import Actor
@@ -61,7 +61,7 @@ def read_spending_overview(
     """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)
-    begin = min(first or today, find_first_forecast_day(today))
+    begin = min(first or today, find_first_needed_day(today))
     with tenant_scope(actor.tenant_id):
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
         num_seats = members.order_by().values("tenant_id").annotate(num=Count("*")).values("num")
@@ -94,7 +94,7 @@ def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
         currency = find_currency(actor.tenant_id)
         if currency is None:
             return None
-        days = read_daily_costs(actor.tenant_id, first=find_first_forecast_day(today), last=today)
+        days = read_daily_costs(actor.tenant_id, first=find_first_needed_day(today), last=today)
     return compute_month_cost(days, currency=currency, today=today)
 
 

@@ -15,9 +15,9 @@ from tenants.models import Membership
 
 
 def end_sessions(*, user_id: UserId) -> None:
-    """End a user's sessions, unless the user is a member of another tenant.
+    """End the sessions of a user whose membership has just ended.
 
-    Sessions that continue show nothing of this tenant.
+    If another membership remains, they continue, but show nothing of the tenant that the user left.
     """
     user_uuid = uuid.UUID(user_id)
     with user_scope(user_id):

@@ -1,4 +1,4 @@
-"""Definitions that Neovim's other language servers find. The gateway is a script."""
+"""Definitions that Neovim's other language servers find. The gateway is a fake."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -32,7 +32,8 @@ from tests.functional.routing.languages import assignments, files_at, numbers
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _NUM_FILES = 8
 _PREFIX_TOKENS = MIN_GAIN_TOKENS + 150
-# At least twelve windows of a second or of 50 tokens; many times that on a busy core.
+# The gateway needs twelve measurements, each over at least a second or 50 tokens. On a busy core
+# this takes much longer than twelve seconds.
 _LEARNING_S = 180.0
 _TURN_S = 1.0  # for which one language's completions are requested before the other's
 _TIMEOUT_S = 60.0
@@ -135,7 +136,8 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     has_returned = await wait_until(is_served_by_home, timeout_s=_TIMEOUT_S)
     after_restart = await files.ask()
 
-    # Another replica may tokenize the same text differently, and so end it elsewhere.
+    # The other replica gets the first part of the text in its prompt, where it may be tokenized
+    # differently. So its completion may end elsewhere than an uninterrupted one.
     assert text.startswith(begun)
     assert len(text) > len(begun)
     assert end["finish_reason"] in ("stop", "length")

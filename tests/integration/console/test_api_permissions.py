@@ -338,7 +338,7 @@ def test_every_permission_but_four_opens_an_endpoint() -> None:
 
     assert set(Permission) - used_permissions == {
         Permission.WRITE_OWNERS,  # also required if a member is or becomes an owner
-        Permission.MANAGE_OWN_KEYS,  # the alternative for one's own keys
+        Permission.MANAGE_OWN_KEYS,  # enough for keys of one's own
         Permission.USE_PLAYGROUND,  # for a page, which keys cannot use
         Permission.WRITE_BILLING,  # for a page
     }

@@ -1,6 +1,6 @@
 """If an engine fails, the client of each protocol gets a clean end within its deadline.
 
-No response repeats the engine's output. The pool has one replica, so there is no failover.
+No error message repeats what the engine sent. The pool has one replica, so there is no failover.
 """
 
 import asyncio

@@ -327,7 +327,7 @@ async def test_excluded_files_in_comments_do_not_reach_the_prompt() -> None:
     assert [record.language for record in gateway.journal.completions] == ["python"]
 
 
-async def test_the_header_names_the_file_before_a_comment_does() -> None:
+async def test_the_header_takes_precedence_over_a_comment_with_the_path() -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/*",)})
     body = {"prompt": "\n# open/a.py\nx = ", "suffix": "\n"}

@@ -99,8 +99,8 @@ def test_a_private_key_is_redacted_from_a_truncated_chat() -> None:
 def test_a_secret_at_the_edge_of_a_truncated_chat_is_redacted_completely(
     num_after: int, line_break: str
 ) -> None:
-    # A chat of 4,000 tokens may have 32,000 characters. Spaces take few tokens, so this chat is
-    # truncated to its number of characters.
+    # A chat may have 4,000 tokens and 32,000 characters. Spaces take few tokens, so this chat
+    # reaches the limit of characters first.
     after = (" " * 199 + line_break) * 160
     line = _LINE.replace("\n", line_break)
     text = "x" * 40_000 + line_break + line + after[-num_after + len(line) :]

@@ -81,9 +81,9 @@ def _explain(
     trace.mark_admitted(make_admitted(files=FILES[:1]))
     trace.mark_assembled(prompt)
     trace.record_chunk(generated_tokens=1, cached_tokens=cached_tokens)
-    composition = build_meta(trace, include_prompt_segments=True).prompt_segments
-    assert isinstance(composition, PromptSegments)
-    return composition
+    prompt_segments = build_meta(trace, include_prompt_segments=True).prompt_segments
+    assert isinstance(prompt_segments, PromptSegments)
+    return prompt_segments
 
 
 @pytest.mark.parametrize(
@@ -106,26 +106,24 @@ def test_cached_tokens_are_attributed_from_the_beginning_of_the_prompt(
 
 
 def test_files_are_counted_as_sent_excluded_and_used() -> None:
-    explanation = _explain(0)
+    prompt_segments = _explain(0)
 
-    assert (explanation.files_sent, explanation.files_excluded, explanation.files_in_prompt) == (
-        2,
-        1,
-        1,
-    )
-    assert explanation.snippets_in_prompt == 0
+    assert prompt_segments.files_sent == 2
+    assert prompt_segments.files_excluded == 1
+    assert prompt_segments.files_in_prompt == 1
+    assert prompt_segments.snippets_in_prompt == 0
 
 
 def test_without_a_prompt_there_are_no_segments() -> None:
-    explanation = build_meta(make_trace(), include_prompt_segments=True).prompt_segments
+    prompt_segments = build_meta(make_trace(), include_prompt_segments=True).prompt_segments
 
-    assert explanation == PromptSegments(
+    assert prompt_segments == PromptSegments(
         segments=[], files_sent=0, files_excluded=0, files_in_prompt=0, snippets_in_prompt=0
     )
 
 
 @pytest.mark.parametrize("is_requested", [True, False])
-async def test_the_explanation_is_sent_only_on_request(is_requested: bool) -> None:
+async def test_the_prompt_segments_is_sent_only_on_request(is_requested: bool) -> None:
     async with open_editor() as editor:
         await editor.says(
             "complete", "1", **({"include_prompt_segments": True} if is_requested else {})

@@ -11,7 +11,7 @@ from tenants.billing.spending.daily_cost import DailyCostLine
 from tenants.billing.spending.month_cost import (
     MonthCost,
     compute_month_cost,
-    find_first_forecast_day,
+    find_first_needed_day,
 )
 
 TODAY = date(2026, 11, 10)
@@ -73,4 +73,4 @@ def test_a_forecast_needs_three_whole_days() -> None:
     [(date(2026, 11, 10), date(2026, 10, 13)), (date(2026, 10, 31), date(2026, 10, 1))],
 )
 def test_the_forecast_reads_four_weeks_and_the_whole_month(today: date, first: date) -> None:
-    assert find_first_forecast_day(today) == first
+    assert find_first_needed_day(today) == first

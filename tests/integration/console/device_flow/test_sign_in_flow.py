@@ -18,8 +18,6 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
-
-# --- from the first request to the key
 from tests.integration.console.device_flow.conftest import make_address
 from tests.integration.console.device_flow.editor import (
     START_FIELDS,
@@ -30,6 +28,8 @@ from tests.integration.console.device_flow.editor import (
     post_decision,
 )
 from tests.integration.console.pages.step_up import with_recent_step_up
+
+# --- from the first request to the key
 
 
 def test_a_confirmed_editor_gets_a_key_of_its_own(
