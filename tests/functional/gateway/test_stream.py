@@ -112,13 +112,14 @@ async def test_another_tenant_gets_no_cache_hits(site: Site, code: CodeText) -> 
 async def test_completions_for_two_files_run_concurrently(site: Site, long_frame: Frame) -> None:
     answers: list[Frame] = []
     async with site.stream() as stream, asyncio.timeout(60):
+        # A pool whose first tokens are late admits only one automatic request at a time.
+        frame = {"type": "complete", **long_frame, "trigger": "manual"}
         for name in ("a", "b"):
-            frame = {"type": "complete", **long_frame, "id": name, "path": f"{name}.py"}
-            await stream.send(frame)
+            await stream.send({**frame, "id": name, "path": f"{name}.py"})
         while {answer["id"] for answer in answers} != {"a", "b"}:
             answers.append(await stream.receive())
 
-    assert {answer["type"] for answer in answers} == {"delta"}  # neither has ended
+    assert [answer for answer in answers if answer["type"] != "delta"] == []  # neither has ended
 
 
 async def test_the_outcome_of_a_suggestion_is_recorded(site: Site, code: CodeText) -> None:
