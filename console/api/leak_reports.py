@@ -65,7 +65,7 @@ class LeakReportReceived(ResponseSchema):
     "",
     auth=has_report_secret,
     response={202: LeakReportReceived},
-    summary="Report texts with leaked keys; they are revoked and their owners notified.",
+    summary="Report texts with leaked keys. The keys are revoked and their owners notified.",
     openapi_extra=_FOR_REPORTERS,
 )
 def report(request: AuthenticatedRequest, body: LeakReportRequest) -> Status[LeakReportReceived]:

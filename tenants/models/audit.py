@@ -1,8 +1,8 @@
 """The audit log: its entries, the heads of its chain, and the sinks that entries are pushed to.
 
-An entry names the actor, the action and the target. Database grants make the table append-only.
-The entries of a tenant form a chain: each contains the hash of the previous one
-(tenants.security.audit.hash_chain).
+An entry names the actor, the action and the target. Database grants make the table append-only;
+only entries older than a year can be deleted. The entries of a tenant form a chain: each contains
+the hash of the previous one (tenants.security.audit.hash_chain).
 """
 
 import uuid

@@ -17,7 +17,9 @@ from inference.demo_model.corpus import (
 from inference.demo_model.dataset.licences import mentions_copyleft
 
 MAX_FILE_CHARS = 300_000  # longer files are tables or generated
-MAX_LITERAL_SHARE = 0.5  # of a file's lines: those of collections assigned at the top level
+MAX_LITERAL_SHARE = (
+    0.5  # of a file's lines: see _literal_share
+)
 HEADER_CHARS = 3_000  # the part of a file that contains notices of a licence or a generator
 GENERATED = re.compile(
     r"(auto-?)?generated (by|from|code|file)|do not (edit|modify)", re.IGNORECASE
@@ -53,8 +55,8 @@ def iterate_wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[Source
 def is_ordinary_source(text: str) -> bool:
     """Return whether the file is worth learning from.
 
-    A file is not if it is tiny, huge or generated, consists of tables, mentions a copyleft licence,
-    or is not valid Python 3.
+    A file is not if it is tiny, huge or generated, consists of tables, has a very long line,
+    mentions a copyleft licence, or is not valid Python 3.
     """
     longest = max(map(len, text.splitlines()), default=0)
     header = text[:HEADER_CHARS]

@@ -1,7 +1,7 @@
 """Indexes of public code that operators build, start and stop at run time.
 
-The control plane writes them to Redis, and gateways follow the changes. Their files are in the
-folder CARET_PUBLIC_CODE_FOLDER, which workers and gateways share:
+The control plane writes them to Redis, and gateways follow the changes. The files of the
+indexes are in the folder CARET_PUBLIC_CODE_FOLDER, which workers and gateways share:
 
     caret:public-code           hash     name -> encoded PublicCodeIndexChange
     caret:public-code:version   counter  incremented by each change; gateways poll it

@@ -3,10 +3,10 @@
 A day is one transaction: a worker that is killed changes nothing, and a repeated run gives the same
 result.
 
-    delete the day's marks > count its marked hours > count the day from its hours > COMMIT
+    for each marked hour (delete its marks > count it) > count the day from its hours > COMMIT
 
-Marks are deleted first, and each statement sees only what was committed before it began. A record
-that arrives later has a new mark, which stays for the next run.
+The marks of an hour are deleted before it is counted, and each statement sees only what was
+committed before it began. A record that arrives later has a new mark, which stays for the next run.
 
 Retention purges records but not rollups: an hour keeps its counts when some of its records are
 gone.

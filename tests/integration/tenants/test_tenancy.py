@@ -1,4 +1,4 @@
-"""Tenant isolation by the database alone: no query below filters by tenant."""
+"""Tenant isolation by the database alone: no query has a filter for the current tenant."""
 
 import uuid
 from collections.abc import Iterator

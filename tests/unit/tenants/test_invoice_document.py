@@ -224,7 +224,7 @@ def test_documents_of_earlier_releases_keep_their_bytes() -> None:
     assert '"customer":{"address":["ul. Piotrkowska 104"],"email":"","name":' in text
 
 
-def test_a_logo_is_printed_without_other_changes_of_the_text(tmp_path: Path) -> None:
+def test_a_logo_is_printed_only_if_one_is_given(tmp_path: Path) -> None:
     logo = tmp_path / "logo.png"
     Image.new("RGB", (400, 100), "navy").save(logo)
 
