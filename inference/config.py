@@ -20,9 +20,9 @@ class DataPlaneConfig:
     kubernetes_service_account_dir: Path  # folder with token, ca.crt and namespace
     journal_dir: Path
     experiments_file: Path | None  # None: no experiments
-    # The index of public code that is used unless operators start another one; None: no index.
+    # The index of public code that is used unless operators activate another one; None: no index.
     public_code_file: Path | None
-    public_code_folder: Path  # with the indexes that operators can start
+    public_code_folder: Path  # with the indexes that operators can activate
     has_retrieval: bool  # a worker indexes files, for tenants whose policy allows it
     allowed_origins: frozenset[str]  # for browsers, e.g. https://caret.example.com
     max_concurrent_completions: int  # in flight on this gateway

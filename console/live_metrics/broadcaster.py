@@ -16,7 +16,7 @@ from tenants.security.authorization.actor import Actor
 
 EVERY_S: Final = 2.0
 MAX_OF_TENANT: Final = 20  # number of sockets; further pages keep their first figures
-MAX_OF_PERSON: Final = 5  # of one user, so that colleagues get sockets, too
+MAX_SOCKETS_OF_USER: Final = 5  # so that colleagues get sockets, too
 MAX_IN_ALL: Final = 500  # in this process
 logger = structlog.get_logger(__name__)
 
@@ -77,7 +77,7 @@ class LiveBroadcaster(Generic[_Reading]):
     def _require_capacity(self, person: _Subject) -> None:
         """Raise TooManyViewers if a limit is reached."""
         is_full = (
-            self._num_by_person[person] >= MAX_OF_PERSON
+            self._num_by_person[person] >= MAX_SOCKETS_OF_USER
             or self._num_by_tenant[person[0]] >= MAX_OF_TENANT
             or self._num_by_tenant.total() >= MAX_IN_ALL
         )

@@ -17,7 +17,7 @@ from channels.exceptions import StopConsumer
 from django.db import Error as DatabaseFailed
 from django.utils import timezone, translation
 
-from caret.foundation.web.connections import authenticate_connection
+from caret.foundation.web.connections import mark_connection_authenticated
 from console.live_metrics.access_feed import AccessFeed
 from console.live_metrics.authentication import Viewer, authenticate_viewer
 from console.live_metrics.broadcaster import LiveBroadcaster, TooManyViewers
@@ -65,7 +65,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         if viewer is None:
             await self.send({"type": "websocket.close"})  # refused, with 403
             raise StopConsumer
-        authenticate_connection(self.scope)
+        mark_connection_authenticated(self.scope)
         await self.send({"type": "websocket.accept"})
         self._serving = asyncio.create_task(self._serve(viewer))
 

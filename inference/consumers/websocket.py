@@ -9,7 +9,7 @@ from channels.exceptions import StopConsumer
 
 from caret.foundation.concurrency.fast_timeout import run_with_timeout
 from caret.foundation.web.connection_draining import SERVICE_RESTART
-from caret.foundation.web.connections import authenticate_connection
+from caret.foundation.web.connections import mark_connection_authenticated
 from inference.completion.request import Principal
 from inference.completion.response_writer import MAX_SEND_S, ClientDisconnected
 from inference.completion.suggestion_edit import SuggestionEdit
@@ -59,7 +59,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         except CompletionError as error:
             await self._deny_handshake(error)
             return
-        authenticate_connection(self.scope)
+        mark_connection_authenticated(self.scope)
         backend = ConnectionBackend(
             serve=partial(serve, self._plane),
             append_record=self._plane.recorder.journal.append,

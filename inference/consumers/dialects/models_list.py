@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from caret.contracts.policy import Mode, Tier
-from caret.foundation.web.connections import authenticate_connection
+from caret.foundation.web.connections import mark_connection_authenticated
 from inference.completion.request import Principal, tier_of
 from inference.consumers.base import client_address, read_api_key
 from inference.consumers.http.http_consumer import HttpConsumer
@@ -38,7 +38,7 @@ class ModelsListConsumer(HttpConsumer):
         self.principal = authenticate(
             self.plane.snapshots, key_text, now_ms=now_ms, address=address
         )
-        authenticate_connection(self.scope)
+        mark_connection_authenticated(self.scope)
 
     async def respond(self, body: bytes) -> None:
         await self.send_json(encode(self.build_response(body)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from caret.foundation.ids import new_request_id
-from caret.foundation.web.connections import authenticate_connection
+from caret.foundation.web.connections import mark_connection_authenticated
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
@@ -87,7 +87,7 @@ class CompletionConsumer(HttpConsumer):
         self._principal = authenticate(
             self._plane.snapshots, key_text, now_ms=now_ms, address=address
         )
-        authenticate_connection(self.scope)
+        mark_connection_authenticated(self.scope)
 
     def reserve_body(self, num_bytes: int) -> None:
         self._plane.body_quota.reserve(self._principal, num_bytes)

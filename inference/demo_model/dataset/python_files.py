@@ -17,9 +17,7 @@ from inference.demo_model.corpus import (
 from inference.demo_model.dataset.licences import mentions_copyleft
 
 MAX_FILE_CHARS = 300_000  # longer files are tables or generated
-MAX_LITERAL_SHARE = (
-    0.5  # of a file's lines: see _literal_share
-)
+MAX_LITERAL_SHARE = 0.5  # of a file's lines: see _literal_share
 HEADER_CHARS = 3_000  # the part of a file that contains notices of a licence or a generator
 GENERATED = re.compile(
     r"(auto-?)?generated (by|from|code|file)|do not (edit|modify)", re.IGNORECASE

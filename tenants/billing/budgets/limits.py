@@ -13,7 +13,7 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import Conflict
 from tenants.models import Budget, TeamMembership
 
-MAX_OF_PERSON: Final = 20  # team budgets; those of the tenant and of the user are not counted
+MAX_TEAM_BUDGETS_OF_USER: Final = 20  # hard; those of tenant and user are not counted
 
 
 def require_budget_limit_per_user(tenant_id: TenantId) -> None:
@@ -23,7 +23,7 @@ def require_budget_limit_per_user(tenant_id: TenantId) -> None:
     Raises Conflict.
     """
     hard_budgets = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)
-    max_budgets = (
+    largest = (
         TeamMembership.objects.filter(
             tenant_id=tenant_id, team_id__in=hard_budgets.values("holder_id")
         )
@@ -32,10 +32,10 @@ def require_budget_limit_per_user(tenant_id: TenantId) -> None:
         .order_by("-num")
         .first()
     )
-    if max_budgets is not None and max_budgets["num"] > MAX_OF_PERSON:
+    if largest is not None and largest["num"] > MAX_TEAM_BUDGETS_OF_USER:
         raise Conflict(
             "A user would be subject to the hard budgets of {num} teams; the limit is "
             "{most}. Make one of the budgets soft, or remove the user from a team.",
-            num=max_budgets["num"],
-            most=MAX_OF_PERSON,
+            num=largest["num"],
+            most=MAX_TEAM_BUDGETS_OF_USER,
         )

@@ -23,7 +23,7 @@ class TrafficLevel:
 
     @property
     def slowness(self) -> float:
-        """The factor of all latencies. It falls during the period, as if engines moved closer."""
+        """The factor of all latencies. It falls over time, as if engines moved closer to users."""
         return (7.0 if self.is_overloaded else 1.0) * (1.25 - 0.35 * self.share)
 
     @property

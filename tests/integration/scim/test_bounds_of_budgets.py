@@ -15,7 +15,7 @@ from tests.integration.scim.provider import Provider
 def test_a_user_cannot_join_a_group_above_the_limit_of_hard_budgets(
     company: Company, provider: Provider, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "MAX_OF_PERSON", 1)
+    monkeypatch.setattr(limits, "MAX_TEAM_BUDGETS_OF_USER", 1)
     make_customer(company)
     groups = [provider.create_group(name)["id"] for name in ("Platform", "Search")]
     for group_id in groups:

@@ -27,7 +27,7 @@ def team_targets(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[Budg
 
     ada is in the first two. Both have a hard budget, which is the maximum in these tests.
     """
-    monkeypatch.setattr(limits, "MAX_OF_PERSON", 2)
+    monkeypatch.setattr(limits, "MAX_TEAM_BUDGETS_OF_USER", 2)
     holders = [BudgetTarget(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
     for holder in holders[:2]:
         _join(company, holder)

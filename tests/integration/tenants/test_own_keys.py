@@ -85,7 +85,7 @@ def test_the_policy_can_forbid_own_keys(company: Company) -> None:
         create(company.developer)
 
     assert not find_own_key_terms(actor=company.developer.actor).is_allowed
-    revoke_key(
+    revoke_key(  # still allowed
         actor=company.developer.actor,
         lookup_id=own_key.key.lookup_id,
         reason="",

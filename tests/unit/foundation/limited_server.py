@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.utils import ClientDisconnected
 
-from caret.foundation.web.connections import authenticate_connection
+from caret.foundation.web.connections import mark_connection_authenticated
 from caret.foundation.web.limited_http import ServerConfig
 from caret.foundation.web.new_connection import NewConnection
 from caret.foundation.web.server import LimitedWebSocket
@@ -60,7 +60,7 @@ class App:
         self.num_requests += 1
         self.arrivals.put_nowait(None)
         if scope["path"] == "/key":
-            authenticate_connection(scope)
+            mark_connection_authenticated(scope)
         if scope["path"] == "/wait":
             await self.may_answer.wait()
         body = b"x" * ENDLESS if scope["path"] == "/large" else b""
@@ -78,7 +78,7 @@ class App:
     async def _echo_messages(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
         if scope["path"] == "/key":
-            authenticate_connection(scope)
+            mark_connection_authenticated(scope)
         await send({"type": "websocket.accept"})
         try:
             while (message := await receive())["type"] == "websocket.receive":

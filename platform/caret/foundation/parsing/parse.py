@@ -7,7 +7,8 @@ Rules:
 2. Each parse is bounded: a few kilobytes can keep a parser busy for many seconds (C: `a=>`
    repeated). The number of steps is limited in proportion to the number of bytes. That limit
    depends on the text alone. Because single steps can be slow, the thread's CPU time is limited as
-   well. On a busy machine, only parses close to this limit may be abandoned.
+   well. It depends little on other load, so only a parse close to this limit can succeed at one
+   time and be abandoned at another.
 3. All parses that share a `ParseBudget` (those of a completion, or of a request's outlines) have a
    common time limit, too.
 """
@@ -92,7 +93,8 @@ def parse(grammar: Grammar, source: bytes, allowance: ParseBudget) -> Tree:
 
 def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
     """Parse with a new parser (0.3 us): a stopped one would continue with the old text."""
-    # Bash's parser takes quadratic time for NUL bytes. The copy is explained below.
+    # Bash's parser takes quadratic time for NUL bytes. The text is always copied, so that
+    # nobody else holds the object whose reference count is corrected below.
     text = bytes(bytearray(source.replace(b"\0", b" ")))
     remaining_checks = iter(range(_MIN_CHECKS + int(len(text) * _CHECKS_PER_BYTE)))
 

@@ -218,7 +218,7 @@ def network_of(address: str) -> str:
     return f"{int(ip) >> (128 - _IPV6_NETWORK_BITS):x}/64"
 
 
-def authenticate_connection(scope: MutableMapping[str, Any]) -> None:
+def mark_connection_authenticated(scope: MutableMapping[str, Any]) -> None:
     """Note that a credential was verified on the connection of this ASGI scope.
 
     Call it on the event loop only.

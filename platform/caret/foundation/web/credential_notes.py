@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from caret.foundation.web.body_limit import Application, Receive, Send
-from caret.foundation.web.connections import authenticate_connection
+from caret.foundation.web.connections import mark_connection_authenticated
 
 _NOTE: Final = "has_credential"
 
@@ -27,7 +27,7 @@ class CredentialNotes:
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         async def watching_send(event: Mapping[str, Any]) -> None:
             if event["type"] == "http.response.start" and scope.get("state", {}).get(_NOTE):
-                authenticate_connection(scope)
+                mark_connection_authenticated(scope)
             await send(event)
 
         await self._application(scope, receive, watching_send)

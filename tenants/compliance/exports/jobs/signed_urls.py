@@ -1,6 +1,6 @@
 """Signed URLs for an export's file: for one export of one tenant, and for some minutes.
 
-They are valid only while their creator has the permissions.
+They are valid only while their creator has the permissions that the export requires.
 
     base64url of these fields, with their sizes in bytes:
     16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or zeros |

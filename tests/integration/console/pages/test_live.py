@@ -14,8 +14,8 @@ from django.db import DatabaseError
 from console.live_metrics import consumer as live
 from console.live_metrics.access_feed import AccessFeed
 from console.live_metrics.broadcaster import (
-    MAX_OF_PERSON,
     MAX_OF_TENANT,
+    MAX_SOCKETS_OF_USER,
     LiveBroadcaster,
     TooManyViewers,
 )
@@ -198,7 +198,7 @@ def test_a_developers_own_figures_are_read_separately(company: Company) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_people", "max_of_each"), [(1, MAX_OF_PERSON), (5, MAX_OF_TENANT // 5)]
+    ("num_people", "max_of_each"), [(1, MAX_SOCKETS_OF_USER), (5, MAX_OF_TENANT // 5)]
 )
 def test_sockets_are_limited_and_released(
     company: Company, num_people: int, max_of_each: int
@@ -226,7 +226,7 @@ def test_one_users_tabs_leave_sockets_for_colleagues(company: Company) -> None:
     broadcaster, _ = counting_broadcaster()
 
     async def read_figures() -> int:
-        for _ in range(MAX_OF_PERSON):
+        for _ in range(MAX_SOCKETS_OF_USER):
             broadcaster.subscribe(company.administrator.actor).__enter__()
         with broadcaster.subscribe(company.developer.actor) as readings:
             return await anext(readings)
