@@ -150,7 +150,7 @@ def test_the_certificate_proves_that_the_keys_are_destroyed(acme: TracedTenant) 
     facts = read_certificate(acme)
 
     assert (facts["reason"], facts["user_id"]) == ("erasure", acme.ada.user_id)
-    assert facts["held_by"] == []
+    assert facts["legal_hold_ids"] == []
     assert facts["rows"]["tenants_usage_record"] == 1
     assert [key["opens"] for key in facts["keys"]] == [False]
     scope = f"user:{acme.ada.user_id}"
@@ -171,7 +171,7 @@ def test_data_on_hold_remains_and_the_certificate_names_the_hold(
 
     erase(acme)
 
-    assert read_certificate(acme)["held_by"] == [str(hold)]
+    assert read_certificate(acme)["legal_hold_ids"] == [str(hold)]
     assert list_usage_user_ids(acme)["UsageRecord"] == {acme.ada.user_id}
     assert "tenants_user" in find_traces(acme, folder)
     release_hold(actor=acme.olga, hold_id=hold, reason="settled", now=timezone.now())
@@ -271,7 +271,7 @@ def test_an_erasure_is_retried_after_a_storage_failure(
         num_erased = run_due_erasures(now=timezone.now())
 
     assert (num_erased, run_due_erasures(now=timezone.now())) == (0, 1)
-    # The failed first run emptied and counted this row; the second run did not count it again.
+    # The failed first run anonymized and counted this row; the second run did not count it again.
     assert read_certificate(acme)["rows"]["tenants_apikey"] == 1
 
 
