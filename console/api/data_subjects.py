@@ -72,7 +72,7 @@ class ErasureResponse(ResponseSchema):
     user_id: uuid.UUID | None  # null: the whole tenant
     reason: str
     rows: dict[str, int]  # deleted so far, by table
-    held_by: list[uuid.UUID]  # legal holds that kept rows, known at the end
+    legal_hold_ids: list[uuid.UUID]  # that kept rows; known at the end
     requested_at: datetime.datetime
     finished_at: datetime.datetime | None  # null: in progress
 

@@ -19,7 +19,7 @@ from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.jobs import operations, queries
 from tenants.compliance.exports.jobs.operations import ExportRequest
-from tenants.compliance.exports.jobs.queries import BuildView, DefinitionView
+from tenants.compliance.exports.jobs.queries import DefinitionView, ExportView
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.compliance.exports.rows import Period
 
@@ -89,8 +89,8 @@ def definitions(request: AuthenticatedRequest) -> dict[str, list[DefinitionView]
 @router.get(
     "", response=ExportList, summary="List exports and their progress.", openapi_extra=_EXPORT
 )
-def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[BuildView]:
-    return queries.list_builds(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[ExportView]:
+    return queries.list_exports(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 @router.post(
@@ -99,7 +99,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Buil
     summary="Request an export; it is built in the background.",
     openapi_extra=_EXPORT,
 )
-def create(request: AuthenticatedRequest, body: RequestExport) -> Status[BuildView]:
+def create(request: AuthenticatedRequest, body: RequestExport) -> Status[ExportView]:
     export_request = ExportRequest(body.definition, body.format, Period(body.since, body.until))
     job = operations.request_export(
         actor=actor_of(request), export_request=export_request, now=timezone.now()
@@ -110,8 +110,8 @@ def create(request: AuthenticatedRequest, body: RequestExport) -> Status[BuildVi
 @router.get(
     "/{export_id}", response=ExportResponse, summary="Get an export.", openapi_extra=_EXPORT
 )
-def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
-    return queries.find_build(actor=actor_of(request), build_id=export_id)
+def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> ExportView:
+    return queries.find_export(actor=actor_of(request), export_id=export_id)
 
 
 @router.get(
@@ -121,7 +121,7 @@ def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
     openapi_extra=_EXPORT,
 )
 def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
-    job = queries.find_build(actor=actor_of(request), build_id=export_id)
+    job = queries.find_export(actor=actor_of(request), export_id=export_id)
     if not job.proof:
         raise Conflict("The export has no proof, because its status is “{state}”.", state=job.state)
     name = f"{job.name}.proof.json"
@@ -136,7 +136,7 @@ def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
 )
 def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str, object]]:
     signed_url = operations.create_signed_url(
-        actor=actor_of(request), build_id=export_id, now=timezone.now()
+        actor=actor_of(request), export_id=export_id, now=timezone.now()
     )
     path = reverse("console:export-file", args=[signed_url.token])
     url = f"{settings.CONSOLE_URL}{path}"
@@ -149,5 +149,7 @@ def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str
     summary="Cancel an export that is not finished.",
     openapi_extra=_EXPORT,
 )
-def cancel(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
-    return operations.cancel_export(actor=actor_of(request), build_id=export_id, now=timezone.now())
+def cancel(request: AuthenticatedRequest, export_id: uuid.UUID) -> ExportView:
+    return operations.cancel_export(
+        actor=actor_of(request), export_id=export_id, now=timezone.now()
+    )

@@ -1,10 +1,14 @@
-"""Operations' errors in the reader's language. Programs get them in English."""
+"""Errors in the reader's language. Programs get them in English."""
 
-from django.utils.translation import gettext
+from typing import Final
+
+from django.utils.translation import gettext, gettext_noop
 
 from caret.foundation.crypto.signing import BadSignature
 from console.texts.labels import label_of
 from tenants.base.errors import DomainError
+
+REDIS_UNAVAILABLE: Final = gettext_noop("Redis does not respond. Try again later.")
 
 
 def translate_error(error: DomainError | BadSignature) -> str:

@@ -8,6 +8,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from console.api.problems import Problem, problem_response
+from console.texts.error_messages import REDIS_UNAVAILABLE
 
 _API_PREFIX: Final = "/api/"
 _RETRY_AFTER_S: Final = 5
@@ -56,9 +57,8 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    detail = gettext_noop("This is not possible right now: Redis does not respond.")
     return _render_problem(
-        request, Problem(503, "unavailable", detail, retry_after_s=_RETRY_AFTER_S)
+        request, Problem(503, "unavailable", REDIS_UNAVAILABLE, retry_after_s=_RETRY_AFTER_S)
     )
 
 

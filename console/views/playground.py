@@ -23,7 +23,7 @@ from console.layout.content_security_policy import policy_with
 from console.layout.permission_required import permission_required
 from console.limits.throttling import WINDOW_S, allow_playground_start
 from console.sign_in.current_member import CurrentMember, member_required
-from console.texts.error_messages import translate_error
+from console.texts.error_messages import REDIS_UNAVAILABLE, translate_error
 from console.texts.playground_texts import COLUMNS, TEXTS
 from tenants.base.errors import DomainError
 from tenants.base.permissions import Permission
@@ -86,7 +86,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             )
         created_key = create_playground_key(actor=member.actor, now=timezone.now())
     except redis.RedisError:
-        return _error_response(_("This is not possible right now: Redis does not respond."), 503)
+        return _error_response(_(REDIS_UNAVAILABLE), 503)
     except DomainError as error:
         return _error_response(translate_error(error), 409)
     return JsonResponse(_key_response(created_key))

@@ -13,8 +13,9 @@
                                    # tokenizer's markers
     edit_format = "zeta"           # prompt format of the mode edit (edit_formats.py); default: the
                                    # family's, and for most families none
-    heals_words = false            # false: the model can continue a partial word. true (default):
-                                   # a prompt ends before such a word, and the model writes it again
+    has_token_healing = false      # true (default): a prompt ends before the partial word at the
+                                   # cursor, and the model writes that word again. false: the model
+                                   # can continue a partial word
     prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
     block_size = 32                # of the replicas' prefix caches; default: what most replicas
                                    # report
@@ -117,7 +118,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layout: str | None = None
     family: str | None = None
     edit_format: str | None = None
-    heals_words: bool = True
+    has_token_healing: bool = True
     prompt_tokens: int | None = None
     tenants: tuple[str, ...] = ()
     additions_from: tuple[str, ...] = ()
@@ -302,7 +303,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
         prompt_options=PromptOptions(
             layout=entry.layout,
             family=entry.family,
-            has_token_healing=entry.heals_words,
+            has_token_healing=entry.has_token_healing,
             budget_tokens=entry.prompt_tokens,
             edit_format=_find_edit_format(entry, path),
         ),

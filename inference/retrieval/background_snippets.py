@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from caret.contracts.content_exclusion import is_indexing_allowed
-from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, RetrievalScope
+from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUERY_CHARS, RetrievalScope
 from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.snippet import Snippet
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
@@ -73,7 +73,7 @@ def _iterate_texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str,
 def _build_query(request: CompletionRequest) -> str:
     """Return the text around the cursor. Put imports before it if they are further away."""
     after = request.suffix[:_SUFFIX_CHARS]
-    num_before = MAX_QUESTION_CHARS - len(after)
+    num_before = MAX_QUERY_CHARS - len(after)
     if len(request.prefix) <= num_before or not request.imports:
         return request.prefix[-num_before:] + after
     imports = " ".join(request.imports)[:_IMPORTS_CHARS] + "\n"

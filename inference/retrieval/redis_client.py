@@ -17,8 +17,8 @@ from redis.exceptions import RedisError
 from caret.contracts.retrieval import (
     FILES,
     MAX_FILES_QUEUED,
-    MAX_QUESTIONS_QUEUED,
-    QUESTIONS,
+    MAX_QUERIES_QUEUED,
+    QUERIES,
     STREAM_MS,
     FileUpload,
     RetrievalScope,
@@ -119,7 +119,7 @@ class RetrievalClient:
             text=_clean_text(await redact_in_slices(message.key.path, message.text)),
         )
         await self._append_to_stream(
-            QUESTIONS, message.tenant_id, query, max_entries=MAX_QUESTIONS_QUEUED
+            QUERIES, message.tenant_id, query, max_entries=MAX_QUERIES_QUEUED
         )
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
         self._pending_queries[query.query_id] = _PendingQuery(

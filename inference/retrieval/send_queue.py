@@ -15,11 +15,11 @@ from inference.retrieval.snippet_cache import FileKey
 from inference.retrieval.tenant_lru import TenantLru
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
-MAX_QUESTIONS: Final = 256  # queries
+MAX_QUERIES: Final = 256
 MAX_TENANT_SHARE: Final = 0.25  # of these places, so that one tenant does not block the others
 MAX_NOTED: Final = 25_000  # files whose next time is stored, and as many queries
 FILE_EVERY_S: Final = 120.0
-QUESTION_EVERY_S: Final = 60.0
+QUERY_EVERY_S: Final = 60.0
 # If nothing was found, the files may not be indexed yet. The pause doubles each time.
 FIRST_EMPTY_S: Final = 3.0
 
@@ -70,7 +70,7 @@ class SendQueue:
         """Schedule the query again, because its result was empty or did not arrive."""
         schedule = self._query_schedules.get(key)
         if schedule is not None:
-            schedule.pause_s = min(schedule.pause_s * 2, QUESTION_EVERY_S)
+            schedule.pause_s = min(schedule.pause_s * 2, QUERY_EVERY_S)
             schedule.due_s = self._clock.monotonic_s() + schedule.pause_s
 
     def reset_files(self, scope: tuple[str, str]) -> None:
@@ -80,7 +80,7 @@ class SendQueue:
     def _postpone(self, message: OutgoingMessage) -> None:
         schedules = self._schedules_for(is_query=message.is_query)
         schedule = schedules.get(message.key) or _ResendSchedule()
-        interval_s = QUESTION_EVERY_S if message.is_query else FILE_EVERY_S
+        interval_s = QUERY_EVERY_S if message.is_query else FILE_EVERY_S
         schedule.due_s = self._clock.monotonic_s() + interval_s
         schedules.set(message.key, schedule)
 
@@ -117,4 +117,4 @@ class SendQueue:
         return self._query_schedules if is_query else self._file_schedules
 
     def _queue_for(self, *, is_query: bool) -> tuple[deque[OutgoingMessage], int]:
-        return (self._queries, MAX_QUESTIONS) if is_query else (self._files, MAX_FILES)
+        return (self._queries, MAX_QUERIES) if is_query else (self._files, MAX_FILES)

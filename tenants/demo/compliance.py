@@ -65,7 +65,7 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
     cancelled_job = request_export(
         actor=auditor, export_request=ExportRequest("members", "csv", period), now=at
     )
-    cancel_export(actor=auditor, build_id=cancelled_job.id, now=at + timedelta(minutes=1))
+    cancel_export(actor=auditor, export_id=cancelled_job.id, now=at + timedelta(minutes=1))
     for number, (actor, export_request) in enumerate(
         (
             (auditor, ExportRequest("usage_days", "csv", period)),

@@ -21,7 +21,7 @@ class Erasure(models.Model):
     secret = models.BinaryField(null=True)
     keys = models.JSONField()  # destroyed keys: [{"id", "fingerprint", "scope"}]
     counts = models.JSONField()  # erased rows so far: name -> rows
-    held_by = models.JSONField()  # IDs of legal holds that still kept rows at the end
+    legal_hold_ids = models.JSONField()  # of holds that still kept rows at the end
     requested_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)  # None: not finished
 

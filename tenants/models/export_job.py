@@ -53,16 +53,16 @@ class ExportJob(models.Model):
     class Meta:
         db_table = "tenants_export_job"
         constraints: ClassVar = [
-            RowSecurity(name="export_build_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
+            RowSecurity(name="export_job_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
         ]
         indexes: ClassVar = [
-            # Reader: list_builds.
-            models.Index(fields=["tenant", "created_at", "id"], name="export_build_created"),
+            # Reader: list_exports.
+            models.Index(fields=["tenant", "created_at", "id"], name="export_job_created"),
             # Readers: the worker and the clean-up, for jobs that still have objects.
             models.Index(
                 fields=["tenant", "state"],
                 condition=models.Q(objects_deleted_at=None),
-                name="export_build_unswept",
+                name="export_job_with_objects",
             ),
         ]
 
@@ -79,7 +79,7 @@ class ExportObject(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    build_id = models.UUIDField()  # the export job; the migration adds its foreign key
+    export_id = models.UUIDField()  # the export job; the migration adds its foreign key
     # The index of the export among the job's members; None: a piece of the file.
     member = models.PositiveSmallIntegerField(null=True)
     number = models.PositiveIntegerField()  # from 0
@@ -91,7 +91,7 @@ class ExportObject(models.Model):
         indexes: ClassVar = [
             # Readers: read_parts and downloads, in order; the clean-up.
             models.Index(
-                fields=["tenant", "build_id", "member", "number"], name="export_object_order"
+                fields=["tenant", "export_id", "member", "number"], name="export_object_order"
             ),
         ]
 

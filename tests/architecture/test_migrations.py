@@ -23,6 +23,8 @@ LAST_UNCHECKED = 2
 EXCEPTIONS: dict[str, str] = {
     "0003_usage_finish_reason": "No installation of an earlier release is upgraded while it runs.",
     "0011_plain_column_names": "No installation of an earlier release is upgraded while it runs.",
+    "0012_export_job_names": "No installation of an earlier release is upgraded while it runs.",
+    "0013_legal_hold_ids": "No installation of an earlier release is upgraded while it runs.",
     "0009_model_prices": "Postgres makes a varchar longer without reading the table.",
 }
 

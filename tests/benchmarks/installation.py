@@ -202,7 +202,7 @@ def _render_pools(replicas: Sequence[ReplicaEntry], additions_from: Sequence[str
         tokenizer=model.path,
         max_context_tokens=MAX_CONTEXT_TOKENS,
         replicas=replicas,
-        heals_words=model.has_token_healing,
+        has_token_healing=model.has_token_healing,
         additions_from=additions_from,
     )
 

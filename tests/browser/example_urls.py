@@ -13,7 +13,7 @@ from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.compliance.audit_sinks.queries import list_sinks
 from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
-from tenants.compliance.exports.jobs.queries import list_builds
+from tenants.compliance.exports.jobs.queries import list_exports
 from tenants.compliance.exports.rows import Period
 from tenants.fleet.evaluations import store_evaluation
 from tenants.identity.domains.operations import claim_domain
@@ -93,15 +93,15 @@ def policy_override(scene: Scene) -> str:
 
 
 def export(scene: Scene) -> str:
-    builds = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
+    exports = list_exports(actor=_owner(scene), limit=1, cursor=None).rows
     october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
     export_request = ExportRequest("members", "csv", october)
-    build = (
-        builds[0]
-        if builds
+    export = (
+        exports[0]
+        if exports
         else request_export(actor=_owner(scene), export_request=export_request, now=timezone.now())
     )
-    return f"/exports/{build.id}"
+    return f"/exports/{export.id}"
 
 
 def invoice(scene: Scene) -> str:

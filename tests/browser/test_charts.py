@@ -18,7 +18,7 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 from tests.stack.services import Services
 
-MONTH = "/usage?range=30d&by=day"
+MONTH = "/usage?range=30d&group_by=day"
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_dragging_over_days_selects_that_period(tabs: Tabs, alice: Session) -> N
     point(tab, chart, -1)
     tab.mouse.up()
 
-    expect(tab).to_have_url(f"/usage?range=custom&by=day&start={first}&end={last}")
+    expect(tab).to_have_url(f"/usage?range=custom&group_by=day&start={first}&end={last}")
     assert days(tab.locator("figure.chart").first) == days_between(first, last)
 
 
@@ -128,7 +128,7 @@ def test_the_keyboard_can_select_days(tabs: Tabs, alice: Session) -> None:
     tab.keyboard.press("Shift+ArrowLeft")
     tab.keyboard.press("Enter")
 
-    expect(tab).to_have_url(f"/usage?range=custom&by=day&start={first}&end={last}")
+    expect(tab).to_have_url(f"/usage?range=custom&group_by=day&start={first}&end={last}")
 
 
 def test_escape_clears_a_keyboard_selection(tabs: Tabs, alice: Session) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
-from tenants.compliance.exports.jobs.queries import BuildView, find_build
+from tenants.compliance.exports.jobs.queries import ExportView, find_export
 from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import TERMINAL, UNDER_WAY, JobState
 from tenants.compliance.exports.rows import Period
@@ -38,15 +38,15 @@ def build_all(company: Company) -> None:
         pass
 
 
-def find_export(company: Company, build_id: uuid.UUID) -> BuildView:
-    return find_build(actor=company.administrator.actor, build_id=build_id)
+def view_export(company: Company, export_id: uuid.UUID) -> ExportView:
+    return find_export(actor=company.administrator.actor, export_id=export_id)
 
 
-def file_of(company: Company, build_id: uuid.UUID) -> bytes:
+def file_of(company: Company, export_id: uuid.UUID) -> bytes:
     """Return the file that a download would deliver."""
-    object_ids = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
+    object_ids = sealed_objects.list_object_ids(company.tenant_id, export_id, member=None)
     return b"".join(
-        sealed_objects.read_object(company.tenant_id, build_id, object_id)
+        sealed_objects.read_object(company.tenant_id, export_id, object_id)
         for object_id in object_ids
     )
 
@@ -54,9 +54,9 @@ def file_of(company: Company, build_id: uuid.UUID) -> bytes:
 def make_export(company: Company) -> str:
     """Make a finished export, after ending those of earlier tests."""
     end_all_exports(company)
-    build_id = start_export(company)
+    export_id = start_export(company)
     build_all(company)
-    return str(build_id)
+    return str(export_id)
 
 
 def end_all_exports(company: Company) -> None:

@@ -8,7 +8,7 @@ from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, Spen
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
 
-RULE = BucketSpec(
+USER_BUCKET = BucketSpec(
     kind="user",
     holder="acme",
     key="caret:rate:{acme}:user:ada",
@@ -17,8 +17,10 @@ RULE = BucketSpec(
     lease=10,
     max_lease=25,
 )
-TENANT_RULE = replace(RULE, kind="tenant", key="caret:rate:{acme}:tenant:", capacity=1_000)
-BUDGET = replace(RULE, kind="tokens", key="caret:token-quota:{acme}", interval_s=None, max_debt=100)
+TENANT_BUCKET = replace(USER_BUCKET, kind="tenant", key="caret:rate:{acme}:tenant:", capacity=1_000)
+TOKEN_QUOTA = replace(
+    USER_BUCKET, kind="tokens", key="caret:token-quota:{acme}", interval_s=None, max_debt=100
+)
 
 
 class ManualClockLeaseStore(FakeLeaseStore):

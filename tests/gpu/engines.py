@@ -69,7 +69,7 @@ class RunningEngine:
                 tokenizer=model.path,
                 max_context_tokens=self.scale.max_model_tokens,
                 replicas={tier.value: [self.settings.entry | {"url": replica_url}]},
-                heals_words=model.has_token_healing,
+                has_token_healing=model.has_token_healing,
             )
             # A prompt is cut to the budget of its pool, so the budget is larger than the prompt.
             pools.append(f"{pool}prompt_tokens = {prompt_tokens + _SPARE_TOKENS}\n")

@@ -41,8 +41,7 @@ from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.base.signatures.signing_keys import load_signing_keys
-from tenants.identity.members.queries import find_member_by_email
-from tenants.identity.members.search import list_emails
+from tenants.identity.members.search import find_member_by_email, list_emails
 from tenants.identity.teams.search import TeamFilter, find_teams, list_team_names
 from tenants.security.audit.chain_check import MAX_ENTRIES, check_chain
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries

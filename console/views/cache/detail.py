@@ -80,10 +80,10 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         actor=member.actor,
         kind=ReportKind.USAGE,
         query=usage_filters.report_query,
-        by=(GroupBy.DAY, GroupBy.LANGUAGE),
+        dimensions=(GroupBy.DAY, GroupBy.LANGUAGE),
         names=_NAMES,
     )
-    rows = usage_figures.by[GroupBy.LANGUAGE]
+    rows = usage_figures.group_rows[GroupBy.LANGUAGE]
     if is_file:
         return _csv_response(usage_filters, usage_figures)
     namespace = read_namespace(actor=member.actor)
@@ -106,7 +106,7 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _build_charts(usage_filters: UsageFilters, usage_figures: UsageFigures) -> list[Chart]:
-    rows, chart_times = usage_figures.by[GroupBy.DAY], list_times(usage_filters)
+    rows, chart_times = usage_figures.group_rows[GroupBy.DAY], list_times(usage_filters)
     hits = [
         Series(gettext("Prefix-cache hits"), values_over_time(usage_filters, rows, cache_hit_rate))
     ]
@@ -158,7 +158,10 @@ def _count_requests(row: ReportRow) -> int:
 
 
 def _csv_response(usage_filters: UsageFilters, usage_figures: UsageFigures) -> HttpResponse:
-    lines = [_csv_cells(row) for row in [*usage_figures.by[GroupBy.LANGUAGE], usage_figures.total]]
+    lines = [
+        _csv_cells(row)
+        for row in [*usage_figures.group_rows[GroupBy.LANGUAGE], usage_figures.total]
+    ]
     lines[-1][0] = "total"
     notes = notes_of_figures(usage_filters, usage_figures)
     return csv_response("cache-by-language", ("language", *_NAMES), lines, notes=notes)

@@ -22,7 +22,7 @@ from console.views.exports.presenters import row_of
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.jobs.operations import cancel_export, create_signed_url
-from tenants.compliance.exports.jobs.queries import find_build, list_definitions
+from tenants.compliance.exports.jobs.queries import find_export, list_definitions
 
 P = ParamSpec("P")
 _View = Callable[Concatenate[HttpRequest, CurrentMember, UUID, P], HttpResponse]
@@ -54,12 +54,12 @@ def _show_conflicts(view: _View[P]) -> _View[P]:
 @member_required
 @permission_required(Permission.EXPORT)
 def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    build = find_build(actor=member.actor, build_id=export_id)
+    export = find_export(actor=member.actor, export_id=export_id)
     titles = {
         definition.name: gettext(definition.title)
         for definition in list_definitions(actor=member.actor)
     }
-    return render_page(request, member, _PAGE, {"row": row_of(build, titles)}, part=_PART)
+    return render_page(request, member, _PAGE, {"row": row_of(export, titles)}, part=_PART)
 
 
 @require_GET
@@ -67,7 +67,7 @@ def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> Http
 @permission_required(Permission.EXPORT)
 @_show_conflicts
 def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    job = find_build(actor=member.actor, build_id=export_id)
+    job = find_export(actor=member.actor, export_id=export_id)
     if not job.proof:
         raise Conflict("The proof is available when the export is finished.")
     name = f"{job.name}.proof.json"
@@ -80,7 +80,7 @@ def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @_show_conflicts
 def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     """Redirect to a signed URL that is valid for some minutes, as the API returns it."""
-    link = create_signed_url(actor=member.actor, build_id=export_id, now=timezone.now())
+    link = create_signed_url(actor=member.actor, export_id=export_id, now=timezone.now())
     return redirect("console:export-file", link.token)
 
 
@@ -89,6 +89,6 @@ def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @permission_required(Permission.EXPORT)
 @_show_conflicts
 def cancel(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    cancel_export(actor=member.actor, build_id=export_id, now=timezone.now())
+    cancel_export(actor=member.actor, export_id=export_id, now=timezone.now())
     toast(request, gettext("Export cancelled."))
     return redirect("console:exports")

@@ -25,19 +25,19 @@ from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
 from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
-from tenants.compliance.exports.jobs.queries import DefinitionView, list_builds, list_definitions
+from tenants.compliance.exports.jobs.queries import DefinitionView, list_definitions, list_exports
 from tenants.compliance.exports.rows import Period
 
 _NEW_PAGE: Final = "console/exports/create.html"
 
 
 def _find_exports(query: ListQuery) -> Page[ExportRow]:
-    page = list_builds(actor=query.actor, limit=query.limit, cursor=query.cursor)
+    page = list_exports(actor=query.actor, limit=query.limit, cursor=query.cursor)
     titles = {
         definition.name: gettext(definition.title)
         for definition in list_definitions(actor=query.actor)
     }
-    return map_page(page, lambda build: row_of(build, titles))
+    return map_page(page, lambda export: row_of(export, titles))
 
 
 _EXPORTS: Final = ListPage(
@@ -52,7 +52,7 @@ _EXPORTS: Final = ListPage(
 @require_GET
 @member_required
 @permission_required(Permission.EXPORT)
-def builds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def exports(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _EXPORTS.render(request, member)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from tenants.compliance.exports.jobs.queries import BuildView
+from tenants.compliance.exports.jobs.queries import ExportView
 from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 
 _STATES: Final[dict[JobState, tuple[str, Promise]]] = {
@@ -30,7 +30,7 @@ MEDIA: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExportRow:
-    build: BuildView
+    export: ExportView
     title: str
     media: str
     kind: str  # kind of <c-badge>
@@ -42,25 +42,25 @@ class ExportRow:
     command: str  # verifies the file
 
 
-def row_of(build: BuildView, titles: dict[str, str]) -> ExportRow:
+def row_of(export: ExportView, titles: dict[str, str]) -> ExportRow:
     """Return the row. `titles` is by definition; a removed definition is shown by its name."""
-    kind, state = _STATES[build.state]
+    kind, state = _STATES[export.state]
     return ExportRow(
-        build=build,
-        title=titles.get(build.definition, build.definition),
-        media=MEDIA.get(build.media, build.media),
+        export=export,
+        title=titles.get(export.definition, export.definition),
+        media=MEDIA.get(export.media, export.media),
         kind=kind,
         state=state,
-        is_under_way=build.state in UNDER_WAY,
-        is_ready=build.state is JobState.FINISHED,
-        percent=_percent_done(build),
-        last=build.until - _A_MOMENT,
-        command=f"manage.py verify_export {build.name} --public-key caret-signing-keys.json",
+        is_under_way=export.state in UNDER_WAY,
+        is_ready=export.state is JobState.FINISHED,
+        percent=_percent_done(export),
+        last=export.until - _A_MOMENT,
+        command=f"manage.py verify_export {export.name} --public-key caret-signing-keys.json",
     )
 
 
-def _percent_done(build: BuildView) -> int | None:
+def _percent_done(export: ExportView) -> int | None:
     """Return the progress, below 100 until encryption and signature are done."""
-    if build.state not in UNDER_WAY or not build.rows_expected:
+    if export.state not in UNDER_WAY or not export.rows_expected:
         return None
-    return min(99, 100 * build.rows_done // build.rows_expected)
+    return min(99, 100 * export.rows_done // export.rows_expected)

@@ -6,7 +6,7 @@ from console.views.exports import detail, verify
 from console.views.exports import list as list_page
 
 urlpatterns: list[URLPattern] = [
-    path("exports", list_page.builds, name="exports"),
+    path("exports", list_page.exports, name="exports"),
     path("exports/new", list_page.new, name="exports-new"),
     path("exports/verify", verify.verify, name="exports-verify"),
     path("exports/<uuid:export_id>", detail.export, name="exports-export"),

@@ -28,6 +28,7 @@ from console.layout.htmx import render_page
 from console.limits.outbound_limit import OUTWARD
 from console.limits.throttling import allow_key_test
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import REDIS_UNAVAILABLE
 from console.texts.playground_texts import ERRORS, FINISHES
 from console.usage_filters.number_format import format_milliseconds
 from tenants.base.errors import Forbidden, NotFound
@@ -108,7 +109,7 @@ def _test_key(member: CurrentMember, secret: str) -> KeyTest:
     except BulkheadFull:
         return _failed(gettext("Too many tests at the same time. Try again."))
     except redis.RedisError:
-        return _failed(gettext("This is not possible right now: Redis does not respond."))
+        return _failed(gettext(REDIS_UNAVAILABLE))
 
 
 def _find_own_key(member: CurrentMember, secret: str) -> KeyView | None:

@@ -88,7 +88,7 @@ def _page_context(
     """Return the figures; {} if there were no requests or the total is suppressed."""
     if usage_overview.total.counts is None or not usage_overview.total.counts.requests:
         return {}
-    days = usage_overview.by[GroupBy.DAY]
+    days = usage_overview.group_rows[GroupBy.DAY]
     return {
         "figures": list_figures(usage_filters, usage_overview),
         "speeds": build_speed_lines(usage_filters, usage_overview),
@@ -105,7 +105,7 @@ def list_top_lists(usage_filters: UsageFilters, usage_overview: Overview) -> lis
 def _build_top_list(
     usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy
 ) -> TopList:
-    rows = usage_overview.by[group_by]
+    rows = usage_overview.group_rows[group_by]
     visible_rows = sorted((row for row in rows if row.counts), key=_count_requests, reverse=True)
     lines = [
         _to_top_line(usage_filters, usage_overview, group_by, row)
@@ -116,7 +116,7 @@ def _build_top_list(
         lines=lines,
         max_requests=max((line.requests for line in lines), default=1),
         num_hidden=len(rows) - len(visible_rows),
-        url=f"{reverse('console:usage')}?{usage_filters.with_filter(by=group_by.value)}",
+        url=f"{reverse('console:usage')}?{usage_filters.with_filter(group_by=group_by.value)}",
     )
 
 

@@ -42,7 +42,7 @@ def _write_deletion(facts: _Facts) -> Iterator[str]:
         "method": gettext(str(facts.get("method", ""))),
         "day": _write_day(facts.get("issued_at")),
         "older_than": _write_day(facts.get("older_than")),
-        "demanded": _write_day(facts.get("demanded_at")),
+        "requested": _write_day(facts.get("requested_at")),
     }
     data_class = facts.get("data_class")
     if data_class == "tenant":
@@ -70,8 +70,8 @@ def _write_deletion(facts: _Facts) -> Iterator[str]:
             "The retention period was %(days)s days.",
             days,
         ) % {"days": format_count(days)}
-    if facts.get("demanded_at"):
-        yield gettext("The erasure was requested on %(demanded)s.") % values
+    if facts.get("requested_at"):
+        yield gettext("The erasure was requested on %(requested)s.") % values
 
 
 def _write_balance(facts: _Facts) -> Iterator[str]:

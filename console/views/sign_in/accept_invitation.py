@@ -14,7 +14,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 from redis import RedisError
 
@@ -24,7 +24,7 @@ from console.limits.throttling import AttemptThrottled, count_request_of_network
 from console.sign_in.current_member import client_address, set_session_tenant
 from console.sign_in.devices import remember_device
 from console.sign_in.sessions.session import provider_tenant_of
-from console.texts.error_messages import translate_error
+from console.texts.error_messages import REDIS_UNAVAILABLE, translate_error
 from tenants.base.errors import DomainError, Forbidden
 from tenants.identity.invitations.operations import (
     InvitationBearer,
@@ -38,7 +38,6 @@ from tenants.security.authorization.directory import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # a session key, not a token
 MAX_NAME_CHARS: Final = 120
-UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not respond.")
 
 
 @require_GET
@@ -50,7 +49,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
             return _show_throttled(request, throttle)
         find_open_invitation(text=token, now=timezone.now())
     except RedisError:
-        return _render_page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
+        return _render_page(request, {"refusal": gettext(REDIS_UNAVAILABLE)}, 503)
     except DomainError as error:
         return _render_page(request, {"refusal": translate_error(error)}, 404)
     request.session[_SESSION_TOKEN] = token

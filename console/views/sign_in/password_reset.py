@@ -30,8 +30,7 @@ from console.limits.throttling import (
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import build_attempt
 from console.sign_in.password_forms import ForgotPasswordForm, NewPasswordForm
-from console.texts.error_messages import translate_error
-from console.views.sign_in.accept_invitation import UNAVAILABLE
+from console.texts.error_messages import REDIS_UNAVAILABLE, translate_error
 from tenants.base.errors import InvalidValue, NotFound
 from tenants.identity.passwords.operations import find_reset_email, reset_password
 from tenants.identity.passwords.reset_links import ResetLink
@@ -55,7 +54,9 @@ def forgot_password(request: HttpRequest) -> HttpResponse:
     try:
         return _request_link(request, form)
     except RedisError:
-        return _show_unavailable(request, _FORGOT, {"form": form, "message": gettext(UNAVAILABLE)})
+        return _show_unavailable(
+            request, _FORGOT, {"form": form, "message": gettext(REDIS_UNAVAILABLE)}
+        )
 
 
 @require_GET
@@ -73,7 +74,7 @@ def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpRespo
             return _show_throttled(request, _RESET, {"refusal": throttle.message}, throttle)
         find_reset_email(ResetLink(user_id, token))
     except RedisError:
-        return _show_unavailable(request, _RESET, {"refusal": gettext(UNAVAILABLE)})
+        return _show_unavailable(request, _RESET, {"refusal": gettext(REDIS_UNAVAILABLE)})
     except NotFound as error:
         return render(request, _RESET, {"refusal": translate_error(error)}, status=404)
     request.session[_SESSION_LINK] = [str(user_id), token]

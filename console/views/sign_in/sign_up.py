@@ -24,8 +24,7 @@ from console.limits.throttling import (
     count_sign_up,
 )
 from console.sign_in.current_member import client_address
-from console.texts.error_messages import translate_error
-from console.views.sign_in.accept_invitation import UNAVAILABLE
+from console.texts.error_messages import REDIS_UNAVAILABLE, translate_error
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.identity.members.operations import MAX_NAME_CHARS
 from tenants.identity.sign_up import SignUpRequest, complete_sign_up, find_sign_up, request_sign_up
@@ -81,7 +80,9 @@ def _sign_up_enabled(view: _View) -> _View:
         try:
             return view(request, *args, **kwargs)
         except RedisError:
-            response = render(request, _CONFIRM, {"refusal": gettext(UNAVAILABLE)}, status=503)
+            response = render(
+                request, _CONFIRM, {"refusal": gettext(REDIS_UNAVAILABLE)}, status=503
+            )
             response["Retry-After"] = str(_BUSY_S)
             return response
 

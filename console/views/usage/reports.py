@@ -70,7 +70,7 @@ _URLS: Final = {ReportKind.USAGE: "usage", ReportKind.QUALITY: "usage-quality"}
 
 
 class _GroupForm(forms.Form):
-    by = forms.ChoiceField(
+    group_by = forms.ChoiceField(
         choices=[(grouping.value, "") for grouping in _GROUP_TITLES], required=False
     )
 
@@ -97,7 +97,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     is_file = wants_csv(request)
     if is_file and is_wrong:
         return format_csv_error(usage_filters.form, group)
-    group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
+    group_by = GroupBy(group.cleaned_data.get("group_by") or GroupBy.DAY)
     usage_report = read_report(
         actor=member.actor, kind=kind, query=group_query(usage_filters, group_by)
     )
@@ -110,7 +110,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     context = {
         "usage_filters": usage_filters,
         "report": usage_report,
-        "by": group_by.value,
+        "group_by": group_by.value,
         "filters": usage_filters.list_filters(choices, teams),
         "tabs": tabs(member.actor, usage_filters, _URLS[kind]),
         "groups": _group_tabs(
@@ -127,7 +127,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         if group_by is GroupBy.DAY
         else [],
         "is_quality": kind is ReportKind.QUALITY,
-        "csv_url": f"?{usage_filters.with_filter(by=group_by.value, **{'as': 'csv'})}",
+        "csv_url": f"?{usage_filters.with_filter(group_by=group_by.value, **{'as': 'csv'})}",
     }
     status = 400 if is_wrong else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
@@ -154,7 +154,9 @@ def _group_tabs(
     url = reverse(f"console:{_URLS[kind]}")
     return [
         Tab(
-            str(title), f"{url}?{usage_filters.with_filter(by=group.value)}", group is current_group
+            str(title),
+            f"{url}?{usage_filters.with_filter(group_by=group.value)}",
+            group is current_group,
         )
         for group, title in _GROUP_TITLES.items()
         if group in offered

@@ -115,7 +115,7 @@ class PromptWriter:
         self.chars_per_token = len(_SAMPLE) / len(tokenizer.encode(_SAMPLE))
         self._budget_tokens = options.budget_tokens
         self._layout = get_layout(options.layout or DEFAULT_LAYOUT)
-        self._heals_words = options.has_token_healing
+        self._has_token_healing = options.has_token_healing
 
     def evict_expired(self) -> None:
         """Evict expired entries of all caches. Call this periodically."""
@@ -136,7 +136,9 @@ class PromptWriter:
         differently from the start of the whole word. With the order EFIM this always applies,
         however the model was trained.
         """
-        return order is FimOrder.EFIM or (self._heals_words and ends_with_text(order, self.family))
+        return order is FimOrder.EFIM or (
+            self._has_token_healing and ends_with_text(order, self.family)
+        )
 
 
 def _weight_of(lines: TokenizedLines) -> int:

@@ -17,14 +17,14 @@ import msgspec
 from caret.contracts.sealed_message import MessageSealer
 
 FILES: Final = "caret:retrieval:files"
-QUESTIONS: Final = "caret:retrieval:queries"
+QUERIES: Final = "caret:retrieval:queries"
 MAX_AGE_S: Final = 60
 MAX_FILES_QUEUED: Final = 512  # of MAX_FILE_CHARS each; the oldest are dropped first
-MAX_QUESTIONS_QUEUED: Final = 1_024
+MAX_QUERIES_QUEUED: Final = 1_024
 MAX_RESULTS_QUEUED: Final = 256  # for one gateway
 
 MAX_FILE_CHARS: Final = 50_000  # longer files are seldom written by hand
-MAX_QUESTION_CHARS: Final = 1_500
+MAX_QUERY_CHARS: Final = 1_500
 MAX_SNIPPETS: Final = 8  # in a result
 STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry lives up to twice as long, so at most MAX_AGE_S
 

@@ -38,11 +38,11 @@ def build_certificate_facts(row: Erasure) -> dict[str, Any]:
         "reason": "erasure" if row.user_id is not None else "shredding",
         "user_id": None if row.user_id is None else str(row.user_id),
         "rows": row.counts,
-        "emptied": _ANONYMIZED_ACCOUNT,  # the account's names and addresses are removed
+        "anonymized": _ANONYMIZED_ACCOUNT,
         "kept": [{"what": data_name, "legal_basis": basis} for data_name, basis in kept_data],
-        "held_by": row.held_by,
+        "legal_hold_ids": row.legal_hold_ids,
         "keys": _test_destroyed_keys(row),
-        "demanded_at": row.requested_at.isoformat(),
+        "requested_at": row.requested_at.isoformat(),
     }
 
 

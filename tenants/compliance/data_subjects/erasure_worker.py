@@ -186,7 +186,7 @@ def _finish_erasure(row: Erasure, now: datetime) -> bool:
         holds = [] if row.user_id is None else find_legal_holds(tenant_id, row.user_id)
         num_updated = Erasure.objects.filter(
             tenant_id=tenant_id, id=row.id, finished_at=None
-        ).update(finished_at=now, secret=None, held_by=[str(hold.id) for hold in holds])
+        ).update(finished_at=now, secret=None, legal_hold_ids=[str(hold.id) for hold in holds])
         row.refresh_from_db()
         if num_updated:
             _issue_certificate(row, now)

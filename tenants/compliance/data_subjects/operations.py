@@ -162,7 +162,7 @@ def _create_erasure(
                 secret=secrets.token_bytes(_SECRET_BYTES),
                 keys=[_describe_key(key) for key in keys],
                 counts={},
-                held_by=[],
+                legal_hold_ids=[],
                 requested_at=now,
             )
     except IntegrityError as error:

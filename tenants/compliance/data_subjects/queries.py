@@ -38,7 +38,7 @@ class ErasureView:
     user_id: uuid.UUID | None  # None: the whole tenant
     reason: str
     rows: dict[str, int]  # rows erased so far, by table
-    held_by: list[uuid.UUID]  # legal holds that kept rows when the erasure finished
+    legal_hold_ids: list[uuid.UUID]  # that kept rows when the erasure finished
     requested_at: datetime
     finished_at: datetime | None  # None: not finished
 
@@ -110,7 +110,7 @@ def _to_view(row: Erasure) -> ErasureView:
         user_id=row.user_id,
         reason=row.reason,
         rows=row.counts,
-        held_by=[uuid.UUID(hold) for hold in row.held_by],
+        legal_hold_ids=[uuid.UUID(hold) for hold in row.legal_hold_ids],
         requested_at=row.requested_at,
         finished_at=row.finished_at,
     )

@@ -69,19 +69,6 @@ def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
         return build_member_row(row)
 
 
-def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
-    """Return the current member with this address, or None. One query. Raises Forbidden."""
-    actor.require(Permission.READ_MEMBERS)
-    with tenant_scope(actor.tenant_id):
-        row = (
-            Membership.objects.select_related("user")
-            .filter(tenant_id=actor.tenant_id, user__email=email.strip().lower(), ended_at=None)
-            .order_by("user_id")
-            .first()
-        )
-        return None if row is None else build_member_row(row)
-
-
 def find_emails(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
     """Return the addresses of those users who are current members. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)

@@ -252,7 +252,7 @@ def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
         "deleted_objects": erasure.num_objects,
         "deleted_items": erasure.num_items,
         "keys": [_read_evidence(TenantId(str(erasure.tenant_id)), key) for key in erasure.keys],
-        "demanded_at": erasure.requested_at.isoformat(),
+        "requested_at": erasure.requested_at.isoformat(),
     }
 
 

@@ -14,8 +14,8 @@ import structlog
 
 from caret.contracts.retrieval import (
     FILES,
-    MAX_QUESTION_CHARS,
-    QUESTIONS,
+    MAX_QUERY_CHARS,
+    QUERIES,
     FileUpload,
     Message,
     Sealer,
@@ -78,7 +78,7 @@ def run_worker(context: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunSt
     if not stats.is_empty:
         logger.info(
             "retrieval.served",
-            questions=stats.queries,
+            queries=stats.queries,
             files=stats.files,
             chunks=stats.chunks,
             dropped=stats.dropped,
@@ -89,7 +89,7 @@ def run_worker(context: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunSt
 def _serve_messages(context: WorkerContext, stats: RunStats) -> bool:
     """Handle some messages. Return False if there are none, or the engine fails."""
     try:
-        if messages := context.streams.read(QUESTIONS, count=MAX_TEXTS):
+        if messages := context.streams.read(QUERIES, count=MAX_TEXTS):
             _answer_queries(
                 context, list(_open_messages(context, messages, SnippetQuery, stats)), stats
             )
@@ -118,7 +118,7 @@ def _answer_queries(
     context: WorkerContext, queries: list[tuple[TenantId, SnippetQuery]], stats: RunStats
 ) -> None:
     allowed_queries = [query for query in queries if _is_allowed(*query, stats)]
-    texts = [f"{query.path}\n{query.text[:MAX_QUESTION_CHARS]}" for _, query in allowed_queries]
+    texts = [f"{query.path}\n{query.text[:MAX_QUERY_CHARS]}" for _, query in allowed_queries]
     vectors = context.embedder.embed(texts)
     for (tenant_id, query), vector in zip(allowed_queries, vectors, strict=True):
         matches = search_chunks(tenant_id=tenant_id, query=query, vector=vector)

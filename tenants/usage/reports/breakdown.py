@@ -41,14 +41,14 @@ class GroupCounters:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    every: GroupCounters
-    by: Mapping[GroupBy, Mapping[str, GroupCounters]]
+    total: GroupCounters
+    groups: Mapping[GroupBy, Mapping[str, GroupCounters]]  # by dimension and key
 
 
 def compute_breakdown(
     rows: QuerySet[UsageDay] | QuerySet[UsageHour],
     query: ReportQuery,
-    by: Sequence[GroupBy],
+    dimensions: Sequence[GroupBy],
     *,
     names: Sequence[str] = COUNTER_NAMES,
 ) -> Breakdown:
@@ -60,7 +60,7 @@ def compute_breakdown(
         rows.order_by().values("user_id", *_COLUMN.values(), *names).query.sql_with_params()
     )
     with connection.cursor() as cursor:
-        cursor.execute(_build_statement(rollups_sql, by, names), parameters)
+        cursor.execute(_build_statement(rollups_sql, dimensions, names), parameters)
         sums_by_group = cursor.fetchall()
     total = _NO_USAGE
     groups = defaultdict[GroupBy, dict[str, GroupCounters]](dict)
@@ -70,9 +70,9 @@ def compute_breakdown(
         if index is None:
             total = group
         else:
-            is_time = by[index] is GroupBy.DAY
+            is_time = dimensions[index] is GroupBy.DAY
             name = format_time_key(query, datetime.fromisoformat(key)) if is_time else key
-            groups[by[index]][name] = group
+            groups[dimensions[index]][name] = group
     return Breakdown(total, groups)
 
 
@@ -97,7 +97,7 @@ def build_row(key: str, group: GroupCounters, suppression: Suppression | None) -
     return ReportRow(key, key, users=len(group.users), counts=group.counts)
 
 
-def _build_statement(rollups_sql: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
+def _build_statement(rollups_sql: str, dimensions: Sequence[GroupBy], names: Sequence[str]) -> str:
     """Return the statement. It contains only constants of this module; values are parameters.
 
     It first groups by all dimensions together, and then groups the result by each dimension. The
@@ -105,15 +105,17 @@ def _build_statement(rollups_sql: str, by: Sequence[GroupBy], names: Sequence[st
     little. The user IDs of a group are joined in one text, with duplicates: removing the
     duplicates, or parsing the IDs one by one, would take longer.
     """
-    columns = [_COLUMN[dimension] for dimension in by]
+    columns = [_COLUMN[dimension] for dimension in dimensions]
     all_columns = ", ".join(columns) or "()"
-    column_list = f"{', '.join(columns)}, " if by else ""
+    column_list = f"{', '.join(columns)}, " if dimensions else ""
     dimension_index = " ".join(
         f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns)
     )
     key = ", ".join(f"{column}::text" for column in columns)
     sets = ", ".join(["()", *(f"({column})" for column in columns)])
-    dimension_and_key = f"CASE {dimension_index} END, coalesce({key})" if by else "NULL, NULL"
+    dimension_and_key = (
+        f"CASE {dimension_index} END, coalesce({key})" if dimensions else "NULL, NULL"
+    )
     finest_sums = ", ".join(f"sum({name}) AS {name}" for name in names)
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     return f"""

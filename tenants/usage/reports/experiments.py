@@ -113,7 +113,7 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
             actor, query, since, is_own=is_own, min_users=min_users
         )
         until = find_complete_until(actor.tenant_id)
-    groups = breakdown.by.get(GroupBy.VARIANT, {})
+    groups = breakdown.groups.get(GroupBy.VARIANT, {})
     suppressed_variants = suppressed.groups.get(GroupBy.VARIANT, {})
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
     for row in build_rows(groups, suppressed_variants):

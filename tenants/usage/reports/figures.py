@@ -26,7 +26,7 @@ from tenants.usage.rollups.operations import find_complete_until
 class UsageFigures:
     is_own: bool
     total: ReportRow
-    by: Mapping[GroupBy, list[ReportRow]]
+    group_rows: Mapping[GroupBy, list[ReportRow]]  # by dimension
     complete_until: datetime | None
     min_users: int
     choices: FilterOptions
@@ -38,7 +38,7 @@ def read_figures(
     actor: Actor,
     kind: ReportKind,
     query: ReportQuery,
-    by: Sequence[GroupBy],
+    dimensions: Sequence[GroupBy],
     names: Sequence[str],
 ) -> UsageFigures:
     """Return the figures. `names` are the requested counters. Up to eight queries.
@@ -49,7 +49,7 @@ def read_figures(
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
         breakdown = compute_breakdown(
-            select_rollups(actor, query, is_own=is_own), query, by, names=names
+            select_rollups(actor, query, is_own=is_own), query, dimensions, names=names
         )
         min_users = 1 if is_own else read_min_group_size(actor)
         suppressed = find_suppressed(actor, kind, query, breakdown, min_users=min_users)
@@ -57,12 +57,12 @@ def read_figures(
         choices, teams = read_options(actor, query, is_own=is_own), read_team_names(actor)
     return UsageFigures(
         is_own=is_own,
-        total=build_row("", breakdown.every, suppressed.total),
-        by={
+        total=build_row("", breakdown.total, suppressed.total),
+        group_rows={
             dimension: build_rows(
-                breakdown.by.get(dimension, {}), suppressed.groups.get(dimension, {})
+                breakdown.groups.get(dimension, {}), suppressed.groups.get(dimension, {})
             )
-            for dimension in by
+            for dimension in dimensions
         },
         complete_until=until,
         min_users=min_users,

@@ -55,7 +55,7 @@ _COUNTERS: Final = (
     "accepted",
     "partially_accepted",
 )
-BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
+DIMENSIONS: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Overview:
     # see it.
     quality: ReportRow | None
     quality_before: ReportRow | None
-    by: Mapping[GroupBy, list[ReportRow]]
+    group_rows: Mapping[GroupBy, list[ReportRow]]  # by dimension
     speeds: LatencyReport | None  # None: suppressed
     complete_until: datetime | None
     min_users: int
@@ -117,12 +117,14 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
     breakdown, before, suppressed = counts.breakdown, counts.before, counts.suppressed
     return UsageSummary(
-        total=build_row("", breakdown.every, suppressed.usage),
+        total=build_row("", breakdown.total, suppressed.usage),
         before=build_row("", before, suppressed.usage_before),
-        quality=build_row("", breakdown.every, suppressed.quality) if sees_quality else None,
+        quality=build_row("", breakdown.total, suppressed.quality) if sees_quality else None,
         quality_before=build_row("", before, suppressed.quality_before) if sees_quality else None,
-        days=build_rows(breakdown.by.get(GroupBy.DAY, {}), suppressed.groups.get(GroupBy.DAY, {})),
-        seats=SeatUse(num_seats=len(members), num_active=len(members & breakdown.every.users)),
+        days=build_rows(
+            breakdown.groups.get(GroupBy.DAY, {}), suppressed.groups.get(GroupBy.DAY, {})
+        ),
+        seats=SeatUse(num_seats=len(members), num_active=len(members & breakdown.total.users)),
         min_users=min_users,
     )
 
@@ -145,7 +147,7 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
     with tenant_scope(actor.tenant_id):
         scope = _read_scope(actor)
         min_users = 1 if is_own else scope.min_users
-        counts = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
+        counts = _read_counts(actor, query, DIMENSIONS, is_own=is_own, min_users=min_users)
         breakdown, before, suppressed = counts.breakdown, counts.before, counts.suppressed
         speeds = (
             None
@@ -157,15 +159,15 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
     sees_quality = _can_see_quality(actor)
     return Overview(
         is_own=is_own,
-        total=build_row("", breakdown.every, suppressed.usage),
+        total=build_row("", breakdown.total, suppressed.usage),
         before=build_row("", before, suppressed.usage_before),
-        quality=build_row("", breakdown.every, suppressed.quality) if sees_quality else None,
+        quality=build_row("", breakdown.total, suppressed.quality) if sees_quality else None,
         quality_before=build_row("", before, suppressed.quality_before) if sees_quality else None,
-        by={
+        group_rows={
             dimension: build_rows(
-                breakdown.by.get(dimension, {}), suppressed.groups.get(dimension, {})
+                breakdown.groups.get(dimension, {}), suppressed.groups.get(dimension, {})
             )
-            for dimension in BY
+            for dimension in DIMENSIONS
         },
         speeds=speeds,
         complete_until=scope.complete_until,
@@ -176,14 +178,14 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
 
 
 def _read_counts(
-    actor: Actor, query: ReportQuery, by: Sequence[GroupBy], *, is_own: bool, min_users: int
+    actor: Actor, query: ReportQuery, dimensions: Sequence[GroupBy], *, is_own: bool, min_users: int
 ) -> _UsageCounts:
     rows, earlier_rows = (
         select_rollups(actor, period_query, is_own=is_own)
         for period_query in (query, query.previous_period)
     )
-    breakdown = compute_breakdown(rows, query, by, names=_COUNTERS)
-    before = compute_breakdown(earlier_rows, query, (), names=_COUNTERS).every
+    breakdown = compute_breakdown(rows, query, dimensions, names=_COUNTERS)
+    before = compute_breakdown(earlier_rows, query, (), names=_COUNTERS).total
     suppressed = find_suppressed_in_overview(actor, query, breakdown, before, min_users=min_users)
     return _UsageCounts(breakdown, before, suppressed)
 
@@ -239,5 +241,5 @@ def _list_choices(
     is_own: bool,
 ) -> Mapping[str, list[str]]:
     if query.filter.is_empty:
-        return {column: sorted(breakdown.by[GroupBy(column)]) for column in COLUMNS}
+        return {column: sorted(breakdown.groups[GroupBy(column)]) for column in COLUMNS}
     return suppressed.choices or read_options(actor, query, is_own=is_own)

@@ -58,7 +58,7 @@ def request_members_export(page: Page) -> None:
     page.get_by_label("CSV", exact=True).check()
     page.get_by_role("button", name="Create export").click()
     expect(page.get_by_role("button", name="Download")).to_be_visible(timeout=_MAX_BUILD_MS)
-    page.locator("#builds th a").click()
+    page.locator("#exports th a").click()
 
 
 def verify_on_page(page: Page, file: Path, proof: Path) -> None:

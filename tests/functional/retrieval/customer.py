@@ -103,7 +103,7 @@ def num_queries_served(installation: Installation) -> int:
     """Return the retrieval queries that the worker served for all tenants, from its log."""
     lines = (installation.paths.logs / "worker.log").read_text().splitlines()
     lines_served = [json.loads(line) for line in lines if '"retrieval.served"' in line]
-    return sum(line["questions"] for line in lines_served)
+    return sum(line["queries"] for line in lines_served)
 
 
 def _cookie(session: aiohttp.ClientSession, name: str) -> str:

@@ -52,7 +52,7 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_destruction_proofs
-from tests.fakes.exports import build_all, file_of, find_export, make_export, start_export
+from tests.fakes.exports import build_all, file_of, make_export, start_export, view_export
 from tests.fixtures.companies import make_completion
 from tests.fixtures.users import make_colleague
 from tests.integration.content_capture.consenting_tenant import list_files
@@ -150,7 +150,7 @@ def test_the_certificate_proves_that_the_keys_are_destroyed(acme: TracedTenant) 
     facts = read_certificate(acme)
 
     assert (facts["reason"], facts["user_id"]) == ("erasure", acme.ada.user_id)
-    assert facts["held_by"] == []
+    assert facts["legal_hold_ids"] == []
     assert facts["rows"]["tenants_usage_record"] == 1
     assert [key["opens"] for key in facts["keys"]] == [False]
     scope = f"user:{acme.ada.user_id}"
@@ -171,7 +171,7 @@ def test_data_on_hold_remains_and_the_certificate_names_the_hold(
 
     erase(acme)
 
-    assert read_certificate(acme)["held_by"] == [str(hold)]
+    assert read_certificate(acme)["legal_hold_ids"] == [str(hold)]
     assert list_usage_user_ids(acme)["UsageRecord"] == {acme.ada.user_id}
     assert "tenants_user" in find_traces(acme, folder)
     release_hold(actor=acme.olga, hold_id=hold, reason="settled", now=timezone.now())
@@ -271,7 +271,7 @@ def test_an_erasure_is_retried_after_a_storage_failure(
         num_erased = run_due_erasures(now=timezone.now())
 
     assert (num_erased, run_due_erasures(now=timezone.now())) == (0, 1)
-    # The failed first run emptied and counted this row; the second run did not count it again.
+    # The failed first run anonymized and counted this row; the second run did not count it again.
     assert read_certificate(acme)["rows"]["tenants_apikey"] == 1
 
 
@@ -280,8 +280,8 @@ def test_only_the_erasing_tenants_exports_expire(acme: TracedTenant, globex: Tra
 
     erase(acme)
 
-    assert find_export(acme.company, uuid.UUID(acme_export)).state is JobState.EXPIRED
-    assert find_export(globex.company, uuid.UUID(globex_export)).state is JobState.FINISHED
+    assert view_export(acme.company, uuid.UUID(acme_export)).state is JobState.EXPIRED
+    assert view_export(globex.company, uuid.UUID(globex_export)).state is JobState.FINISHED
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
 
@@ -305,13 +305,13 @@ def test_a_running_export_restarts_without_the_erased_user(
         claim.renew()
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
-        scopes = DataKey.objects.filter(scope=sealed_objects.build_scope(acme_export))
+        scopes = DataKey.objects.filter(scope=sealed_objects.build_export_scope(acme_export))
         assert not scopes.filter(destroyed_at=None).exists()
     other_ids = sealed_objects.list_object_ids(globex.company.tenant_id, globex_export, member=0)
     assert len(other_ids) == 1
     assert any(acme.mark.encode() in zlib.decompress(part) for part in parts)
     build_all(acme.company)
-    export = find_export(acme.company, acme_export)
+    export = view_export(acme.company, acme_export)
     assert (export.state, export.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
     assert acme.mark.encode() not in file_of(acme.company, acme_export)
 

@@ -52,7 +52,7 @@ tier = "fast"
 model = "{model}"
 tokenizer = "{tokenizer}"
 max_context_tokens = 4096
-heals_words = false
+has_token_healing = false
 replicas = ["{url}"]
 """
 

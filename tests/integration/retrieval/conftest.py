@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def _database(database: None) -> None:
     """Give all of these tests Postgres and Valkey."""
     # Imported here: pytest may load this file before Django is set up.
-    from caret.contracts.retrieval import FILES, QUESTIONS
+    from caret.contracts.retrieval import FILES, QUERIES
     from tenants.base.redis_connection import connect_to_redis
 
-    connect_to_redis().delete(FILES, QUESTIONS)  # messages of earlier tests
+    connect_to_redis().delete(FILES, QUERIES)  # messages of earlier tests
 
 
 @pytest.fixture

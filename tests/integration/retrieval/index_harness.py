@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.contracts.retrieval import (
     FILES,
     MAX_FILES_QUEUED,
-    QUESTIONS,
+    QUERIES,
     STREAM_MS,
     FileUpload,
     RetrievalScope,
@@ -68,7 +68,7 @@ class TenantIndex:
             path=path,
             text=text,
         )
-        add_to_stream(QUESTIONS, self.seal(query))
+        add_to_stream(QUERIES, self.seal(query))
         self.run_worker()
         results = self.take_results(query.gateway)
         assert {result.query_id for result in results} <= {query.query_id}

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from caret.contracts.retrieval import (
     FILES,
-    QUESTIONS,
+    QUERIES,
     Sealer,
     SnippetMatch,
     SnippetResult,
@@ -24,7 +24,7 @@ from inference.completion.incoming_request import ContextFile
 from inference.completion.request import AdmittedRequest
 from inference.retrieval import Retrieval
 from inference.retrieval.redis_client import MAX_WAIT_S, RESEND_S
-from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
+from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUERY_EVERY_S
 from tenants.base.redis_connection import connect_to_redis
 from tests.fakes.clock import FakeClock
 from tests.fakes.embeddings import FakeEmbeddings
@@ -105,7 +105,7 @@ async def test_queries_are_limited_while_a_user_types(
     await exchange(acme, retrieval)
     embeddings.texts.clear()
 
-    for number in range(int(QUESTION_EVERY_S) - 1):
+    for number in range(int(QUERY_EVERY_S) - 1):
         clock.pass_s(1.0)
         retrieval.find(make_request(acme, prefix="x" * number))
         await exchange(acme, retrieval)
@@ -201,7 +201,7 @@ async def test_a_query_without_a_response_is_repeated(
     retrieval.find(request)
     await retrieval.client.send_pending()
 
-    assert await in_thread(lambda: connect_to_redis().xlen(QUESTIONS)) == 2
+    assert await in_thread(lambda: connect_to_redis().xlen(QUERIES)) == 2
 
 
 async def test_files_are_sent_again_without_a_response(
@@ -211,7 +211,7 @@ async def test_files_are_sent_again_without_a_response(
     retrieval.find(request)
     await retrieval.client.send_pending()
     await in_thread(
-        lambda: connect_to_redis().delete(FILES, QUESTIONS)
+        lambda: connect_to_redis().delete(FILES, QUERIES)
     )  # as if they had expired before a worker ran
     clock.pass_s(MAX_WAIT_S)
     await retrieval.client.receive_results()

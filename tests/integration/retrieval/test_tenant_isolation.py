@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from caret.contracts.retrieval import (
     FILES,
     MAX_AGE_S,
-    QUESTIONS,
+    QUERIES,
     FileUpload,
     RetrievalScope,
     SnippetQuery,
@@ -55,7 +55,7 @@ def test_in_strict_isolation_a_colleague_finds_nothing(acme: TenantIndex) -> Non
     assert acme.search("invoice total", scope=ADA) != []
 
 
-@pytest.mark.parametrize("stream", [FILES, QUESTIONS])
+@pytest.mark.parametrize("stream", [FILES, QUERIES])
 def test_a_message_forged_for_another_tenant_is_dropped(
     acme: TenantIndex, globex: TenantIndex, stream: str
 ) -> None:
@@ -178,9 +178,9 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     )
 
     acme.send_file(f"{planted_word}.py", make_code(planted_word, "total"))
-    add_to_stream(QUESTIONS, acme.seal(query))
+    add_to_stream(QUERIES, acme.seal(query))
     redis_before = _dump_redis()
-    expiries_ms = [connect_to_redis().pttl(name) for name in (FILES, QUESTIONS)]
+    expiries_ms = [connect_to_redis().pttl(name) for name in (FILES, QUERIES)]
     acme.run_worker()
     redis_afterwards = _dump_redis()
 
@@ -188,7 +188,7 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     assert planted_word.encode() not in redis_before + redis_afterwards
     assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in expiries_ms)
     assert 0 < connect_to_redis().pttl(build_results_key(gateway)) <= MAX_AGE_S * 1_000
-    assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUESTIONS) == 0
+    assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUERIES) == 0
 
 
 def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:

@@ -13,7 +13,7 @@ from tenants.identity.scim import queries, search
 from tenants.models import ScimGroupMember
 from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.scim.provider import Provider, provider_of
-from tests.integration.scim.test_bounds import make_scim_users
+from tests.integration.scim.test_request_limits import make_scim_users
 from tests.stack.services import Services
 
 # Filters that SQL can express, and the number of users that each finds.

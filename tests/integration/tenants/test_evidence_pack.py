@@ -28,8 +28,8 @@ from tests.fakes.exports import (
     build_all,
     end_all_exports,
     file_of,
-    find_export,
     start_export,
+    view_export,
 )
 from tests.fakes.retention import make_certificate
 from tests.fixtures.companies import ACME, Cast, Company, make_company
@@ -55,14 +55,14 @@ def pack(
     with django_db_blocker.unblock():
         add_completion(company, at=NOON)
         make_certificate(company)
-        build_id = start_export(
+        export_id = start_export(
             company, PACK, "zip", period=ALWAYS, actor=company.people[Role.AUDITOR].actor
         )
         build_all(company)
-        export = find_export(company, build_id)
+        export = view_export(company, export_id)
         assert export.state == "finished", export.error
         file = folder / export.name
-        file.write_bytes(file_of(company, build_id))
+        file.write_bytes(file_of(company, export_id))
     file.with_name(file.name + PROOF_SUFFIX).write_text(export.proof)
     (folder / "keys").mkdir()
     (folder / "keys" / "keys.json").write_text(write_public_keys(KEYS))
@@ -199,8 +199,8 @@ def test_an_interrupted_pack_is_continued(
     end_all_exports(company)
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
 
-    build_id = start_export(company, PACK, "zip", period=OCTOBER)
+    export_id = start_export(company, PACK, "zip", period=OCTOBER)
     build_all(company)
 
-    manifest = verify_pack(io.BytesIO(file_of(company, build_id)), KEYS)
+    manifest = verify_pack(io.BytesIO(file_of(company, export_id)), KEYS)
     assert len(manifest["files"]) >= 2 * len(EXPORTS) + 3

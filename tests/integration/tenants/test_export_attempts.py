@@ -14,10 +14,10 @@ from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import ExportObject
-from tests.fakes.exports import find_export
+from tests.fakes.exports import view_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
-from tests.integration.tenants.test_export_builds import start_records_export
+from tests.integration.tenants.test_export_jobs import start_records_export
 
 ROWS = 7
 
@@ -39,10 +39,10 @@ def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> N
         run_slice_of_oldest_job(company.tenant_id, timezone.now)
 
 
-def num_stored(company: Company, build_id: uuid.UUID) -> int:
+def num_stored(company: Company, export_id: uuid.UUID) -> int:
     """Return the number of stored parts and pieces."""
     with tenant_scope(company.tenant_id):
-        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
         ids = list(objects.values_list("id", flat=True))
     return sum(storages["exports"].exists(f"{company.tenant_id}/{export_id}") for export_id in ids)
 
@@ -51,19 +51,19 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     read_without_writing(company, monkeypatch)
-    last_part = sealed_objects.list_object_ids(company.tenant_id, build_id, member=0)[-1]
+    last_part = sealed_objects.list_object_ids(company.tenant_id, export_id, member=0)[-1]
     sealed_objects.delete_object(company.tenant_id, last_part)
     clock, num_stored_after_attempts = [timezone.now()], []
 
     for _ in range(MAX_ATTEMPTS + 1):
         clock[0] += CLAIM_FOR
         run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
-        num_stored_after_attempts.append(num_stored(company, build_id))
+        num_stored_after_attempts.append(num_stored(company, export_id))
 
-    assert find_export(company, build_id).state is JobState.FAILED
+    assert view_export(company, export_id).state is JobState.FAILED
     assert num_stored_after_attempts[0] > ROWS, "it must write pieces"
     assert set(num_stored_after_attempts) == {num_stored_after_attempts[0]}
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=clock[0])
-    assert num_stored(company, build_id) == 0
+    assert num_stored(company, export_id) == 0

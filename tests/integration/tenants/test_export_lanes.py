@@ -15,14 +15,14 @@ from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs.claim import JobClaim, JobLane
 from tenants.compliance.exports.jobs.files.export_file import ExportFile, write_file
 from tenants.compliance.exports.jobs.progress import ExportProgress
-from tenants.compliance.exports.jobs.queries import find_build
+from tenants.compliance.exports.jobs.queries import find_export
 from tenants.compliance.exports.jobs.run import run_due_jobs, run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import AuditEntry, ExportJob
-from tests.fakes.exports import end_all_exports, find_export, start_export
+from tests.fakes.exports import end_all_exports, start_export, view_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
-from tests.integration.tenants.test_export_builds import start_records_export
+from tests.integration.tenants.test_export_jobs import start_records_export
 
 ROWS = 7
 
@@ -40,8 +40,8 @@ def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
     return company
 
 
-def state_of(company: Company, build_id: uuid.UUID) -> JobState:
-    return find_build(actor=company.platform, build_id=build_id).state
+def state_of(company: Company, export_id: uuid.UUID) -> JobState:
+    return find_export(actor=company.platform, export_id=export_id).state
 
 
 def read_all(company: Company) -> None:
@@ -50,27 +50,27 @@ def read_all(company: Company) -> None:
 
 
 def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
 
     run_due_jobs(clock=timezone.now, max_run_s=600)
 
-    assert (find_export(company, build_id).state, find_export(company, build_id).rows_done) == (
-        "building",
+    assert (view_export(company, export_id).state, view_export(company, export_id).rows_done) == (
+        "running",
         ROWS,
     )
     run_due_jobs(clock=timezone.now, lane=JobLane.LONG, max_run_s=600)
-    assert find_export(company, build_id).state is JobState.FINISHED
+    assert view_export(company, export_id).state is JobState.FINISHED
     with tenant_scope(company.tenant_id):
-        entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
+        entry = AuditEntry.objects.get(action="export.finished", target=f"export:{export_id}")
     assert (entry.after or {})["rows"] == ROWS
 
 
 def test_the_long_lane_does_not_read_rows(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
 
     assert not run_slice_of_oldest_job(company.tenant_id, timezone.now, JobLane.LONG)
 
-    assert find_export(company, build_id).state is JobState.QUEUED
+    assert view_export(company, export_id).state is JobState.QUEUED
 
 
 def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
@@ -96,13 +96,13 @@ def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
 
 
 def test_one_long_export_is_written_at_a_time(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     read_all(company)
 
     with redis_lock(connect_to_redis(), "long-exports"):
         tasks.run_long_export_jobs()
 
-    assert find_export(company, build_id).state is JobState.RUNNING
+    assert view_export(company, export_id).state is JobState.RUNNING
 
 
 def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> None:
@@ -112,8 +112,8 @@ def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> 
 
     read_all(company)
 
-    assert [find_export(company, export_id).state for export_id in (long, small)] == [
-        "building",
+    assert [view_export(company, export_id).state for export_id in (long, small)] == [
+        "running",
         "finished",
     ]
 

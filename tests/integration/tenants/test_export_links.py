@@ -34,16 +34,16 @@ def download(token: str, now: datetime | None = None) -> bytes:
 
 
 def test_creating_and_using_a_link_is_audited(company: Company) -> None:
-    build_id = start_export(company)
+    export_id = start_export(company)
     build_all(company)
 
     link = create_signed_url(
-        actor=company.administrator.actor, build_id=build_id, now=timezone.now()
+        actor=company.administrator.actor, export_id=export_id, now=timezone.now()
     )
 
-    assert download(link.token) == file_of(company, build_id)
+    assert download(link.token) == file_of(company, export_id)
     with tenant_scope(company.tenant_id):
-        entries = AuditEntry.objects.filter(target=f"export:{build_id}").order_by("sequence")
+        entries = AuditEntry.objects.filter(target=f"export:{export_id}").order_by("sequence")
         facts = [(entry.action, str(entry.actor_id), entry.address) for entry in entries]
     alice = company.administrator.user_id
     assert facts == [
@@ -55,10 +55,10 @@ def test_creating_and_using_a_link_is_audited(company: Company) -> None:
 
 
 def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
-    build_id = start_export(company)
+    export_id = start_export(company)
     build_all(company)
     now = timezone.now()
-    token = create_signed_url(actor=company.administrator.actor, build_id=build_id, now=now).token
+    token = create_signed_url(actor=company.administrator.actor, export_id=export_id, now=now).token
 
     with pytest.raises(NotFound):
         download(token, now + timedelta(minutes=10))
@@ -71,11 +71,11 @@ def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
 
 
 def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
-    build_id = start_export(company)
+    export_id = start_export(company)
     build_all(company)
     bob = cast.globex.administrator
     at = timezone.now() + timedelta(minutes=5)
-    token = sign_url(SignedUrl(cast.globex.tenant_id, build_id, at, bob.user_id, None))
+    token = sign_url(SignedUrl(cast.globex.tenant_id, export_id, at, bob.user_id, None))
 
     with pytest.raises(NotFound):
         download(token)
@@ -83,9 +83,9 @@ def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: C
 
 def test_links_of_a_removed_member_are_invalid(company: Company) -> None:
     colleague = make_colleague(company, Role.AUDITOR)
-    build_id = start_export(company)
+    export_id = start_export(company)
     build_all(company)
-    token = create_signed_url(actor=colleague.actor, build_id=build_id, now=timezone.now()).token
+    token = create_signed_url(actor=colleague.actor, export_id=export_id, now=timezone.now()).token
     download(token)
 
     remove_member(
@@ -99,9 +99,9 @@ def test_links_of_a_removed_member_are_invalid(company: Company) -> None:
 def test_links_of_a_revoked_key_are_invalid(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
-    build_id = start_export(company, actor=actor)
+    export_id = start_export(company, actor=actor)
     build_all(company)
-    token = create_signed_url(actor=actor, build_id=build_id, now=timezone.now()).token
+    token = create_signed_url(actor=actor, export_id=export_id, now=timezone.now()).token
     download(token)
 
     revoke_key(

@@ -142,7 +142,7 @@ def test_an_export_that_was_cancelled_does_not_delay_the_end(company: Company) -
     export = find_company_closure(company).final_export
     assert export is not None
     olga = company.people[Role.OWNER].actor
-    cancel_export(actor=olga, build_id=export.id, now=timezone.now())
+    cancel_export(actor=olga, export_id=export.id, now=timezone.now())
 
     end_grace_period(company)
 

@@ -11,7 +11,7 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect_to_redis
 from tenants.models import Outcome
-from tests.fakes.exports import find_export, start_export
+from tests.fakes.exports import start_export, view_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.test_ingest import outcome
 from tests.stack.services import Services
@@ -35,12 +35,12 @@ def test_a_record_is_ingested_within_seconds(worker: Path) -> None:
 def test_an_export_is_built_within_seconds(worker: Path) -> None:
     company = make_company("initech", ACME)
 
-    build_id = start_export(company)
+    export_id = start_export(company)
 
     deadline = time.monotonic() + 30
-    while find_export(company, build_id).state != "finished" and time.monotonic() < deadline:
+    while view_export(company, export_id).state != "finished" and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert find_export(company, build_id).state == "finished", worker.read_text()
+    assert view_export(company, export_id).state == "finished", worker.read_text()
 
 
 def test_every_task_has_a_queue_and_a_schedule() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Isolation
-from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, RetrievalScope
+from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUERY_CHARS, RetrievalScope
 from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.request import AdmittedRequest
 from inference.completion.snippet import Snippet
@@ -121,8 +121,8 @@ def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
     # At most 300 characters after the cursor are part of a query.
     [
         (10, 10, 10, 10),
-        (5_000, 5_000, MAX_QUESTION_CHARS - 300, 300),
-        (5_000, 0, MAX_QUESTION_CHARS, 0),
+        (5_000, 5_000, MAX_QUERY_CHARS - 300, 300),
+        (5_000, 0, MAX_QUERY_CHARS, 0),
         (10, 5_000, 10, 300),
         (0, 0, 0, 0),
     ],
@@ -144,4 +144,4 @@ def test_the_imports_of_a_long_file_are_part_of_the_query(gateway: Gateway) -> N
 
     assert query.text.startswith("django shop.orders\nb")
     assert query.text.endswith("ba")
-    assert len(query.text) == MAX_QUESTION_CHARS
+    assert len(query.text) == MAX_QUERY_CHARS

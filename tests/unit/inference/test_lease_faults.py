@@ -1,6 +1,6 @@
 """Leases when calls are lost or late, gateways are killed, and limits change.
 
-RULE (a rate) and BUDGET have a capacity of 100 units, and leases of about ten units.
+USER_BUCKET (a rate) and TOKEN_QUOTA have a capacity of 100 units, and leases of about ten units.
 """
 
 import asyncio
@@ -19,7 +19,13 @@ from inference.gateway.rate_limits.leases import (
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
-from tests.fakes.leasing import BUDGET, RULE, TENANT_RULE, Gateway, ManualClockLeaseStore
+from tests.fakes.leasing import (
+    TENANT_BUCKET,
+    TOKEN_QUOTA,
+    USER_BUCKET,
+    Gateway,
+    ManualClockLeaseStore,
+)
 from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
 
 
@@ -35,7 +41,7 @@ def gateway(store: ManualClockLeaseStore) -> Gateway:
 
 async def test_a_lease_in_use_is_kept(store: ManualClockLeaseStore, gateway: Gateway) -> None:
     for _ in range(4):
-        await gateway.try_to_spend(SpendRequest(RULE, 1))
+        await gateway.try_to_spend(SpendRequest(USER_BUCKET, 1))
         store.clock.pass_s(IDLE_S * 0.6)
         await gateway.leases.evict_idle()
 
@@ -44,42 +50,42 @@ async def test_a_lease_in_use_is_kept(store: ManualClockLeaseStore, gateway: Gat
 
 async def test_rejected_requests_do_not_keep_a_lease_in_use(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.try_to_spend(SpendRequest(BUDGET, 60))
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60))
 
     for _ in range(40):
-        await gateway.try_to_spend(SpendRequest(BUDGET, 60))
+        await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60))
         store.clock.pass_s(IDLE_S / 10)
         await gateway.leases.evict_idle()
 
-    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 50) == 40
+    assert await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 1), 50) == 40
 
 
 async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.try_to_spend(SpendRequest(replace(BUDGET, lease=1, max_lease=1), 60))
+    await gateway.try_to_spend(SpendRequest(replace(TOKEN_QUOTA, lease=1, max_lease=1), 60))
 
-    await other_gateway.try_to_spend(SpendRequest(BUDGET, 60))
+    await other_gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60))
 
-    assert store.pools[BUDGET.key].used == 60 + 1
+    assert store.pools[TOKEN_QUOTA.key].used == 60 + 1
 
 
 async def test_the_lease_of_a_killed_gateway_expires(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.leases.spend([SpendRequest(BUDGET, 60)])
-    wait_s = await other_gateway.try_to_spend(SpendRequest(BUDGET, 60))
+    await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
+    wait_s = await other_gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60))
 
     store.clock.pass_s(LEASE_S)
 
     assert wait_s > 0
-    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 20), 50) == 5
+    assert await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 20), 50) == 5
 
 
 async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    no_debts = replace(BUDGET, max_debt=0)
+    no_debts = replace(TOKEN_QUOTA, max_debt=0)
     await gateway.try_to_spend(SpendRequest(no_debts, 1))
     store.is_unavailable = True
 
@@ -94,19 +100,19 @@ async def test_units_spent_from_an_expired_lease_are_counted_later(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
+    (spent,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
     store.clock.pass_s(LEASE_S)
-    await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 70)
+    await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 1), 70)
 
     gateway.leases.settle(spent, 50)
     await gateway.leases.evict_idle()
 
-    assert store.spent(BUDGET.key) == 50 + 70
+    assert store.spent(TOKEN_QUOTA.key) == 50 + 70
 
 
 async def test_repeated_outages_allow_no_more_debt_than_one(store: ManualClockLeaseStore) -> None:
     gateway = Gateway(store)
-    budget = replace(BUDGET, max_debt=30)
+    budget = replace(TOKEN_QUOTA, max_debt=30)
     await gateway.spend_repeatedly(SpendRequest(budget, 1), 100)
 
     num_allowed = 0
@@ -125,50 +131,50 @@ async def test_repeated_outages_allow_no_more_debt_than_one(store: ManualClockLe
 async def test_a_lowered_budget_returns_leased_units(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.try_to_spend(SpendRequest(BUDGET, 20))
-    lower = replace(BUDGET, capacity=50, lease=1, max_lease=1)
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 20))
+    lower = replace(TOKEN_QUOTA, capacity=50, lease=1, max_lease=1)
 
     assert await gateway.spend_repeatedly(SpendRequest(lower, 1), 50) == 30
     await gateway.leases.close()
-    assert store.pools[BUDGET.key].used == 50
+    assert store.pools[TOKEN_QUOTA.key].used == 50
 
 
 async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
+    (spent,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
 
     for _ in range(20):
         store.clock.pass_s(IDLE_S)
         await gateway.leases.evict_idle()
 
-    assert store.num_held(BUDGET.key) == 60
-    assert await other_gateway.try_to_spend(SpendRequest(BUDGET, 60)) > 0
+    assert store.num_held(TOKEN_QUOTA.key) == 60
+    assert await other_gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60)) > 0
     gateway.leases.settle(spent, 60)
     await gateway.leases.close()
-    assert store.pools[BUDGET.key].used == 60
+    assert store.pools[TOKEN_QUOTA.key].used == 60
 
 
 async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=1)
-    (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
+    (spent,) = await gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
     for number in range(5):
         await gateway.try_to_spend(
-            SpendRequest(replace(BUDGET, key=f"caret:token-quota:{{acme}}:{number}"), 1)
+            SpendRequest(replace(TOKEN_QUOTA, key=f"caret:token-quota:{{acme}}:{number}"), 1)
         )
 
     gateway.leases.settle(spent, 50)
     await gateway.leases.close()
 
-    assert store.pools[BUDGET.key].used == 50
+    assert store.pools[TOKEN_QUOTA.key].used == 50
 
 
 def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases, other_leases = Leases(store, VirtualClock()), Leases(store, VirtualClock())
-        large = replace(BUDGET, capacity=1_000_000, max_lease=50_000, max_debt=50_000)
+        large = replace(TOKEN_QUOTA, capacity=1_000_000, max_lease=50_000, max_debt=50_000)
         store.loses_responses = True
         for _ in range(60):
             (spent,) = await leases.spend([SpendRequest(large, 1)])
@@ -191,16 +197,16 @@ def test_only_due_buckets_are_requested_while_the_store_is_unreachable() -> None
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.spend([SpendRequest(TENANT_RULE, 1)])
+        await leases.spend([SpendRequest(TENANT_BUCKET, 1)])
         store.hangs = True
         store.calls.clear()
 
         for _ in range(5):
-            await leases.spend([SpendRequest(TENANT_RULE, 1), SpendRequest(RULE, 10)])
+            await leases.spend([SpendRequest(TENANT_BUCKET, 1), SpendRequest(USER_BUCKET, 10)])
             await asyncio.sleep(PROBE_S)
 
         keys = {request.spec.key for call in store.calls for request in call}
-        assert keys == {RULE.key}
+        assert keys == {USER_BUCKET.key}
 
     run_in_virtual_time(scenario())
 
@@ -209,18 +215,18 @@ def test_a_return_is_repeated_until_it_is_acknowledged() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        (spent,) = await leases.spend([SpendRequest(BUDGET, 1)])
+        (spent,) = await leases.spend([SpendRequest(TOKEN_QUOTA, 1)])
         leases.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.is_unavailable = True
         for _ in range(3):
             await leases.evict_idle()
-        assert store.num_held(BUDGET.key) > 0
+        assert store.num_held(TOKEN_QUOTA.key) > 0
 
         store.is_unavailable = False
         await leases.evict_idle()
 
-        assert store.pools[BUDGET.key].used == 1
+        assert store.pools[TOKEN_QUOTA.key].used == 1
         await leases.evict_idle()
         assert leases.num_buckets == 0
 
@@ -231,7 +237,7 @@ def test_units_being_returned_are_not_spent_even_if_the_response_is_lost() -> No
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases, other_leases = Leases(store, VirtualClock()), Leases(store, VirtualClock())
-        no_debts = replace(BUDGET, max_debt=0)
+        no_debts = replace(TOKEN_QUOTA, max_debt=0)
         (spent,) = await leases.spend([SpendRequest(no_debts, 1)])
         leases.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
@@ -254,7 +260,7 @@ def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.spend([SpendRequest(RULE, 1)])
+        await leases.spend([SpendRequest(USER_BUCKET, 1)])
         store.is_unavailable = True
         asyncio.get_running_loop().call_later(outage_s, setattr, store, "is_unavailable", False)
         started_s = VirtualClock().monotonic_s()
@@ -262,7 +268,7 @@ def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
         await leases.close()
 
         assert VirtualClock().monotonic_s() - started_s <= CLOSE_S + MAX_CALL_S
-        assert (store.num_held(RULE.key) == 0) == is_returned
+        assert (store.num_held(USER_BUCKET.key) == 0) == is_returned
 
     run_in_virtual_time(scenario())
 
@@ -270,14 +276,14 @@ def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
 async def test_calls_and_held_units_are_counted(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 1))
     store.is_unavailable = True
-    await gateway.try_to_spend(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(USER_BUCKET, 1))
 
     await gateway.leases.evict_idle()
 
     assert gateway.leases.num_calls == {"answered": 1, "failed": 1}
-    # The spent unit of BUDGET, and a lease of ten.
+    # The spent unit of TOKEN_QUOTA, and a lease of ten.
     assert gateway.leases.num_granted_units == {"tokens": 11, "user": 0}
     assert gateway.leases.num_unanswered == 1
 
@@ -286,14 +292,14 @@ def test_a_gateway_closes_at_once_after_a_limit_fell_below_its_reservations() ->
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.spend([SpendRequest(BUDGET, 60)])
+        await leases.spend([SpendRequest(TOKEN_QUOTA, 60)])
         with pytest.raises(RateLimitExceeded):
-            await leases.spend([SpendRequest(replace(BUDGET, capacity=50), 1)])
+            await leases.spend([SpendRequest(replace(TOKEN_QUOTA, capacity=50), 1)])
         started_s = VirtualClock().monotonic_s()
 
         await leases.close()
 
-        assert store.num_held(BUDGET.key) == 50
+        assert store.num_held(TOKEN_QUOTA.key) == 50
         assert VirtualClock().monotonic_s() == started_s
 
     run_in_virtual_time(scenario())

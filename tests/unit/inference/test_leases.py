@@ -1,7 +1,7 @@
 """Leases: few calls to the store, never more than the rate, and operation without the store.
 
-RULE (a rate) and BUDGET have a capacity of 100 units, TENANT_RULE (a rate) of 1,000. Their leases
-have about ten units.
+USER_BUCKET (a rate) and TOKEN_QUOTA have a capacity of 100 units, TENANT_BUCKET (a rate) of 1,000.
+Their leases have about ten units.
 """
 
 import asyncio
@@ -12,7 +12,13 @@ import pytest
 from inference.gateway.rate_limits.leased_bucket import IDLE_S
 from inference.gateway.rate_limits.leases import PROBE_S, SpendRequest
 from tests.fakes.clock import FakeClock
-from tests.fakes.leasing import BUDGET, RULE, TENANT_RULE, Gateway, ManualClockLeaseStore
+from tests.fakes.leasing import (
+    TENANT_BUCKET,
+    TOKEN_QUOTA,
+    USER_BUCKET,
+    Gateway,
+    ManualClockLeaseStore,
+)
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def gateway(store: ManualClockLeaseStore) -> Gateway:
 
 
 async def test_a_lease_serves_many_requests(store: ManualClockLeaseStore, gateway: Gateway) -> None:
-    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 60) == 60
+    assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 60) == 60
 
     assert store.num_calls <= 7
 
@@ -35,21 +41,21 @@ async def test_the_buckets_of_a_request_are_renewed_in_one_call(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.try_to_spend(
-        SpendRequest(TENANT_RULE, 1), SpendRequest(RULE, 1), SpendRequest(BUDGET, 1)
+        SpendRequest(TENANT_BUCKET, 1), SpendRequest(USER_BUCKET, 1), SpendRequest(TOKEN_QUOTA, 1)
     )
 
     assert [len(call) for call in store.calls] == [3]
 
 
 async def test_at_most_the_capacity_is_allowed_at_once(gateway: Gateway) -> None:
-    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 300) == 100
+    assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 300) == 100
 
 
 async def test_two_gateways_share_a_limit(store: ManualClockLeaseStore) -> None:
     first_gateway, other_gateway = Gateway(store), Gateway(store)
 
     allowed = [
-        await gateway.spend_repeatedly(SpendRequest(RULE, 1), 150)
+        await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 150)
         for gateway in (first_gateway, other_gateway)
     ]
 
@@ -59,22 +65,22 @@ async def test_two_gateways_share_a_limit(store: ManualClockLeaseStore) -> None:
 async def test_a_rejection_contains_the_time_until_units_are_available(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 100)
+    await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 100)
 
-    wait_s = await gateway.try_to_spend(SpendRequest(RULE, 5))
+    wait_s = await gateway.try_to_spend(SpendRequest(USER_BUCKET, 5))
     store.clock.pass_s(wait_s + 0.001)
 
     assert wait_s == pytest.approx(0.5)
-    assert await gateway.try_to_spend(SpendRequest(RULE, 5)) == 0.0
+    assert await gateway.try_to_spend(SpendRequest(USER_BUCKET, 5)) == 0.0
 
 
 async def test_repeated_rejected_requests_cause_no_store_calls(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 101)
+    await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 101)
     before = store.num_calls
 
-    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 1_000)
+    await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 1_000)
 
     assert store.num_calls == before
 
@@ -82,13 +88,13 @@ async def test_repeated_rejected_requests_cause_no_store_calls(
 async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 100)
+    await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 100)
 
     rejected = [
-        await gateway.try_to_spend(SpendRequest(TENANT_RULE, 1), SpendRequest(RULE, 1))
+        await gateway.try_to_spend(SpendRequest(TENANT_BUCKET, 1), SpendRequest(USER_BUCKET, 1))
         for _ in range(1_500)
     ]
-    allowed = await gateway.spend_repeatedly(SpendRequest(TENANT_RULE, 1), 1_500)
+    allowed = await gateway.spend_repeatedly(SpendRequest(TENANT_BUCKET, 1), 1_500)
 
     assert all(rejected)
     assert allowed == 1_000
@@ -97,53 +103,53 @@ async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
 async def test_concurrent_requests_wait_for_one_call(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await asyncio.gather(*(gateway.leases.spend([SpendRequest(RULE, 1)]) for _ in range(50)))
+    await asyncio.gather(*(gateway.leases.spend([SpendRequest(USER_BUCKET, 1)]) for _ in range(50)))
 
     assert store.num_calls <= 3
 
 
 async def test_refunded_units_may_be_spent_again(gateway: Gateway) -> None:
-    (spent,) = await gateway.leases.spend([SpendRequest(RULE, 50)])
-    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 50)
+    (spent,) = await gateway.leases.spend([SpendRequest(USER_BUCKET, 50)])
+    await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 50)
 
     gateway.leases.settle(spent, 10)
 
-    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 50) == 40
+    assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 50) == 40
 
 
 async def test_unused_units_are_returned_to_other_gateways(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 1))
     store.clock.pass_s(IDLE_S + 1)
 
     await gateway.leases.evict_idle()
 
-    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 1), 150) == 99
 
 
 async def test_a_closing_gateway_returns_all_units(store: ManualClockLeaseStore) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 1))
 
     await gateway.leases.close()
 
-    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 1), 150) == 99
 
 
 async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
     store: ManualClockLeaseStore,
 ) -> None:
     gateway, other_gateway = Gateway(store), Gateway(store)
-    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 1))
     # The lease has too few units, so a call to the store is prepared. It would be sent in the
     # next iteration of the event loop.
-    task = asyncio.ensure_future(gateway.leases.spend([SpendRequest(BUDGET, 99)]))
+    task = asyncio.ensure_future(gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 99)]))
     await asyncio.sleep(0)
     task.cancel()
 
     await gateway.leases.close()
 
-    assert await other_gateway.spend_repeatedly(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spend_repeatedly(SpendRequest(TOKEN_QUOTA, 1), 150) == 99
 
 
 async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
@@ -151,20 +157,20 @@ async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
 ) -> None:
     store.is_unavailable = True
 
-    allowed = await gateway.spend_repeatedly(SpendRequest(RULE, 1), 300)
+    allowed = await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 300)
     store.clock.pass_s(1.0)
 
     assert allowed == 100
-    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 300) == 10
+    assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 300) == 10
 
 
 async def test_a_lease_is_spent_while_the_store_is_unreachable(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    await gateway.try_to_spend(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(USER_BUCKET, 1))
     store.is_unavailable = True
 
-    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 9) == 9
+    assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 9) == 9
 
 
 async def test_refunds_of_units_spent_without_the_store_enlarge_no_lease(
@@ -174,10 +180,10 @@ async def test_refunds_of_units_spent_without_the_store_enlarge_no_lease(
 
     # Each of these requests costs one of the 100 units. The last nine are too few for ten more.
     for _ in range(91):
-        (spent,) = await gateway.leases.spend([SpendRequest(RULE, 10)])
+        (spent,) = await gateway.leases.spend([SpendRequest(USER_BUCKET, 10)])
         gateway.leases.settle(spent, 1)
 
-    assert await gateway.try_to_spend(SpendRequest(RULE, 10)) > 0
+    assert await gateway.try_to_spend(SpendRequest(USER_BUCKET, 10)) > 0
 
 
 async def test_an_unreachable_store_is_not_called_for_every_request(
@@ -185,7 +191,7 @@ async def test_an_unreachable_store_is_not_called_for_every_request(
 ) -> None:
     store.is_unavailable = True
 
-    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 90)
+    await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 90)
 
     assert store.num_calls <= 2
 
@@ -196,7 +202,7 @@ async def test_a_hanging_store_delays_requests_only_briefly(
     store.hangs = True
 
     async with asyncio.timeout(2.0):
-        assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 20) == 20
+        assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 20) == 20
     await gateway.leases.close()
 
 
@@ -204,11 +210,11 @@ async def test_a_store_that_recovered_is_used_again(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
-    await gateway.try_to_spend(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(USER_BUCKET, 1))
     store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
 
-    await gateway.try_to_spend(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(USER_BUCKET, 1))
 
     assert not gateway.leases.is_store_unavailable
 
@@ -217,26 +223,26 @@ async def test_budget_units_spent_without_the_store_are_settled_later(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
-    await gateway.try_to_spend(SpendRequest(BUDGET, 60))
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60))
     store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
-    await gateway.try_to_spend(SpendRequest(BUDGET, 1))
+    await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 1))
 
     await gateway.leases.close()
-    assert store.pools[BUDGET.key].used == 61
+    assert store.pools[TOKEN_QUOTA.key].used == 61
 
 
 async def test_rate_units_spent_without_the_store_are_not_settled_later(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.is_unavailable = True
-    await gateway.spend_repeatedly(SpendRequest(RULE, 1), 100)
+    await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 100)
     store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
-    await gateway.try_to_spend(SpendRequest(RULE, 1))
+    await gateway.try_to_spend(SpendRequest(USER_BUCKET, 1))
 
     # The units of a rate become available again with time, so the store need not count them.
-    assert await gateway.spend_repeatedly(SpendRequest(RULE, 1), 50) == 50
+    assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 50) == 50
 
 
 async def test_many_keys_use_limited_memory_and_return_their_leases(
@@ -244,7 +250,7 @@ async def test_many_keys_use_limited_memory_and_return_their_leases(
 ) -> None:
     gateway = Gateway(store, max_buckets=50)
     budgets = [
-        replace(BUDGET, key=f"caret:token-quota:{{acme}}:{number}") for number in range(10_000)
+        replace(TOKEN_QUOTA, key=f"caret:token-quota:{{acme}}:{number}") for number in range(10_000)
     ]
 
     for budget in budgets:
@@ -256,8 +262,8 @@ async def test_many_keys_use_limited_memory_and_return_their_leases(
 
 
 async def test_a_lowered_limit_applies_at_once(gateway: Gateway) -> None:
-    await gateway.try_to_spend(SpendRequest(RULE, 1))
-    lower = replace(RULE, capacity=3, max_lease=1, lease=1)
+    await gateway.try_to_spend(SpendRequest(USER_BUCKET, 1))
+    lower = replace(USER_BUCKET, capacity=3, max_lease=1, lease=1)
 
     assert await gateway.spend_repeatedly(SpendRequest(lower, 1), 50) <= 3
 
@@ -265,7 +271,7 @@ async def test_a_lowered_limit_applies_at_once(gateway: Gateway) -> None:
 async def test_a_cancelled_request_has_spent_nothing(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    task = asyncio.create_task(gateway.leases.spend([SpendRequest(BUDGET, 60)]))
+    task = asyncio.create_task(gateway.leases.spend([SpendRequest(TOKEN_QUOTA, 60)]))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -273,4 +279,4 @@ async def test_a_cancelled_request_has_spent_nothing(
 
     await gateway.leases.close()
 
-    assert store.pools[BUDGET.key].used == 0
+    assert store.pools[TOKEN_QUOTA.key].used == 0

@@ -10,9 +10,9 @@ from inference.retrieval.send_queue import (
     FILE_EVERY_S,
     FIRST_EMPTY_S,
     MAX_FILES,
-    MAX_QUESTIONS,
+    MAX_QUERIES,
     MAX_TENANT_SHARE,
-    QUESTION_EVERY_S,
+    QUERY_EVERY_S,
     OutgoingMessage,
     SendQueue,
 )
@@ -56,7 +56,7 @@ def test_queries_are_sent_before_files(queue: SendQueue) -> None:
     assert dequeue_all(queue) == [query, file]
 
 
-@pytest.mark.parametrize(("is_query", "every_s"), [(True, QUESTION_EVERY_S), (False, FILE_EVERY_S)])
+@pytest.mark.parametrize(("is_query", "every_s"), [(True, QUERY_EVERY_S), (False, FILE_EVERY_S)])
 def test_a_sent_message_is_due_again_later(
     queue: SendQueue, clock: FakeClock, is_query: bool, every_s: float
 ) -> None:
@@ -74,7 +74,7 @@ def test_a_sent_message_is_due_again_later(
     assert queue.is_due(sent_message.key, is_query=not is_query)
 
 
-@pytest.mark.parametrize(("is_query", "limit"), [(True, MAX_QUESTIONS), (False, MAX_FILES)])
+@pytest.mark.parametrize(("is_query", "limit"), [(True, MAX_QUERIES), (False, MAX_FILES)])
 def test_a_tenant_leaves_room_for_others(queue: SendQueue, is_query: bool, limit: int) -> None:
     for number in range(limit):
         queue.enqueue(message(f"{number}.py", is_query=is_query))
@@ -156,4 +156,4 @@ def test_queries_without_results_are_repeated_less_often(
             pauses[-1] += 1
 
     doubled_pauses = [FIRST_EMPTY_S * 2**number for number in range(5)]
-    assert pauses == [*doubled_pauses, QUESTION_EVERY_S, QUESTION_EVERY_S]
+    assert pauses == [*doubled_pauses, QUERY_EVERY_S, QUERY_EVERY_S]

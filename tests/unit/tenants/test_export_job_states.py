@@ -10,11 +10,11 @@ from tenants.compliance.exports.jobs.state_machine import (
 )
 
 EXPECTED = {
-    ("queued", "begin"): "building",
+    ("queued", "begin"): "running",
     ("queued", "cancel"): "cancelled",
-    ("building", "cancel"): "cancelled",
-    ("building", "finish"): "finished",
-    ("building", "fail"): "failed",
+    ("running", "cancel"): "cancelled",
+    ("running", "finish"): "finished",
+    ("running", "fail"): "failed",
     ("finished", "expire"): "expired",
 }
 

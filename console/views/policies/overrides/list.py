@@ -19,7 +19,7 @@ from console.views.policies.overrides.presenters import override_lines
 from console.views.policies.tabs import tabs
 from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
-from tenants.identity.members.queries import find_member_by_email
+from tenants.identity.members.search import find_member_by_email
 from tenants.identity.teams.queries import read_page_of_teams
 from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.queries import (

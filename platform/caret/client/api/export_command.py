@@ -22,7 +22,7 @@ _SHORT_NAMES: Final = {"usage": "usage_records", "evidence": "evidence_pack"}
 _FORMATS: Final = ("csv", "ndjson", "parquet", "xlsx", "zip")
 _FIRST_PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 10.0
-_UNFINISHED_STATES: Final = ("queued", "building")
+_UNFINISHED_STATES: Final = ("queued", "running")
 
 
 class ChecksumMismatch(ValueError):

@@ -53,7 +53,7 @@ _MAX_CAUSE_CHARS: Final = 240
 class LocalModel:
     path: str  # a directory, or a name on the model hub
     served_name: str
-    # False: the model can continue a partial word itself (`heals_words` in the pools file).
+    # False: the model can continue a partial word itself (`has_token_healing` in the pools file).
     has_token_healing: bool = True
 
     @property

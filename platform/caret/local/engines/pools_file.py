@@ -27,21 +27,21 @@ def render_pools(
     tokenizer: str,
     max_context_tokens: int,
     replicas: Replicas,
-    heals_words: bool = True,
+    has_token_healing: bool = True,
     additions_from: Sequence[str] = (),
 ) -> str:
     """Return the catalogue's text.
 
-    A sequence of `replicas` serves both tiers. `heals_words` is False for a model that can continue
-    a partial word. `additions_from` lists the hosts on which operators may add replicas.
+    A sequence of `replicas` serves both tiers. `has_token_healing` is False for a model that can
+    continue a partial word. `additions_from` lists the hosts on which operators may add replicas.
     """
     common_values: dict[str, Value] = {
         "model": model,
         "tokenizer": tokenizer,
         "max_context_tokens": max_context_tokens,
     }
-    if not heals_words:
-        common_values["heals_words"] = False
+    if not has_token_healing:
+        common_values["has_token_healing"] = False
     if additions_from:
         common_values["additions_from"] = list(additions_from)
     if not isinstance(replicas, Mapping):

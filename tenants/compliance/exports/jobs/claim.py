@@ -49,7 +49,7 @@ class ClaimLost(Exception):
 @dataclass(slots=True)
 class JobClaim:
     tenant_id: TenantId
-    build_id: UUID
+    export_id: UUID
     until: datetime
     clock: Clock
 
@@ -58,7 +58,7 @@ class JobClaim:
         until = self.clock() + CLAIM_FOR
         claimed_job = ExportJob.objects.filter(
             tenant_id=self.tenant_id,
-            id=self.build_id,
+            id=self.export_id,
             state=JobState.RUNNING,
             claimed_until=self.until,
         )

@@ -48,10 +48,10 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
         idle = jobs.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
         ended_ids = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
         finished_ids = list(jobs.filter(state=JobState.FINISHED).values_list("id", flat=True))
-    for build_id in ended_ids:
-        _clean_up_job(tenant_id, build_id, now)
-    for build_id in finished_ids:
-        _delete_job_objects(tenant_id, build_id, ~Q(member=None) | Q(stored_at=None))
+    for export_id in ended_ids:
+        _clean_up_job(tenant_id, export_id, now)
+    for export_id in finished_ids:
+        _delete_job_objects(tenant_id, export_id, ~Q(member=None) | Q(stored_at=None))
 
 
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
@@ -86,26 +86,26 @@ def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
             num_attempts=0,
         )
     for row in rows:  # ended jobs, too: their clean-up may wait for a worker
-        shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_scope(row.id), now=now)
+        shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_export_scope(row.id), now=now)
     objects = ExportObject.objects.filter(
-        tenant_id=tenant_id, build_id__in=[row.id for row in running_jobs]
+        tenant_id=tenant_id, export_id__in=[row.id for row in running_jobs]
     )
     objects.update(stored_at=None)
     return list(objects.values_list("id", flat=True))
 
 
-def _clean_up_job(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
-    shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_scope(build_id), now=now)
-    _delete_job_objects(tenant_id, build_id, Q())
+def _clean_up_job(tenant_id: TenantId, export_id: UUID, now: datetime) -> None:
+    shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_export_scope(export_id), now=now)
+    _delete_job_objects(tenant_id, export_id, Q())
     with tenant_scope(tenant_id):
-        ExportJob.objects.filter(tenant_id=tenant_id, id=build_id).update(objects_deleted_at=now)
+        ExportJob.objects.filter(tenant_id=tenant_id, id=export_id).update(objects_deleted_at=now)
 
 
-def _delete_job_objects(tenant_id: TenantId, build_id: UUID, condition: Q) -> None:
+def _delete_job_objects(tenant_id: TenantId, export_id: UUID, condition: Q) -> None:
     """Delete objects, then their rows: after a crash the row remains for another attempt."""
     while True:
         with tenant_scope(tenant_id):
-            rows = ExportObject.objects.filter(condition, tenant_id=tenant_id, build_id=build_id)
+            rows = ExportObject.objects.filter(condition, tenant_id=tenant_id, export_id=export_id)
             object_ids = list(rows.order_by("number", "id").values_list("id", flat=True)[:_BATCH])
         if not object_ids:
             return

@@ -24,7 +24,7 @@ from tenants.security.authorization.directory import find_membership
 @dataclass(frozen=True, slots=True)
 class Download:
     tenant_id: TenantId
-    build_id: UUID
+    export_id: UUID
     name: str
     num_bytes: int
     object_ids: list[UUID]  # of the pieces, in order
@@ -35,7 +35,7 @@ class Download:
         Raises errors of decryption and of the storage.
         """
         for object_id in self.object_ids:
-            yield sealed_objects.read_object(self.tenant_id, self.build_id, object_id)
+            yield sealed_objects.read_object(self.tenant_id, self.export_id, object_id)
 
 
 def find_link(*, token: str, now: datetime) -> SignedUrl:
@@ -54,7 +54,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
     with tenant_scope(link.tenant_id):
         try:
             actor = _build_issuer(link, address, request_id, now)
-            row = find_job_row(actor, link.build_id)
+            row = find_job_row(actor, link.export_id)
         except DomainError as error:
             raise _make_invalid_link_error() from error
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:

@@ -14,10 +14,10 @@ from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PA
 from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.jobs.progress import ExportProgress, serialize_members
 from tenants.compliance.exports.jobs.queries import (
-    BuildView,
+    ExportView,
     find_job_row,
     require_can_read_export,
-    to_build_view,
+    to_export_view,
 )
 from tenants.compliance.exports.jobs.signed_urls import SignedUrl, SignedUrlToken, sign_url
 from tenants.compliance.exports.jobs.state_machine import (
@@ -46,7 +46,7 @@ class ExportRequest:
     period: Period
 
 
-def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime) -> BuildView:
+def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime) -> ExportView:
     """Request an export. Raises Forbidden, InvalidValue, and Conflict if there are too many."""
     _require_known(export_request)
     require_can_read_export(actor, export_request.definition)
@@ -54,7 +54,7 @@ def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         _require_room(actor)
-        return to_build_view(_insert_job(actor, export_request, now))
+        return to_export_view(_insert_job(actor, export_request, now))
 
 
 def request_final_export(
@@ -95,20 +95,20 @@ def _insert_job(actor: Actor, export_request: ExportRequest, now: datetime) -> E
     return row
 
 
-def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
+def cancel_export(*, actor: Actor, export_id: UUID, now: datetime) -> ExportView:
     """Cancel an export. The next clean-up deletes the rows that were read.
 
     Raises Forbidden, NotFound, Conflict.
     """
     with tenant_scope(actor.tenant_id):
-        row = find_job_row(actor, build_id)
+        row = find_job_row(actor, export_id)
         before = JobState(row.state)
         try:
             state = advance(before, JobEvent.CANCEL)
         except InvalidTransition as error:
             raise Conflict("The export is already {state}.", state=before) from error
         unchanged_job = ExportJob.objects.filter(
-            tenant_id=actor.tenant_id, id=build_id, state=before
+            tenant_id=actor.tenant_id, id=export_id, state=before
         )
         if not unchanged_job.update(state=state, finished_at=now):
             raise Conflict("The export has changed. Reload and try again.")
@@ -116,28 +116,28 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
         record_change(
             actor=actor,
             action="export.cancelled",
-            target=f"export:{build_id}",
+            target=f"export:{export_id}",
             change=({"state": before.value}, {"state": state.value}),
             now=now,
         )
-    return to_build_view(row)
+    return to_export_view(row)
 
 
-def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedUrlToken:
+def create_signed_url(*, actor: Actor, export_id: UUID, now: datetime) -> SignedUrlToken:
     """Create a URL that is valid for LINK_FOR, while its creator has the permissions.
 
     Raises Forbidden, NotFound, Conflict.
     """
     with tenant_scope(actor.tenant_id):
-        row = find_job_row(actor, build_id)
+        row = find_job_row(actor, export_id)
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
             raise Conflict(
                 "The export has no file, because its status is “{state}”.",
                 state=JobState(row.state),
             )
         expires_at = min(now + LINK_FOR, row.expires_at)
-        record_read(actor=actor, action="export.link_given", target=f"export:{build_id}", now=now)
-    link = SignedUrl(actor.tenant_id, build_id, expires_at, actor.user_id, actor.key)
+        record_read(actor=actor, action="export.link_given", target=f"export:{export_id}", now=now)
+    link = SignedUrl(actor.tenant_id, export_id, expires_at, actor.user_id, actor.key)
     return SignedUrlToken(sign_url(link), expires_at)
 
 

@@ -24,7 +24,7 @@ from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class BuildView:
+class ExportView:
     id: UUID
     definition: str
     media: str
@@ -91,7 +91,7 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
     return [*definitions, pack] if can_read_export(actor, PACK) else definitions
 
 
-def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildView]:
+def list_exports(*, actor: Actor, limit: int, cursor: str | None) -> Page[ExportView]:
     """Return a page of jobs that the actor may read, newest first.
 
     Raises Forbidden, InvalidValue.
@@ -105,27 +105,27 @@ def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildVi
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )
-    return map_page(page, to_build_view)
+    return map_page(page, to_export_view)
 
 
-def find_build(*, actor: Actor, build_id: UUID) -> BuildView:
+def find_export(*, actor: Actor, export_id: UUID) -> ExportView:
     """Return one job. Raises Forbidden, NotFound."""
     with tenant_scope(actor.tenant_id):
-        return to_build_view(find_job_row(actor, build_id))
+        return to_export_view(find_job_row(actor, export_id))
 
 
-def find_job_row(actor: Actor, build_id: UUID) -> ExportJob:
+def find_job_row(actor: Actor, export_id: UUID) -> ExportJob:
     """Return a job's row, inside the tenant's scope. Raises Forbidden, NotFound."""
     actor.require(Permission.EXPORT)
-    jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id)
+    jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=export_id)
     row = jobs.order_by("id").first()
     if row is None or not can_read_export(actor, row.definition):
         raise NotFound("This export does not exist.")
     return row
 
 
-def to_build_view(row: ExportJob) -> BuildView:
-    return BuildView(
+def to_export_view(row: ExportJob) -> ExportView:
+    return ExportView(
         id=row.id,
         definition=row.definition,
         media=row.media,

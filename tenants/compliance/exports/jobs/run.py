@@ -140,7 +140,7 @@ def _run_job(claim: JobClaim, lane: JobLane) -> None:
 
 def _read_job(claim: JobClaim) -> ExportJob:
     with tenant_scope(claim.tenant_id):
-        return ExportJob.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
+        return ExportJob.objects.get(tenant_id=claim.tenant_id, id=claim.export_id)
 
 
 def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
@@ -235,7 +235,7 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
         record_change(
             actor=build_system_actor(claim.tenant_id),
             action="export.finished",
-            target=f"export:{claim.build_id}",
+            target=f"export:{claim.export_id}",
             change=(None, {"file": file.name, "rows": row.rows_done, "sha256": file.sha256}),
             now=now,
         )
@@ -246,7 +246,7 @@ def _compute_expiry(claim: JobClaim, now: datetime) -> datetime:
 
     Every file is kept for at least KEPT_FOR.
     """
-    closing = Tenant.objects.filter(id=claim.tenant_id, final_export_id=claim.build_id)
+    closing = Tenant.objects.filter(id=claim.tenant_id, final_export_id=claim.export_id)
     closes_at = closing.values_list("closes_at", flat=True).first()
     return now + KEPT_FOR if closes_at is None else max(now + KEPT_FOR, closes_at)
 

@@ -30,7 +30,7 @@ _MAC_BYTES: Final = 32
 @dataclass(frozen=True, slots=True)
 class SignedUrl:
     tenant_id: TenantId
-    build_id: UUID
+    export_id: UUID
     expires_at: datetime  # to the second
     user_id: UserId | None  # the user who got the URL; None: a key without an owner
     key: LookupId | None
@@ -46,7 +46,7 @@ def sign_url(link: SignedUrl) -> str:
     body = b"".join(
         (
             UUID(link.tenant_id).bytes,
-            link.build_id.bytes,
+            link.export_id.bytes,
             int(link.expires_at.timestamp()).to_bytes(8),
             (_NOBODY if link.user_id is None else UUID(link.user_id)).bytes,
             (link.key or "").encode().ljust(_KEY_CHARS, b"\0"),
@@ -72,7 +72,7 @@ def _parse_body(body: bytes) -> SignedUrl:
     user_id, key = UUID(bytes=body[40:56]), body[56:].rstrip(b"\0").decode()
     return SignedUrl(
         tenant_id=TenantId(str(UUID(bytes=body[:16]))),
-        build_id=UUID(bytes=body[16:32]),
+        export_id=UUID(bytes=body[16:32]),
         expires_at=datetime.fromtimestamp(int.from_bytes(body[32:40]), UTC),
         user_id=None if user_id == _NOBODY else UserId(str(user_id)),
         key=LookupId(key) if key else None,

@@ -1,8 +1,8 @@
 """States of an export job and their transitions.
 
-queued --begin--> building --finish--> finished --expire--> expired
-  |                  |  `--fail----> failed
-  `------cancel------´---> cancelled
+queued --begin--> running --finish--> finished --expire--> expired
+  |                 |  `--fail----> failed
+  `------cancel-----´---> cancelled
 """
 
 from enum import StrEnum
@@ -12,7 +12,7 @@ from typing import Final
 
 class JobState(StrEnum):
     QUEUED = "queued"
-    RUNNING = "building"
+    RUNNING = "running"
     FINISHED = "finished"
     FAILED = "failed"
     CANCELLED = "cancelled"

@@ -55,13 +55,13 @@ def find_suppressed(
     """
     if query.filter.is_empty or min_users == 1:
         return SuppressedFigures(
-            suppress_total(kind, breakdown.every.users, min_users),
+            suppress_total(kind, breakdown.total.users, min_users),
             _suppress_small_groups(breakdown, min_users),
         )
     part = filter_usage(actor, query.filter, min_users=min_users)
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     table = part.users_by_cell(rows, *COLUMNS)
-    times = part.users_by_time(rows) if GroupBy.DAY in breakdown.by else {}
+    times = part.users_by_time(rows) if GroupBy.DAY in breakdown.groups else {}
     suppression = part.find_suppression(table)
     if suppression is not None:
         return SuppressedFigures(suppression, _suppress_all_groups(breakdown, suppression))
@@ -77,7 +77,7 @@ def find_suppressed_in_overview(
     return SuppressedOverview(
         usage=None,
         usage_before=None,
-        quality=suppress_total(ReportKind.QUALITY, breakdown.every.users, min_users),
+        quality=suppress_total(ReportKind.QUALITY, breakdown.total.users, min_users),
         quality_before=suppress_total(ReportKind.QUALITY, before.users, min_users),
         speeds=None,
         speeds_before=None,
@@ -121,11 +121,17 @@ def _find_suppressed_in_filtered_overview(
 
 
 def _suppress_small_groups(breakdown: Breakdown, min_users: int) -> HiddenGroups:
-    return {by: find_small_groups(groups, min_users) for by, groups in breakdown.by.items()}
+    return {
+        dimension: find_small_groups(groups, min_users)
+        for dimension, groups in breakdown.groups.items()
+    }
 
 
 def _suppress_all_groups(breakdown: Breakdown, suppression: Suppression) -> HiddenGroups:
-    return {by: dict.fromkeys(groups, suppression) for by, groups in breakdown.by.items()}
+    return {
+        dimension: dict.fromkeys(groups, suppression)
+        for dimension, groups in breakdown.groups.items()
+    }
 
 
 def _find_suppressed_groups(
@@ -140,10 +146,10 @@ def _find_suppressed_groups(
         for at, table in _select_times(times, query.starts_at, query.ends_at).items()
     }
     return {
-        by: part.find_suppressed_times(now)
-        if by is GroupBy.DAY
-        else part.find_suppressed_groups(table, by.value)
-        for by in breakdown.by
+        dimension: part.find_suppressed_times(now)
+        if dimension is GroupBy.DAY
+        else part.find_suppressed_groups(table, dimension.value)
+        for dimension in breakdown.groups
     }
 
 

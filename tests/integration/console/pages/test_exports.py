@@ -11,9 +11,9 @@ from django.test import Client
 
 from tenants.base.permissions import Role
 from tenants.base.signatures.signing_keys import load_signing_keys
-from tenants.compliance.exports.jobs.queries import BuildView, list_builds
+from tenants.compliance.exports.jobs.queries import ExportView, list_exports
 from tenants.compliance.exports.verification import verify_export
-from tests.fakes.exports import build_all, end_all_exports, file_of, find_export, start_export
+from tests.fakes.exports import build_all, end_all_exports, file_of, start_export, view_export
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -40,9 +40,9 @@ def audrey(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.people[Role.AUDITOR])
 
 
-def list_export_builds(company: Company) -> list[BuildView]:
+def list_company_exports(company: Company) -> list[ExportView]:
     auditor = company.people[Role.AUDITOR].actor
-    return list_builds(actor=auditor, limit=50, cursor=None).rows
+    return list_exports(actor=auditor, limit=50, cursor=None).rows
 
 
 def invalid_fields(page: str) -> list[str]:
@@ -72,7 +72,7 @@ def test_an_export_is_requested_built_downloaded_and_verified(
     company: Company, audrey: Client
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = list_export_builds(company)
+    (export,) = list_company_exports(company)
     assert export.since.isoformat() == "2026-10-01T00:00:00+00:00"
     assert export.until.isoformat() == "2026-11-01T00:00:00+00:00"
     waiting = audrey.get("/exports").content.decode()
@@ -96,7 +96,7 @@ def test_days_are_utc_days_in_every_time_zone(company: Company, audrey: Client) 
 
     audrey.post("/exports/new", EXPORT_FORM)
 
-    (export,) = list_export_builds(company)
+    (export,) = list_company_exports(company)
     assert export.since.isoformat() == "2026-10-01T00:00:00+00:00"
     assert "1 Oct 2026" in audrey.get("/exports").content.decode()
 
@@ -104,7 +104,7 @@ def test_days_are_utc_days_in_every_time_zone(company: Company, audrey: Client) 
 def test_an_evidence_pack_needs_no_format(company: Company, audrey: Client) -> None:
     audrey.post("/exports/new", {**EXPORT_FORM, "definition": "evidence_pack", "format": ""})
 
-    (export,) = list_export_builds(company)
+    (export,) = list_company_exports(company)
     assert (export.definition, export.media) == ("evidence_pack", "zip")
 
 
@@ -125,14 +125,14 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_requests_nothing(
 
     assert answer.status_code == 400
     assert invalid_fields(answer.content.decode()) == [field]
-    assert list_export_builds(company) == []
+    assert list_company_exports(company) == []
 
 
 def test_an_unknown_format_is_rejected(company: Company, audrey: Client) -> None:
     answer = audrey.post("/exports/new", EXPORT_FORM | {"format": "pdf"})
 
     assert answer.status_code == 400
-    assert list_export_builds(company) == []
+    assert list_company_exports(company) == []
 
 
 def test_an_export_beyond_the_limit_is_refused_with_a_message(
@@ -149,12 +149,12 @@ def test_an_export_beyond_the_limit_is_refused_with_a_message(
 
 def test_an_export_can_be_cancelled_once(company: Company, audrey: Client) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = list_export_builds(company)
+    (export,) = list_company_exports(company)
 
     page = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
 
     assert "Export cancelled." in page
-    assert list_export_builds(company)[0].state == "cancelled"
+    assert list_company_exports(company)[0].state == "cancelled"
     second_page = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
     assert "The export is already cancelled." in second_page
 
@@ -164,7 +164,7 @@ def test_an_unfinished_export_has_neither_file_nor_proof(
     company: Company, audrey: Client, suffix: str
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = list_export_builds(company)
+    (export,) = list_company_exports(company)
 
     ask = audrey.get if suffix == "proof" else audrey.post
     answer = ask(f"/exports/{export.id}/{suffix}")
@@ -177,20 +177,20 @@ def test_another_tenants_export_is_not_found(
     company: Company, audrey: Client, sign_in: SignIn, suffix: str
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM)
-    (export,) = list_export_builds(company)
+    (export,) = list_company_exports(company)
     bob = sign_in(make_company("hooli", GLOBEX).administrator)
 
     for export_id in (export.id, uuid.uuid4()):
         ask = bob.get if suffix in ("", "/proof") else bob.post
         assert ask(f"/exports/{export_id}{suffix}").status_code == 404
-    assert list_export_builds(company)[0].state == "queued"
+    assert list_company_exports(company)[0].state == "queued"
 
 
 def test_a_role_does_not_see_exports_of_data_that_it_may_not_read(
     company: Company, audrey: Client, sign_in: SignIn
 ) -> None:
     audrey.post("/exports/new", EXPORT_FORM | {"definition": "audit"})
-    (export,) = list_export_builds(company)
+    (export,) = list_company_exports(company)
 
     bill = sign_in(company.people[Role.BILLING])
 
@@ -216,11 +216,11 @@ def build_export_with_proof(
     """Return an export's file and its proof, as a browser sends them."""
     auditor = company.people[Role.AUDITOR].actor
     is_pack = definition == "evidence_pack"
-    build_id = start_export(company, definition, "zip" if is_pack else "csv", actor=auditor)
+    export_id = start_export(company, definition, "zip" if is_pack else "csv", actor=auditor)
     build_all(company)
-    build = find_export(company, build_id)
-    proof = SimpleUploadedFile("proof.json", (build.proof or "").encode())
-    return SimpleUploadedFile(build.name, file_of(company, build_id)), proof
+    export = view_export(company, export_id)
+    proof = SimpleUploadedFile("proof.json", (export.proof or "").encode())
+    return SimpleUploadedFile(export.name, file_of(company, export_id)), proof
 
 
 def verify_upload(client: Client, **files: SimpleUploadedFile) -> str:

@@ -38,7 +38,7 @@ def test_seats_are_listed_without_figures_until_an_administrator_shows_single_us
     with few_queries():
         page = client.get("/members/seats").content.decode()
     lines = client.get("/members/seats", {"as": "csv", "q": "ada@"}).content.decode().splitlines()
-    by_user = client.get("/usage", {"by": "user"}).content.decode()
+    by_user = client.get("/usage", {"group_by": "user"}).content.decode()
 
     assert "at least 5 users" in hidden
     assert "Requests this month" not in hidden

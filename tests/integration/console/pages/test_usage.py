@@ -73,17 +73,17 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
 
 
-@pytest.mark.parametrize("by", ["day", "team", "language", "editor", "model", "variant", "x"])
+@pytest.mark.parametrize("group_by", ["day", "team", "language", "editor", "model", "variant", "x"])
 @pytest.mark.parametrize("path", ["/usage", "/usage/quality"])
-def test_each_grouping_needs_few_queries(alice: Client, path: str, by: str) -> None:
+def test_each_grouping_needs_few_queries(alice: Client, path: str, group_by: str) -> None:
     with few_queries(at_most=13):  # a filter needs one more than the whole page
-        page = usage_page(alice, path, by=by, editor="zed")
+        page = usage_page(alice, path, group_by=group_by, editor="zed")
 
     assert "Total" in page
 
 
 def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> None:
-    page = usage_page(alice, "/usage", by="language")
+    page = usage_page(alice, "/usage", group_by="language")
 
     assert page.count("hidden: too few users") == 1
     assert page.count("hidden: would reveal a small group") == 1
@@ -91,7 +91,7 @@ def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> 
 
 
 def test_the_csv_report_has_the_figures_of_the_page(alice: Client) -> None:
-    answer = alice.get("/usage", {"by": "editor", "as": "csv"})
+    answer = alice.get("/usage", {"group_by": "editor", "as": "csv"})
 
     zed, total, *_notes = csv.DictReader(io.StringIO(answer.content.decode()))
     assert (zed["editor"], zed["users"], zed["requests"]) == ("zed", "6", "13")
@@ -124,7 +124,7 @@ def test_hourly_and_own_files_omit_notes_that_do_not_apply(
 
 
 def test_a_csv_file_hides_small_groups(alice: Client) -> None:
-    answer = alice.get("/usage", {"by": "language", "as": "csv"})
+    answer = alice.get("/usage", {"group_by": "language", "as": "csv"})
 
     cobol = next(csv.DictReader(io.StringIO(answer.content.decode())))
     assert (cobol["language"], cobol["requests"], cobol["users"]) == ("cobol", "", "")
@@ -135,7 +135,7 @@ def test_a_csv_file_escapes_formulas(company: Company, sign_in: SignIn) -> None:
     add_requests(company, company.developer, language="=1+1")
     roll_up(company)
 
-    answer = sign_in(company.developer).get("/usage", {"by": "language", "as": "csv"})
+    answer = sign_in(company.developer).get("/usage", {"group_by": "language", "as": "csv"})
 
     assert "'=1+1" in answer.content.decode()
 
@@ -147,7 +147,7 @@ INVALID_DATES = {"range": "custom", "start": "2026-02-30"}
     ("path", "query", "field"),
     [
         *((path, INVALID_DATES, "start") for path in [*PAGES, "/cache", "/experiments"]),
-        ("/usage", {"by": "x"}, "by"),
+        ("/usage", {"group_by": "x"}, "group_by"),
         ("/usage", {"team": "x"}, "team"),
         ("/usage/requests", {"mode": "x"}, "mode"),
         ("/usage/requests", {"order": "x"}, "order"),
@@ -202,7 +202,7 @@ def test_a_file_of_a_long_period_states_that_it_has_only_recent_requests(
 
 
 def test_an_hour_links_to_the_requests_of_that_hour(alice: Client) -> None:
-    page = usage_page(alice, "/usage", by="day", range="24h")
+    page = usage_page(alice, "/usage", group_by="day", range="24h")
     (link, *_) = re.findall(r'href="/usage/requests\?([^"]*hour=[^"]*)"', page)
 
     requests_page = usage_page(alice, f"/usage/requests?{link.replace('&amp;', '&')}")

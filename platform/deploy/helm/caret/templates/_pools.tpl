@@ -11,7 +11,7 @@ layout: ""
 family: ""
 editFormat: ""
 promptTokens: 0
-healsWords: true
+hasTokenHealing: true
 kvEvents: false
 speculation: {}
 plainReplicas: 0
@@ -142,7 +142,7 @@ edit_format = {{ . | quote }}
 {{- with int $pool.promptTokens }}
 prompt_tokens = {{ . }}
 {{- end }}
-heals_words = {{ $pool.healsWords }}
+has_token_healing = {{ $pool.hasTokenHealing }}
 tenants = {{ $pool.tenants | toJson }}
 {{- if eq $pool.source "kubernetes" }}
 discover = {{ include "caret.replica" (dict "root" $root "pool" $pool "host" (printf "%s-engine-%s.%s" $root.Release.Name $name $root.Release.Namespace)) }}

@@ -27,8 +27,8 @@ STORAGE: Final = "exports"
 PIECE_BYTES: Final = 4 * 1024 * 1024
 
 
-def build_scope(build_id: UUID) -> str:
-    return f"export:{build_id}"
+def build_export_scope(export_id: UUID) -> str:
+    return f"export:{export_id}"
 
 
 def store_object(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUID:
@@ -42,14 +42,14 @@ def store_object(claim: JobClaim, data: bytes, *, member: int | None, number: in
         ExportObject.objects.create(
             tenant_id=claim.tenant_id,
             id=object_id,
-            build_id=claim.build_id,
+            export_id=claim.export_id,
             member=member,
             number=number,
         )
         envelope = seal_in_scope(
             claim.tenant_id,
-            build_scope(claim.build_id),
-            context=_build_seal_context(claim.build_id, object_id),
+            build_export_scope(claim.export_id),
+            context=_build_seal_context(claim.export_id, object_id),
             data=data,
             now=now,
         )
@@ -64,16 +64,16 @@ def mark_stored(claim: JobClaim, object_id: UUID, now: datetime) -> None:
     ExportObject.objects.filter(tenant_id=claim.tenant_id, id=object_id).update(stored_at=now)
 
 
-def list_object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> list[UUID]:
+def list_object_ids(tenant_id: TenantId, export_id: UUID, *, member: int | None) -> list[UUID]:
     """Return the IDs of stored objects, in order. One query."""
     with tenant_scope(tenant_id):
         rows = ExportObject.objects.filter(
-            tenant_id=tenant_id, build_id=build_id, member=member, stored_at__isnull=False
+            tenant_id=tenant_id, export_id=export_id, member=member, stored_at__isnull=False
         )
         return list(rows.order_by("number").values_list("id", flat=True))
 
 
-def read_object(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
+def read_object(tenant_id: TenantId, export_id: UUID, object_id: UUID) -> bytes:
     """Read and decrypt an object.
 
     Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and errors of the storage.
@@ -81,7 +81,7 @@ def read_object(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
     with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         envelope: bytes = file.read()
     return open_sealed(
-        tenant_id, context=_build_seal_context(build_id, object_id), envelope=envelope
+        tenant_id, context=_build_seal_context(export_id, object_id), envelope=envelope
     )
 
 
@@ -99,7 +99,7 @@ def delete_file_pieces(claim: JobClaim) -> None:
     with tenant_scope(claim.tenant_id):
         claim.update_job()
         pieces = ExportObject.objects.filter(
-            tenant_id=claim.tenant_id, build_id=claim.build_id, member=None
+            tenant_id=claim.tenant_id, export_id=claim.export_id, member=None
         )
         pieces.update(stored_at=None)
         ids = list(pieces.values_list("id", flat=True))
@@ -152,9 +152,9 @@ def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
 
     Raises ClaimLost, and the errors of `read_object`.
     """
-    for object_id in list_object_ids(claim.tenant_id, claim.build_id, member=member):
+    for object_id in list_object_ids(claim.tenant_id, claim.export_id, member=member):
         claim.renew()
-        yield read_object(claim.tenant_id, claim.build_id, object_id)
+        yield read_object(claim.tenant_id, claim.export_id, object_id)
 
 
 def _get_storage() -> Storage:
@@ -165,5 +165,5 @@ def _name_object(tenant_id: TenantId, object_id: UUID) -> str:
     return f"{tenant_id}/{object_id}"
 
 
-def _build_seal_context(build_id: UUID, object_id: UUID) -> SealContext:
-    return SealContext(table="export_object", column=str(build_id), row=str(object_id))
+def _build_seal_context(export_id: UUID, object_id: UUID) -> SealContext:
+    return SealContext(table="export_object", column=str(export_id), row=str(object_id))

@@ -13,7 +13,7 @@ from django.utils.timezone import now
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.billing.plans.operations import NewPrice, add_price, subscribe_tenant
-from tenants.compliance.exports.jobs.queries import find_build, list_builds
+from tenants.compliance.exports.jobs.queries import find_export, list_exports
 from tenants.compliance.exports.jobs.run import run_due_jobs
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import DirtyHour, ExportJob
@@ -36,7 +36,7 @@ def test_an_export_with_an_unrepresentable_time_is_refused(
         start_export(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
 
     assert exc_info.value.field == {"start": "since", "end": "until"}[name]
-    assert list_builds(actor=company.administrator.actor, limit=10, cursor=None).rows == []
+    assert list_exports(actor=company.administrator.actor, limit=10, cursor=None).rows == []
 
 
 def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, cast: Cast) -> None:
@@ -50,7 +50,7 @@ def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, ca
         run_due_jobs(clock=now, max_run_s=600)
 
         assert (
-            find_build(actor=cast.globex.platform, build_id=foreign_export).state
+            find_export(actor=cast.globex.platform, export_id=foreign_export).state
             is JobState.FINISHED
         )
     finally:

@@ -1,4 +1,4 @@
-"""Exports that workers build are complete and sealed, even if workers fail."""
+"""Exports by the workers are complete and sealed, even if workers fail."""
 
 import io
 import json
@@ -32,7 +32,7 @@ from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, Claim
 from tenants.compliance.exports.jobs.cleanup import clean_up_tenant_exports
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.operations import cancel_export, create_signed_url
-from tenants.compliance.exports.jobs.queries import find_build, list_builds, list_definitions
+from tenants.compliance.exports.jobs.queries import find_export, list_definitions, list_exports
 from tenants.compliance.exports.jobs.run import run_due_jobs, run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 from tenants.compliance.exports.row_stream import read_rows
@@ -40,7 +40,7 @@ from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import BrokenExport, verify_export
 from tenants.models import AuditEntry, ExportJob, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
-from tests.fakes.exports import build_all, end_all_exports, file_of, find_export, start_export
+from tests.fakes.exports import build_all, end_all_exports, file_of, start_export, view_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
@@ -79,9 +79,9 @@ def export_directly(company: Company, media: str) -> bytes:
     return out.getvalue()
 
 
-def row_of(company: Company, build_id: uuid.UUID) -> ExportJob:
+def row_of(company: Company, export_id: uuid.UUID) -> ExportJob:
     with tenant_scope(company.tenant_id):
-        return ExportJob.objects.get(tenant_id=company.tenant_id, id=build_id)
+        return ExportJob.objects.get(tenant_id=company.tenant_id, id=export_id)
 
 
 def after_claim_expiry() -> datetime:
@@ -92,26 +92,26 @@ def after_claim_expiry() -> datetime:
 def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
     company: Company, media: str
 ) -> None:
-    build_id = start_records_export(company, media)
+    export_id = start_records_export(company, media)
 
     build_all(company)
 
-    export, data = find_export(company, build_id), file_of(company, build_id)
+    export, data = view_export(company, export_id), file_of(company, export_id)
     assert export.state is JobState.FINISHED
     assert (export.rows_done, export.rows_expected, export.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # Parquet's row groups depend on the batches
         assert data == export_directly(company, media)
     keys = load_signing_keys().public_keys()
     document = verify_export(io.BytesIO(data), export.proof.encode(), keys)
-    assert (document["export_id"], document["file"]) == (str(build_id), export.name)
+    assert (document["export_id"], document["file"]) == (str(export_id), export.name)
     assert (document["rows"], document["media"]) == (ROWS, media)
     assert document["audit"]["before"]["sequence"] > 0
 
 
 def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     build_all(company)
-    data, proof = file_of(company, build_id), find_export(company, build_id).proof.encode()
+    data, proof = file_of(company, export_id), view_export(company, export_id).proof.encode()
     chance = random.Random(8)
 
     for number in range(100):
@@ -128,10 +128,10 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "_SLICE_S", 0.0)
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
     assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
-    assert find_export(company, build_id).rows_done == 4
+    assert view_export(company, export_id).rows_done == 4
     # As if the previous worker had been killed after sealing a part and before counting it.
     claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
@@ -141,11 +141,11 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
     while run_slice_of_oldest_job(company.tenant_id, after_claim_expiry):
         pass
 
-    assert file_of(company, build_id) == export_directly(company, "csv")
+    assert file_of(company, export_id) == export_directly(company, "csv")
 
 
 def test_a_lost_claim_can_store_nothing(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     slow = claim_next_job(company.tenant_id, timezone.now)
     quick = claim_next_job(company.tenant_id, after_claim_expiry)
     assert slow is not None
@@ -155,86 +155,86 @@ def test_a_lost_claim_can_store_nothing(company: Company) -> None:
         sealed_objects.store_object(slow, b"late", member=0, number=0)
 
     with tenant_scope(company.tenant_id):
-        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
         assert not objects.exists()
 
 
 def test_stored_exports_cannot_be_read_without_the_tenants_keys(
     company: Company, cast: Cast
 ) -> None:
-    build_id = start_records_export(company, "ndjson")
+    export_id = start_records_export(company, "ndjson")
     build_all(company)
-    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
+    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, export_id, member=None)
 
     with storages["exports"].open(f"{company.tenant_id}/{object_id}") as file:
         stored = file.read()
 
     assert b"python" not in stored
-    assert b"python" in file_of(company, build_id)
+    assert b"python" in file_of(company, export_id)
     other_export = start_records_export(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
     with pytest.raises(DecryptionFailed):
-        sealed_objects.read_object(cast.globex.tenant_id, build_id, object_id)
+        sealed_objects.read_object(cast.globex.tenant_id, export_id, object_id)
     with pytest.raises(DecryptionFailed):
         sealed_objects.read_object(company.tenant_id, other_export, object_id)
 
 
 def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     build_all(company)
 
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now())
 
     with tenant_scope(company.tenant_id):
-        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
         assert [stored.member for stored in objects] == [None]
-    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
+    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, export_id, member=None)
     name = f"{company.tenant_id}/{object_id}"
     with storages["exports"].open(name) as file:
         copy = file.read()  # as a backup contains it
 
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
 
-    assert find_export(company, build_id).state is JobState.EXPIRED
+    assert view_export(company, export_id).state is JobState.EXPIRED
     assert not storages["exports"].exists(name)
     storages["exports"].save(name, ContentFile(copy))
     with pytest.raises(KeyDestroyed):
-        sealed_objects.read_object(company.tenant_id, build_id, object_id)
+        sealed_objects.read_object(company.tenant_id, export_id, object_id)
 
 
 def test_a_cancelled_export_stops_and_is_deleted(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
     sealed_objects.store_object(claim, b"part", member=0, number=0)
 
-    cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+    cancel_export(actor=company.administrator.actor, export_id=export_id, now=timezone.now())
 
     with pytest.raises(ClaimLost):
         claim.renew()
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now())
     with tenant_scope(company.tenant_id):
-        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
         assert objects.exists(), "its worker may still be writing"
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=after_claim_expiry())
     with tenant_scope(company.tenant_id):
         assert not objects.exists()
     with pytest.raises(Conflict, match="already cancelled"):
-        cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+        cancel_export(actor=company.administrator.actor, export_id=export_id, now=timezone.now())
 
 
 @pytest.mark.parametrize("state", UNDER_WAY)
 def test_the_audit_entry_of_a_cancellation_has_the_previous_state(
     company: Company, state: JobState
 ) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     if state is JobState.RUNNING:
         assert claim_next_job(company.tenant_id, timezone.now) is not None
 
-    cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+    cancel_export(actor=company.administrator.actor, export_id=export_id, now=timezone.now())
 
     with tenant_scope(company.tenant_id):
-        entry = AuditEntry.objects.get(action="export.cancelled", target=f"export:{build_id}")
+        entry = AuditEntry.objects.get(action="export.cancelled", target=f"export:{export_id}")
     assert (entry.before, entry.after) == ({"state": state}, {"state": "cancelled"})
 
 
@@ -242,11 +242,11 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xlsx, "MAX_ROWS", 3)
-    build_id = start_records_export(company, "xlsx")
+    export_id = start_records_export(company, "xlsx")
 
     build_all(company)
 
-    export = find_export(company, build_id)
+    export = view_export(company, export_id)
     assert (export.state, export.rows_done) == (JobState.FAILED, 2)
     assert "at most 3 rows" in export.error
 
@@ -254,7 +254,7 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
 def test_an_export_is_given_up_after_repeated_storage_failures(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     clock = [timezone.now()]
 
     def broken(*_: Any, **__: Any) -> None:
@@ -264,23 +264,23 @@ def test_an_export_is_given_up_after_repeated_storage_failures(
         failing.setattr(storages["exports"], "save", broken)
         for _ in range(MAX_ATTEMPTS):
             assert not run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
-            assert find_export(company, build_id).state is JobState.RUNNING
+            assert view_export(company, export_id).state is JobState.RUNNING
             clock[0] += CLAIM_FOR
         run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
 
-    assert find_export(company, build_id).state is JobState.FAILED
-    assert "disk full" not in find_export(company, build_id).error
+    assert view_export(company, export_id).state is JobState.FAILED
+    assert "disk full" not in view_export(company, export_id).error
 
 
 def test_an_export_of_another_definition_version_fails(company: Company) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     members = [{"definition": "usage_records", "version": 99}]
     with tenant_scope(company.tenant_id):
-        ExportJob.objects.filter(tenant_id=company.tenant_id, id=build_id).update(members=members)
+        ExportJob.objects.filter(tenant_id=company.tenant_id, id=export_id).update(members=members)
 
     build_all(company)
 
-    assert "has changed" in find_export(company, build_id).error
+    assert "has changed" in view_export(company, export_id).error
 
 
 def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,21 +323,21 @@ def test_exports_of_data_without_read_permission_are_refused_and_hidden(
     with pytest.raises(Forbidden):
         start_records_export(company, actor=ada)
     with pytest.raises(NotFound):
-        find_build(actor=bill, build_id=keys_export)
-    visible_ids = {row.id for row in list_builds(actor=bill, limit=200, cursor=None).rows}
+        find_export(actor=bill, export_id=keys_export)
+    visible_ids = {row.id for row in list_exports(actor=bill, limit=200, cursor=None).rows}
     assert usage_export in visible_ids
     assert keys_export not in visible_ids
     assert "keys" not in {definition.name for definition in list_definitions(actor=bill)}
 
 
 def test_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
-    build_id = start_records_export(company)
+    export_id = start_records_export(company)
     bob = cast.globex.administrator.actor
 
     for access in (
-        lambda: find_build(actor=bob, build_id=build_id),
-        lambda: cancel_export(actor=bob, build_id=build_id, now=timezone.now()),
-        lambda: create_signed_url(actor=bob, build_id=build_id, now=timezone.now()),
+        lambda: find_export(actor=bob, export_id=export_id),
+        lambda: cancel_export(actor=bob, export_id=export_id, now=timezone.now()),
+        lambda: create_signed_url(actor=bob, export_id=export_id, now=timezone.now()),
     ):
         with pytest.raises(NotFound):
             access()
@@ -352,7 +352,7 @@ def test_one_tenants_failure_does_not_delay_another(
 
     run_due_jobs(clock=timezone.now, max_run_s=600)
 
-    assert find_build(actor=cast.globex.platform, build_id=foreign_id).state is JobState.FINISHED
+    assert find_export(actor=cast.globex.platform, export_id=foreign_id).state is JobState.FINISHED
 
 
 # A worker that kills itself after it has stored as many parts as its second argument says.
@@ -379,7 +379,7 @@ while run.run_slice_of_oldest_job(sys.argv[1], timezone.now):
 
 
 def test_an_export_survives_a_killed_worker(company: Company, services: Services) -> None:
-    build_id = start_records_export(company, "ndjson")
+    export_id = start_records_export(company, "ndjson")
     environment = {
         **os.environ,
         **services.mark,
@@ -389,12 +389,12 @@ def test_an_export_survives_a_killed_worker(company: Company, services: Services
     command = [sys.executable, "-c", textwrap.dedent(_WORKER), company.tenant_id, "2"]
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
     assert done.returncode == -signal.SIGKILL
-    export = find_export(company, build_id)
-    assert (export.state, export.rows_done) == ("building", 4)
+    export = view_export(company, export_id)
+    assert (export.state, export.rows_done) == ("running", 4)
 
     while run_slice_of_oldest_job(company.tenant_id, after_claim_expiry):
         pass
 
-    ids = [json.loads(line)["request_id"] for line in file_of(company, build_id).splitlines()]
+    ids = [json.loads(line)["request_id"] for line in file_of(company, export_id).splitlines()]
     assert len(ids) == len(set(ids)) == ROWS
-    assert file_of(company, build_id) == export_directly(company, "ndjson")
+    assert file_of(company, export_id) == export_directly(company, "ndjson")

@@ -175,7 +175,7 @@ def test_the_overview_hides_the_figures_that_reports_hide(company: Company) -> N
     overview = run_overview(company, language="python")
 
     assert overview.total.counts is not None
-    assert all(row.counts is None for row in overview.by[GroupBy.EDITOR])
+    assert all(row.counts is None for row in overview.group_rows[GroupBy.EDITOR])
     assert run_overview(company, language="go", editor="vim").total.counts is None
     assert set(overview.choices["editor"]) == {"vim", "zed"}
 
