@@ -1,7 +1,7 @@
 """Two demonstration tenants, and generated data for them.
 
     tenants       the tenants, an owner, an administrator, a developer and a key, at each start
-    operations    a quarter of a company's data, once, on request
+    operations    the data of a company for three months, once, on request
 
 Actions of people go through the operations that people use, at times in the past, so that audit
 logs, ledgers, receipts and certificates are genuine. Usage is generated (request_generator,

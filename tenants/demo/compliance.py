@@ -1,4 +1,4 @@
-"""Today's events: content capture and erasure, erasure of a user, a purge, and exports.
+"""Today's events: the erasure of a user, a purge, and exports.
 
 Each step changes stores other than the database, so each is committed on its own.
 """

@@ -19,7 +19,9 @@ from tenants.privacy.content_capture.erasure import erase_requested_content
 from tenants.privacy.content_capture.operations import store_content
 
 _DEVELOPERS_PER_CONSENT: Final = 3
-_NUM_LASTING_CONSENTS: Final = 4  # the first consents are not withdrawn
+# The first consents stay in force during the period. On the last day, store_example_content
+# withdraws one of them.
+_NUM_LASTING_CONSENTS: Final = 4
 _PREFIX: Final = "def mean(values: list[float]) -> float:\n    "
 _COMPLETION: Final = "return sum(values) / len(values)"
 _NUM_EXAMPLE_USERS: Final = 2

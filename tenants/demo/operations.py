@@ -1,10 +1,10 @@
 """Seeding of a demonstration tenant with generated data.
 
     the week before     members and teams: each step is committed, as invitations require
-    the quarter         all events in order of time: one transaction
+    the period          all events in order of time: one transaction
     today               rollups, content capture, erasures, exports: other stores are involved
 
-The quarter is one transaction, because workers run at the same time: billing, signing and counting
+The period is one transaction, because workers run at the same time: billing, signing and counting
 see all of it or nothing. If the process is killed before the commit, the tenant is marked as begun
 and has no data.
 """
@@ -87,7 +87,7 @@ def seed_tenant(
     company = create_company(timeline, personas)
     report_progress(f"{options.num_days} days of work")
     with tenant_scope(tenant_id):
-        run_events(_plan_quarter(company), until=now)
+        run_events(_plan_period(company), until=now)
     report_progress("Hours and days are counted")
     roll_up_tenant(tenant_id=tenant_id, arrived_until=now)
     report_progress("Erasures and exports")
@@ -98,7 +98,7 @@ def seed_tenant(
     return _finish_tenant(timeline)
 
 
-def _plan_quarter(company: DemoCompany) -> list[TimelineEvent]:
+def _plan_period(company: DemoCompany) -> list[TimelineEvent]:
     demo_keys = DemoKeys(company)
     # Usage comes first among events of the same time, because billing depends on it.
     return [

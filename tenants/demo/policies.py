@@ -1,4 +1,4 @@
-"""A company's decisions in a quarter: policies, overrides, retention rules and legal holds."""
+"""A company's decisions in the period: policies, overrides, retention rules and legal holds."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -22,7 +22,7 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.usage.reports.operations import set_min_group_users
 
-# Short enough to purge usage records of the quarter's first week.
+# Short enough to purge usage records of the first week of a period of 92 days, the default.
 _USAGE_DAYS: Final = 85
 _EXCLUDED: Final = {
     "*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*", "**/secrets/**", "**/*.tfstate"),

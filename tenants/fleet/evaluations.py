@@ -56,7 +56,7 @@ class Percentiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PoolLatency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """None: fewer than two tasks were measured."""
+    """The latencies of a pool's completions. None: fewer than two tasks were measured."""
 
     first_text_ms: Percentiles | None
     total_ms: Percentiles | None
@@ -70,7 +70,7 @@ class PoolReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pool: _Name  # NAME or NAME:LAYOUT, as `evaluate` was called
     num_tasks: _Count
     num_errors: _Count
-    num_empty: _Count
+    num_empty: _Count  # tasks whose completion has no text
     scores: Scores
     latency: PoolLatency
     by_kind: ScoresByGroup

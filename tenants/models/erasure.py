@@ -20,7 +20,7 @@ class Erasure(models.Model):
     # is finished, and nobody can trace pseudonyms back to the user any more.
     secret = models.BinaryField(null=True)
     keys = models.JSONField()  # destroyed keys: [{"id", "fingerprint", "scope"}]
-    counts = models.JSONField()  # erased rows so far: name -> rows
+    counts = models.JSONField()  # erased so far: table or "objects" -> number
     legal_hold_ids = models.JSONField()  # of holds that still kept rows at the end
     requested_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)  # None: not finished

@@ -21,8 +21,8 @@ class RetrievalChunk(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(editable=False)
-    # In strict isolation only this user, or this service key ("key:"), finds it; "": the whole
-    # tenant.
+    # In strict isolation only this user, or this service key (prefix "key:"), finds the chunk; "":
+    # the whole tenant finds it.
     holder = models.TextField()
     # Digests of 16 bytes. scope_digest: holder and repository. file_digest: the same and the path.
     # chunk_digest: the same as file_digest, the text and the embedding model.

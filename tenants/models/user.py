@@ -50,7 +50,7 @@ class User(AbstractBaseUser):
         """Return True if the password is right, and set `has_outdated_hash`.
 
         An outdated hash stays, although Django would replace it: a new hash would end the user's
-        sessions even when the user only steps up. Sign-in replaces the hash.
+        sessions even when the user only confirms the password again. Sign-in replaces the hash.
         """
         is_right, is_outdated = verify_password(raw_password, self.password)
         self.has_outdated_hash = is_right and is_outdated

@@ -23,7 +23,7 @@ class PolicyDiff:
     num_members: int
     affected: list[str]  # e-mail addresses, sorted
     fields: dict[str, int]  # field of the policy -> number of members affected
-    features_lost: dict[Feature, int]  # -> number of members who lose it
+    features_lost: dict[Feature, int]  # feature -> number of members who lose it
     features_gained: dict[Feature, int]
     globs_added: list[tuple[str, str]]  # repository and glob, for any member; sorted
     globs_removed: list[tuple[str, str]]

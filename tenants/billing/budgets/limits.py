@@ -13,7 +13,8 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import Conflict
 from tenants.models import Budget, TeamMembership
 
-MAX_TEAM_BUDGETS_OF_USER: Final = 20  # hard; those of tenant and user are not counted
+# Hard budgets of the user's teams. Budgets of the tenant and of the user are not counted.
+MAX_TEAM_BUDGETS_OF_USER: Final = 20
 
 
 def require_budget_limit_per_user(tenant_id: TenantId) -> None:

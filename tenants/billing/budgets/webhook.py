@@ -23,7 +23,8 @@ from caret.foundation.egress.http_client import (
 )
 from tenants.base.errors import InvalidValue
 
-_BOUNDS: Final = ResponseLimits(total_s=20.0, max_bytes=64 * 1024)  # the response body is not read
+# Only the status of the response matters, but a body of more than `max_bytes` is an error.
+_BOUNDS: Final = ResponseLimits(total_s=20.0, max_bytes=64 * 1024)
 _MAX_URL_CHARS: Final = 500
 
 

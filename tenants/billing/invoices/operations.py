@@ -93,7 +93,7 @@ class _InvoiceDraft:
     head: InvoiceHeader
     sums: LedgerTotals
     month: date
-    corrects: int | None
+    corrects: int | None  # number of the corrected invoice; None: the draft is an invoice
 
 
 def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:

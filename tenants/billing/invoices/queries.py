@@ -57,7 +57,7 @@ class InvoiceRow:
     name: str
     kind: DocumentKind
     month: date
-    corrects: int | None
+    corrects: int | None  # number of the corrected invoice; None: this is an invoice
     currency: str
     total_micros: int
     issued_on: date

@@ -1,7 +1,7 @@
 """Data subject requests: export and erase the personal data of one user in a tenant.
 
 data_inventory.py         lists where personal data is stored, and which of it is exported
-export_bundle.py          writes it as a ZIP with a signed manifest
+export_bundle.py          writes a user's data as a ZIP with a signed manifest
 verification.py           verifies that manifest offline (pure)
 operations.py             starts an erasure: encryption keys are destroyed at once
 erasure_tombstones.py     records each erasure outside the database's backups

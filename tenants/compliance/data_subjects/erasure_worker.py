@@ -2,7 +2,8 @@
 
 Repeating a committed transaction changes nothing.
 
-    pseudonymize counts by month > anonymize > erase captured content > check again > certify
+    pseudonymize usage, month by month > anonymize > erase captured content > look for records that
+    have arrived meanwhile > certify
 """
 
 import uuid

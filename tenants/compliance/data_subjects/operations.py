@@ -130,7 +130,7 @@ def find_legal_holds(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[Leg
 
 
 def _end_membership(actor: Actor, erasure_request: ErasureRequest, now: datetime) -> None:
-    """End the membership, if any. Raises Forbidden, Conflict."""
+    """End the membership, unless it has already ended. Raises Forbidden, Conflict."""
     user_id = erasure_request.user_id
     membership = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
     if membership.erased_at is not None and membership.ended_at is not None:

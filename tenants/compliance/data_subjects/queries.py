@@ -51,7 +51,7 @@ class PersonView:
     email: str
     name: str
     role: str
-    since: datetime
+    since: datetime  # when the membership began
     ended_at: datetime | None  # None: a present member
     erased_at: datetime | None  # None: not erased
     erasure_id: uuid.UUID | None  # the erasure in progress; None: none

@@ -54,7 +54,7 @@ class AddedReplicaRecord:
 
 @dataclass(frozen=True, slots=True)
 class AddedReplicas:
-    version: str
+    version: str  # the version in Redis; "0": nothing was ever added
     replicas: dict[tuple[str, str], AddedReplicaRecord]  # by pool and replica
     latest: list[AddedReplicaRecord]  # newest first, removals included
 

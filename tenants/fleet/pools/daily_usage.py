@@ -30,7 +30,7 @@ DAYS: Final = "caret:pools:days"
 REPLICA_SECONDS: Final = "caret:pools:replica-seconds"
 ALL_COUNTED: Final = "caret:pools:last-full-recount"
 MAX_DAYS: Final = 90
-_RECENT_DAYS: Final = 3
+_RECENT_DAYS: Final = 3  # counted in each run; older days once a day
 # A few days at a time: a query over three months would hold a tenant's rows in memory at once.
 _STEP: Final = timedelta(days=7)
 # The time in a request's ID differs from the time of the request by less than this.

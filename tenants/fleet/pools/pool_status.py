@@ -43,9 +43,10 @@ class ReplicaStatus:
     cooldown_s: float | None  # the longest cooldown that is left; None: no circuit is open
     is_drained: bool  # according to any gateway
     num_in_flight: int  # requests in flight, of all gateways
-    running: float | None  # from the engine; None: not reported
-    waiting: float | None
-    kv_usage: float | None  # share, 0 to 1
+    # As the engine reports them. None: not reported.
+    running: float | None  # requests
+    waiting: float | None  # requests
+    kv_usage: float | None  # share of the KV cache in use, 0 to 1
     hit_rate: float | None  # of prompt tokens, recently; None: no lookups
     speculation: str  # the method, such as ngram; empty: no speculative decoding
 

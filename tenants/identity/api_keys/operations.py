@@ -83,7 +83,7 @@ class CreatedKey:
 class KeyRotation:
     """Options of a rotation."""
 
-    overlap: timedelta  # how long the old text stays valid, at most MAX_OVERLAP
+    overlap: timedelta  # how long the old secret stays valid, at most MAX_OVERLAP
     expires_at: datetime | None = None  # None: keep the current expiry
     reason: str = ""
 

@@ -76,7 +76,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
 
 
 def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
-    """End the text that was issued at `issued_at`. Return False if it was not in force.
+    """End the secret that was issued at `issued_at`. Return False if it was not in force.
 
     Raises Forbidden.
     """
@@ -90,7 +90,7 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
         # could deadlock.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = keys.order_by("-created_at").first()
-        if row is None:  # a new start has replaced the text
+        if row is None:  # a new start has replaced the secret
             return False
         before, row.expires_at = row.expires_at, now
         row.save(update_fields=["expires_at"])

@@ -17,7 +17,8 @@ from tenants.models import Membership
 def end_sessions(*, user_id: UserId) -> None:
     """End the sessions of a user whose membership has just ended.
 
-    If another membership remains, they continue, but show nothing of the tenant that the user left.
+    If another membership remains, the sessions continue, but show nothing of the tenant that the
+    user left.
     """
     user_uuid = uuid.UUID(user_id)
     with user_scope(user_id):

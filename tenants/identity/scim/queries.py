@@ -140,7 +140,10 @@ def list_group_roles(*, actor: Actor) -> list[GroupRole]:
 def find_user(
     *, actor: Actor, user_id: str, parameters: "ResponseParameters[ScimUserResource] | None" = None
 ) -> ScimUserResource:
-    """Return a user with all attributes. Raises NotFound."""
+    """Return a user with all attributes. Raises NotFound.
+
+    `parameters` has no effect here: the view calls find_user and find_group in the same way.
+    """
     with tenant_scope(actor.tenant_id):
         return build_user_resources([find_user_row(actor, user_id)])[0]
 

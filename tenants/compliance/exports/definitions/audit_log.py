@@ -12,7 +12,7 @@ from tenants.compliance.exports.paged_source import PagedRows, dump_json, make_r
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, fetch_entries
 
-_BEFORE: Final = (
+_COLUMNS_BEFORE_CHANGE: Final = (
     ExportColumn("sequence", ColumnType.INTEGER),
     ExportColumn("id", ColumnType.ID),
     ExportColumn("at", ColumnType.TIME),
@@ -23,16 +23,16 @@ _BEFORE: Final = (
     ExportColumn("action", ColumnType.TEXT),
     ExportColumn("target", ColumnType.TEXT),
 )
-_CHANGE: Final = (ExportColumn("before", ColumnType.TEXT), ExportColumn("after", ColumnType.TEXT))
-_AFTER: Final = (
+_CHANGE_COLUMNS: Final = (ExportColumn("before", ColumnType.TEXT), ExportColumn("after", ColumnType.TEXT))
+_COLUMNS_AFTER_CHANGE: Final = (
     ExportColumn("address", ColumnType.TEXT),
     ExportColumn("request_id", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
     ExportColumn("previous_hash", ColumnType.TEXT),
     ExportColumn("hash", ColumnType.TEXT),
 )
-_before = make_row_reader(*(column.name for column in _BEFORE))
-_after = make_row_reader(*(column.name for column in _AFTER))
+_read_columns_before_change = make_row_reader(*(column.name for column in _COLUMNS_BEFORE_CHANGE))
+_read_columns_after_change = make_row_reader(*(column.name for column in _COLUMNS_AFTER_CHANGE))
 
 
 def _fetch_page(query: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
@@ -50,7 +50,7 @@ def _to_row(entry: AuditEntryView) -> Row:
         None if document is None else dump_json(document)
         for document in (entry.before, entry.after)
     )
-    return (*_before(entry), *change, *_after(entry))
+    return (*_read_columns_before_change(entry), *change, *_read_columns_after_change(entry))
 
 
 AUDIT: Final = Export(
@@ -58,7 +58,7 @@ AUDIT: Final = Export(
     version=1,
     title=gettext_noop("Audit entries"),
     permission=Permission.READ_AUDIT,
-    columns=(*_BEFORE, *_CHANGE, *_AFTER),
+    columns=(*_COLUMNS_BEFORE_CHANGE, *_CHANGE_COLUMNS, *_COLUMNS_AFTER_CHANGE),
     source=PagedRows(page=_fetch_page, row=_to_row),
 )
 

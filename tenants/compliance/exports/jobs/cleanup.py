@@ -44,13 +44,15 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
         jobs.filter(state=JobState.FINISHED, expires_at__lte=now).update(
             state=advance(JobState.FINISHED, JobEvent.EXPIRE)
         )
-        # A worker that still runs such a job notices it at its next step and stops writing.
+        # A worker may still run a cancelled job. It notices the cancellation at its next step and
+        # stops writing.
         idle = jobs.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
         ended_ids = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
         finished_ids = list(jobs.filter(state=JobState.FINISHED).values_list("id", flat=True))
     for export_id in ended_ids:
         _clean_up_job(tenant_id, export_id, now)
     for export_id in finished_ids:
+        # The parts, and objects that were never completely stored.
         _delete_job_objects(tenant_id, export_id, ~Q(member=None) | Q(stored_at=None))
 
 

@@ -33,7 +33,8 @@ from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor, build_system_actor
 
-MAX_UNDER_WAY: Final = 10  # per tenant
+# Per tenant: jobs that are queued or running, finished jobs, and the size of their files.
+MAX_UNDER_WAY: Final = 10
 MAX_STORED: Final = 100
 MAX_STORED_BYTES: Final = 20 * 1024**3
 LINK_FOR: Final = timedelta(minutes=10)

@@ -47,9 +47,9 @@ class KeyFigures:
     """The key figures of the operators' overview. None: no data."""
 
     first_tokens: list[FirstToken]
-    cancellation: float | None
-    hit_rate: float | None
-    acceptance: float | None
+    cancellation: float | None  # share of completions that were cancelled or superseded
+    hit_rate: float | None  # share of prompt tokens in the prefix cache
+    acceptance: float | None  # share of shown suggestions that were accepted
     load: float | None  # of the busiest pool, as a share of its concurrency limit
     busiest: str | None  # the busiest pool's name
     num_waiting: int  # requests waiting in the engines
