@@ -117,7 +117,7 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _compute_limit(developer_months: Decimal) -> int:
-    """Return the cost of the tokens of that many developers in a month, in micros of whole cents."""
+    """Return the cost of that many developers' tokens in a month, in micros of whole cents."""
     return int(developer_months * _TOKEN_COST_PER_DEVELOPER * 100 + 1) * (MICROS // 100)
 
 

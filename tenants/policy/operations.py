@@ -93,7 +93,7 @@ def insert_version(
 ) -> None:
     """Insert a version, without effects and without an audit entry.
 
-    Callers: set_policy, and the creation of a tenant.
+    Callers: set_policy, and the creation and the purge of a tenant.
     """
     PolicyVersion.objects.create(
         tenant_id=actor.tenant_id,

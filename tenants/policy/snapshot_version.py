@@ -1,7 +1,8 @@
-"""The version of a tenant's snapshot, which each change that gateways must learn raises.
+"""The version of a tenant's snapshot. Each change that gateways must learn raises it.
 
 Domains whose data is part of a snapshot call `mark_snapshot_stale`. They cannot import the function
-that publishes, because it imports all of them. The application registers it here.
+that publishes a snapshot, because that function imports all of them. The application registers the
+function here.
 """
 
 from collections.abc import Callable, Iterable

@@ -66,7 +66,7 @@ def request_content_erasure(
     """
     with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_scope(user_id), now=now)
-        objects = _list_stored(actor.tenant_id).filter(user_id=user_id)
+        objects = _list_unmarked(actor.tenant_id).filter(user_id=user_id)
         _request_erasure_of_objects(
             actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now
         )
@@ -74,8 +74,10 @@ def request_content_erasure(
 
 def request_erasure_of_all_content(*, tenant_id: TenantId, now: datetime) -> None:
     """Request the erasure of all users' content, inside the tenant's scope with its row locked."""
-    stored_objects = _list_stored(tenant_id).order_by("user_id").values_list("user_id", flat=True)
-    for user_id in list(stored_objects.distinct()):
+    unmarked_objects = (
+        _list_unmarked(tenant_id).order_by("user_id").values_list("user_id", flat=True)
+    )
+    for user_id in list(unmarked_objects.distinct()):
         request_content_erasure(
             actor=build_system_actor(tenant_id),
             user_id=UserId(str(user_id)),
@@ -87,7 +89,7 @@ def request_erasure_of_all_content(*, tenant_id: TenantId, now: datetime) -> Non
 def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) -> None:
     """Exclude the users' stored content from training."""
     with tenant_scope(tenant_id):
-        _list_stored(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
+        _list_unmarked(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
 
 
 def erase_requested_content(
@@ -136,8 +138,8 @@ def _clean_up_content_of_tenant(tenant_id: TenantId, now: datetime) -> None:
 def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
     actor = build_system_actor(tenant_id)
     with tenant_scope(tenant_id):
-        stored_objects = _list_stored(tenant_id)
-        if not stored_objects.exists():
+        unmarked_objects = _list_unmarked(tenant_id)
+        if not unmarked_objects.exists():
             return
         row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         policy = load_active_policy(tenant_id=tenant_id)
@@ -149,14 +151,14 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
         )
         users = {
             UserId(str(user))
-            for user in stored_objects.values_list("user_id", flat=True).distinct()
+            for user in unmarked_objects.values_list("user_id", flat=True).distinct()
         }
         for user_id in sorted(users - consenting_users):
             request_content_erasure(
                 actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
             )
         if policy.content_capture is not None:
-            expired_objects = stored_objects.filter(
+            expired_objects = unmarked_objects.filter(
                 created_at__lt=now - timedelta(days=policy.content_capture.retention_days)
             )
             erasable_objects = CONTENT.exclude_held(
@@ -165,7 +167,7 @@ def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
             _request_erasure_of_objects(
                 actor, erasable_objects, reason=ContentErasureReason.RETENTION, now=now
             )
-        unfinished_objects = stored_objects.filter(
+        unfinished_objects = unmarked_objects.filter(
             stored_at=None, created_at__lt=now - MAX_UNSTORED
         )
         _request_erasure_of_objects(
@@ -210,7 +212,8 @@ def _request_erasure_of_objects(
     )
 
 
-def _list_stored(tenant_id: TenantId) -> QuerySet[ContentObject]:
+def _list_unmarked(tenant_id: TenantId) -> QuerySet[ContentObject]:
+    """Return the objects whose erasure was not requested, also those that are not stored yet."""
     return ContentObject.objects.filter(tenant_id=tenant_id, erasure_id=None)
 
 

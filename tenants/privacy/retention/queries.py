@@ -68,7 +68,7 @@ class PurgePreview:
     days: int
     records: int
     would_delete: int
-    would_hold: int  # on hold
+    would_hold: int  # old enough to delete, but on hold
     oldest_at: datetime | None
 
 
@@ -77,6 +77,7 @@ class HoldView:
     id: uuid.UUID
     name: str
     user_id: uuid.UUID | None  # None: all users
+    # The period of the data, half-open; None: unbounded.
     since: datetime | None
     until: datetime | None
     reason: str
@@ -113,7 +114,7 @@ class DataClassStatus:
     is_shortened: bool  # by the policy
     is_counted: bool  # the class has rows per tenant
     oldest_at: datetime | None  # None: no records
-    overdue: int
+    overdue: int  # older than the rule plus GRACE, and not on hold; should be 0
     last_run: RunView | None
 
 

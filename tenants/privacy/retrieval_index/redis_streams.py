@@ -17,7 +17,10 @@ class RetrievalStreams:
         self._connection = connection
 
     def read(self, stream: str, *, count: int) -> list[bytes]:
-        """Remove up to `count` encrypted messages, oldest first; b"": an empty entry."""
+        """Remove up to `count` encrypted messages and return them, oldest first.
+
+        b"" stands for an entry of the stream that contains no message.
+        """
         entries: Any = self._connection.eval(TAKE_SCRIPT, 1, stream, str(count))
         return [extract_sealed(fields) for _, fields in entries]
 

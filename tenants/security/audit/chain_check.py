@@ -33,8 +33,8 @@ from tenants.security.audit.signed_heads import (
 )
 from tenants.security.authorization.actor import Actor
 
-# A few seconds of work. In a longer chain the newest entries are checked, from a signed head if
-# possible.
+# A few seconds of work. In a longer chain, the check begins at a signed head among the newest
+# entries. If none of them is signed, it begins at the first entry.
 MAX_ENTRIES: Final = 50_000
 MAX_S: Final = 20.0
 _STEP: Final = 1_000  # entries between two checks of the time limit
@@ -84,8 +84,9 @@ def check_chain(
 ) -> ChainCheckResult:
     """Check the chain up to its end, or until the limits of entries and time are reached.
 
-    `after` is the last entry of an earlier check, from which this one continues; None: check the
-    newest entries. The check writes an audit entry of its own, which is part of what it checks.
+    `after` is the last entry of an earlier check, from which this one continues; None: begin as
+    described at MAX_ENTRIES. The check writes an audit entry of its own, which is part of what it
+    checks.
 
     Raises Forbidden, InvalidValue, Conflict while another check of the tenant runs,
     redis.RedisError.
@@ -155,7 +156,10 @@ def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
 
 
 def _find_newest_start(tenant_id: TenantId, end: int) -> int:
-    """Return the oldest signed entry among the last MAX_ENTRIES; 0: the beginning of the chain."""
+    """Return the oldest signed entry among the last MAX_ENTRIES.
+
+    0: none of them is signed, or the chain is short enough to be checked from its first entry.
+    """
     if end <= MAX_ENTRIES:
         return 0
     signed_heads = SignedAuditHead.objects.filter(

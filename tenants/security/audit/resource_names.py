@@ -77,7 +77,7 @@ def _make_name_query(
 
 
 def _query_budget_holders(actor: Actor, keys: set[str]) -> QuerySet[Any]:
-    """Name budgets after their holders. The budget of the whole tenant has none: NULL."""
+    """Name budgets after their holders. The budget of the whole tenant has no name (NULL)."""
     teams = Team.objects.filter(tenant_id=actor.tenant_id, id=OuterRef("holder_id"))
     users = Membership.objects.filter(
         tenant_id=actor.tenant_id, user_id=OuterRef("holder_id"), erased_at=None

@@ -49,7 +49,7 @@ class LateOutcome:
     key_id: uuid.UUID
     requested_at: datetime  # when the completion was requested, from the request ID
     chars: int | None  # None: the whole suggestion
-    lines: int | None
+    lines: int | None  # None: the whole suggestion
 
     @property
     def tenant_id(self) -> uuid.UUID:

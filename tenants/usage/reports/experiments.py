@@ -90,8 +90,8 @@ class ExperimentView:
 class ExperimentsReport:
     experiments: list[ExperimentView]
     first_tokens_since: datetime
-    complete_until: datetime | None
-    min_users: int
+    complete_until: datetime | None  # None: nothing was counted yet
+    min_users: int  # variants with fewer users are suppressed
 
 
 def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:

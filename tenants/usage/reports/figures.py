@@ -27,8 +27,8 @@ class UsageFigures:
     is_own: bool
     total: ReportRow
     group_rows: Mapping[GroupBy, list[ReportRow]]  # by dimension
-    complete_until: datetime | None
-    min_users: int
+    complete_until: datetime | None  # None: nothing was counted yet
+    min_users: int  # groups with fewer users are suppressed
     choices: FilterOptions
     teams: Mapping[str, str]  # names by ID
 

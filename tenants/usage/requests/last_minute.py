@@ -29,7 +29,7 @@ class LastMinute:
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
-    cached_tokens: int  # of those tokens
+    cached_tokens: int  # of `prompt_tokens_with_cache_info`
     # Suggestions accepted in the last minute, as editors report them. None: fewer users than the
     # tenant's minimum group size, which applies because acceptance is a figure of quality.
     accepted: int | None

@@ -101,14 +101,14 @@ class RequestRow:
     cached_tokens: int | None  # None: not reported by the engine
     generated_tokens: int
     first_token_ms: float | None  # None: no text was sent
-    num_in_flight_at_replica: int | None  # None: it reached no replica
+    num_in_flight_at_replica: int | None  # None: the request reached no replica
     total_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_small_group: bool  # filters narrow it to a few users
+    is_small_group: bool  # filters narrow the list to a few users
 
 
 def list_requests(

@@ -211,8 +211,8 @@ WHERE u.tenant_id = %(tenant)s AND u.occurred_at >= %(start)s AND u.occurred_at 
 GROUP BY day, u.pool
 """  # noqa: S608
 
-# Whether an hour has records. An hour without any keeps its counts, because its records may have
-# been purged.
+# True for an hour that has records. An hour without any keeps its counts, because its records may
+# have been purged.
 HAS_RECORDS: Final = " OR ".join(
     f"EXISTS (SELECT FROM {table} WHERE tenant_id = %(tenant)s"
     " AND occurred_at >= %(start)s AND occurred_at < %(end)s)"

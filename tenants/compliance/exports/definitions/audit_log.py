@@ -23,7 +23,10 @@ _COLUMNS_BEFORE_CHANGE: Final = (
     ExportColumn("action", ColumnType.TEXT),
     ExportColumn("target", ColumnType.TEXT),
 )
-_CHANGE_COLUMNS: Final = (ExportColumn("before", ColumnType.TEXT), ExportColumn("after", ColumnType.TEXT))
+_CHANGE_COLUMNS: Final = (
+    ExportColumn("before", ColumnType.TEXT),
+    ExportColumn("after", ColumnType.TEXT),
+)
 _COLUMNS_AFTER_CHANGE: Final = (
     ExportColumn("address", ColumnType.TEXT),
     ExportColumn("request_id", ColumnType.TEXT),
