@@ -48,7 +48,7 @@ _COMPLETE: Final = ("stop", "length")
 class ChatRequest:
     turns: Sequence[ConversationTurn]  # at least one; the newest is last
     uri: str | None = None  # the current file; None: there is none
-    start: Position | None = None  # of the selection, or both are the cursor
+    start: Position | None = None  # of the selection; without one, both are the cursor
     end: Position | None = None
     has_open_files: bool = True  # whether other open files are sent
 
@@ -121,6 +121,7 @@ class Chat:
         context: ChatContext,
         on_text: Callable[[str], None],
     ) -> ChatResult:
+        """Send the conversation; send it again if the model accepts no system message."""
         try:
             return await self._stream_once(address, build_body(turns, context), on_text)
         except ChatFailed as error:
@@ -135,7 +136,7 @@ class Chat:
     async def _stream_once(
         self, address: Address, body: dict[str, Any], on_text: Callable[[str], None]
     ) -> ChatResult:
-        """Raises ChatFailed."""
+        """Send one request and pass on the texts of its answer. Raises ChatFailed."""
         async with aclosing(self._stream(address, body)) as parts:
             async for part in parts:
                 if isinstance(part, ChatEnd):

@@ -12,8 +12,8 @@ from typing import Any, Final
 from caret_ls.frames import MAX_NAME_CHARS, FrameFile
 
 MAX_TOKENS: Final = 4_096
-MAX_TURNS: Final = 40  # older ones would not fit into the prompt
-MAX_SELECTION_CHARS: Final = 24_000  # more would not fit either
+MAX_TURNS: Final = 40  # older turns would not fit into the prompt
+MAX_SELECTION_CHARS: Final = 24_000  # more would not fit into the prompt, either
 _INSTRUCTIONS: Final = (
     "You help a programmer in their editor. Answer briefly. Put code into fenced blocks with the "
     "name of the language. To change the selected code, answer with one block that replaces all "

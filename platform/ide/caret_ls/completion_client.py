@@ -70,7 +70,7 @@ class CompletionClient:
         self._growing: dict[str, asyncio.Task[None]] = {}  # by file
         self._flights: dict[str, InFlightRequest] = {}  # by file
         self._backoff_until_s = 0.0
-        self._unknown_languages: set[str] = set()  # by the gateway; they are no longer sent
+        self._unknown_languages: set[str] = set()  # no longer sent to the gateway
 
     @property
     def is_backing_off(self) -> bool:
@@ -223,7 +223,7 @@ class CompletionClient:
             result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW)
             and not flight.is_prefetch
         ):
-            # What follows the first line delays nothing that the user could see.
+            # The user waits for the first line only. It is visible while the rest arrives.
             first_ms = flight.offered_after_ms
             self._handlers.debouncer.on_response(result.took_ms if first_ms is None else first_ms)
         if result.finish_reason == "unknown_language":

@@ -33,13 +33,14 @@ from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 # requests is nearly spent.
 PREFETCH_AFTER_S: Final = 0.4
 _RESERVE: Final = 1.0  # of the allowance, which a prefetch leaves for the next keys
-# These reasons do not hide a cached suggestion while the user types it. It may contain a string.
+# These reasons do not hide a cached suggestion while the user types it. The suggestion
+# itself may contain a string.
 _IGNORED_WHILE_TYPED: Final = (
     SkipReason.IN_STRING,
     SkipReason.IN_COMMENT,
     SkipReason.STATEMENT_ENDED,
 )
-_MAX_TRIES: Final = 2  # a joined request may end with another text
+_MAX_TRIES: Final = 2  # a joined request may end with a text that does not match
 MODE_OFF_CODES: Final = ("feature_disabled", "insufficient_scope")
 REASONS: Final = {
     "shed": SkipReason.OVERLOADED,

@@ -22,7 +22,7 @@ MAX_WAIT_MS: Final = 250.0
 # request at every second key, and most responses come too late for the next one.
 _GAP_SHARE: Final = 1.5
 USUAL_RESPONSE_MS: Final = 150.0  # slower responses extend the wait
-_NUM_KEYS: Final = 12  # the last ones; a dozen show the current speed of typing
+_NUM_KEYS: Final = 12  # the last dozen keys show the current speed of typing
 _MAX_TYPING_GAP_S: Final = 1.0  # a longer pause is not typing
 _NUM_RESPONSES: Final = 8
 _WAIT_GROWTH: Final = 0.1  # how much longer the wait gets with each rejected suggestion

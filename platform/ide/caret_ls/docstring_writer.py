@@ -104,7 +104,7 @@ class DocstringWriter:
             self._state.board.on_request_ended()
 
     async def _read_text(self, frame: frames.Frame) -> str | SkipReason:
-        """Raises RequestEnded."""
+        """Return the generated text, or why there is none. Raises RequestEnded."""
         text = ""
         async with self._gateway.request(frame) as responses:
             async for response in responses:

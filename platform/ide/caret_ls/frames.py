@@ -37,7 +37,7 @@ class FrameDefinition:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The context of a request: pinned files, other files, the latest first, and the repository."""
+    """The context of a request. Pinned files come before other files, the latest of these first."""
 
     files: tuple[FrameFile, ...] = ()
     definitions: tuple[FrameDefinition, ...] = ()  # only completions contain them

@@ -70,7 +70,10 @@ class OutcomeQueue:
 
 
 def _is_known_elsewhere(frame: Frame) -> bool:
-    """Return whether another connection can send the outcome: only this one knows the `id`."""
+    """Return whether another connection can send the outcome.
+
+    The gateway knows the `id` only on the connection of the request, the `request_id` on any.
+    """
     return "request_id" in frame
 
 

@@ -11,7 +11,7 @@ report little of this, so it is derived from the changes of the file:
   rejected. A shown outcome is sent when the suggestion disappears, with the time that it was
   visible, or after MAX_SHOWN_S.
 
-Pure: the result is numbers.
+Pure. Only a persisted outcome contains text of the file.
 """
 
 from collections import OrderedDict
@@ -80,14 +80,14 @@ class _VisibleSuggestion:
     at: int
     text: str
     num_from_list: int
-    shown_s: float
+    shown_s: float  # when the editor got it
     request_id: str
     is_whole: bool
     initial_num_from_list: int  # num_from_list when it appeared
     num_before: int
     # The display latency is the time from sending the request to the first text on the screen.
     sent_s: float | None  # None: the suggestion was there before it was needed
-    displayed_s: float
+    displayed_s: float  # when the editor had drawn it; equal to `shown_s` until it tells so
     num_consumed: int = 0  # number of its characters that were typed or accepted
     num_accepted: int = 0  # number of these that were accepted in parts
 
@@ -107,7 +107,7 @@ class _AcceptedSuggestion:
     end: int
     accepted_s: float
     request_id: str
-    spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))
+    spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))  # still to be checked
 
     def apply_edit(self, edit: TextEdit) -> None:
         """Follow an edit of the file; text inserted at either end does not count as accepted."""
@@ -305,7 +305,10 @@ class OutcomeTracker:
     def _report_shown(
         self, visible: _VisibleSuggestion, now_s: float, *, is_certain: bool = False
     ) -> None:
-        """Report that the user saw it; certain if a part was accepted."""
+        """Report that the user saw the suggestion, if it was visible for long enough.
+
+        `is_certain`: the user has accepted a part, so the time does not matter.
+        """
         if is_certain or _is_seen(visible, now_s):
             suggested_text = visible.text[visible.initial_num_from_list :]
             outcome = _build_outcome(visible, EditorOutcomeEvent.SHOWN, now_s, suggested_text)

@@ -46,7 +46,7 @@ class RecentFiles:
         self._files.pop(uri, None)
 
     def list(self, own: str, read_text: Callable[[str], str | None]) -> list[FrameFile]:
-        """Return files as context, the latest first, without `own`.
+        """Return files as context, the latest first, without the file of the URI `own`.
 
         `read_text` returns a file's text, or None if it must not be sent. It is called for no more
         files than there is room for.

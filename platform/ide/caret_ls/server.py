@@ -23,8 +23,9 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
     $/caret/findDefinitions      to the editor: {"token", "uri", "positions": [position]}, only if
                                  its experimental capabilities have "caretDefinitions": true. Where
                                  are the symbols at these positions defined, by its other servers?
-    $/caret/definitionsFound     from it: {"token", "locations": [{"uri", "line"} or null]}, one for
-                                 each position. Some editors can answer a request only at once
+    $/caret/definitionsFound     from the editor: {"token", "locations": [{"uri", "line"} or null]},
+                                 one for each position. It is no response, because some editors can
+                                 answer a request only at once
     caret.suggestionAccepted     command of each suggestion; the editor runs it on acceptance
     caret.pause, caret.resume
     caret.startSignIn            opens the console, where the user confirms a code; the key follows.
@@ -130,7 +131,7 @@ class CaretServer(LanguageServer):
         self._editor = ""
         self._editor_settings: object = None  # the last settings from the editor
         self._editor_key: str | None = None  # from the editor's secret storage
-        self._readable_key_file: Path | None = None  # it is ignored, and there is no other key
+        self._readable_key_file: Path | None = None  # others can read it, and there is no other key
         self._editor_sign_in = EditorSignIn(self, self.sign_in)
 
     @property

@@ -75,7 +75,7 @@ class Session:
         send_grown: Callable[[str], None] = lambda _: None,
         upkeep_every_s: float = UPKEEP_EVERY_S,
     ) -> None:
-        """`send_grown` gets the file of a suggestion that has more text now."""
+        """`send_grown` gets the URI of a file whose suggestion has more text now."""
         self._clock = clock
         self._send_grown = send_grown
         self._upkeep_every_s = upkeep_every_s
@@ -89,7 +89,9 @@ class Session:
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._outcome_queue = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
-        self._no_key_reason: SignedOutReason | None = None  # None: found, or not searched
+        self._no_key_reason: SignedOutReason | None = (
+            None  # None: there is a key, or nobody has looked yet
+        )
         self.outcomes = OutcomeTracker(self._send_outcome)
         self.definitions = DefinitionLookup(
             self.files, clock, can_send=self._can_send, excluded_globs=self._excluded_globs
@@ -159,7 +161,7 @@ class Session:
         *,
         no_key_reason: SignedOutReason = SignedOutReason.NO_KEY,
     ) -> None:
-        """Apply settings. A pause continues unless the new settings concern it.
+        """Apply settings. A pause continues unless `settings.enabled` has changed.
 
         `no_key_reason` tells why there is no address.
         """

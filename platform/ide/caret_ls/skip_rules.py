@@ -19,7 +19,7 @@ class SkipReason(StrEnum):
     LANGUAGE_OFF = "language_off"
     SELECTION = "selection"
     EXCLUDED = "excluded"
-    MODE_OFF = "mode_off"  # inline
+    MODE_OFF = "mode_off"  # the inline mode; the modes after it have reasons of their own
     BLOCK_OFF = "block_off"
     DOCSTRING_OFF = "docstring_off"
     CHAT_OFF = "chat_off"
@@ -43,7 +43,7 @@ class SkipReason(StrEnum):
     OFFLINE = "offline"
     REFUSED = "refused"
     FILE_CLOSED = "file_closed"
-    WITHHELD = "withheld"  # an answer, by the filter
+    WITHHELD = "withheld"  # the gateway's filter withheld the answer
     # Results of the command that writes a docstring.
     NO_FUNCTION = "no_function"
     HAS_DOCSTRING = "has_docstring"

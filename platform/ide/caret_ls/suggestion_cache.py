@@ -58,7 +58,10 @@ class SuggestionCache:
 
 
 def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_Key, int]]:
-    """Yield keys and typed characters: the cursor's line at each split, then lines above."""
+    """Yield possible keys, each with the number of characters typed after its place.
+
+    The cursor's line is split at each place first, then the lines above.
+    """
     stop = len(context.prefix)
     for _ in range(_MAX_TYPED_LINES):
         start = max(context.prefix.rfind("\n", 0, stop), context.prefix.rfind("\r", 0, stop)) + 1

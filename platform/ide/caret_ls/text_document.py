@@ -146,7 +146,7 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def chars_from_utf16(text: str, units: int) -> int:
-    """Return the characters in `units` code units; within a surrogate pair, those before it."""
+    """Return the number of characters in `units` code units, without half a surrogate pair."""
     if text.isascii() or not _WIDE.search(text, 0, units):
         return min(units, len(text))
     num_units = 0

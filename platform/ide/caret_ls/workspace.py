@@ -17,7 +17,7 @@ from caret_ls.text_document import Position, TextDocument, TextEdit
 # which finds the syntax around it.
 MAX_PREFIX_CHARS: Final = 128 * 1024
 MAX_SUFFIX_CHARS: Final = 64 * 1024
-_HEAD_CHARS: Final = 16_000
+_HEAD_CHARS: Final = 16_000  # enough to detect the kind of a file
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # JSON can represent it, UTF-8 text cannot
 
 

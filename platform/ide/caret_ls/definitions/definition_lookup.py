@@ -23,7 +23,7 @@ from caret_ls.workspace import OpenFile, OpenFiles, local_path
 MAX_CHARS: Final = 800  # of a file's definitions; the gateway uses about 200 tokens of them
 MAX_FILE_CHARS: Final = 1_000_000
 MAX_PENDING: Final = 4  # questions without an answer; the oldest is forgotten
-_MAX_AGE_S: Final = 60.0  # then a symbol is looked up again
+_MAX_AGE_S: Final = 60.0  # a symbol is looked up again after this time
 _RETRY_AFTER_S: Final = 5.0  # if no definition was found in another file
 _MAX_LINE_CHARS: Final = 400
 _MAX_KNOWN: Final = 1_000  # symbols
@@ -66,7 +66,7 @@ class StableDefinitions:
     def add(self, symbol: str, definition: FrameDefinition) -> None:
         """Add a definition, or replace the symbol's older one in its place."""
         if symbol not in self._definitions and definition in self._definitions.values():
-            return  # another name for it
+            return  # the symbol is another name for a known definition
         self._definitions[symbol] = definition
         if self._num_chars() > MAX_CHARS:
             self._drop_older_half()
@@ -183,6 +183,6 @@ class DefinitionLookup:
 
 
 def _read_saved(repository: Repository, path: Path) -> tuple[str, str] | None:
-    if find_repository(path) != repository:  # a repository in it has rules of its own
+    if find_repository(path) != repository:  # another policy applies there
         return None
     return read_repository_file(repository.root, path, max_chars=MAX_FILE_CHARS)

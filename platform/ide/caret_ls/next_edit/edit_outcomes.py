@@ -59,7 +59,7 @@ class EditOutcomes:
             self._end(now_s)
 
     def on_change(self, uri: str, now_s: float) -> None:
-        """Note a change of the file that is not the edit itself: it no longer fits."""
+        """Note a change of the file that is not the suggested edit, which no longer fits then."""
         if self._offer is not None and self._offer.uri == uri:
             self._end(now_s)
 

@@ -249,7 +249,7 @@ class NextEdits:
         }
 
     async def _read_done(self, frame: Frame) -> Frame:
-        """Raises RequestEnded."""
+        """Send the request and return its last frame. Raises RequestEnded."""
         async with self._gateway.request(frame) as responses:
             async for response in responses:
                 if response["type"] == "done":

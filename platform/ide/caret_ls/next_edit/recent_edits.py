@@ -87,7 +87,7 @@ class _Hunk:
 class RecentEdits:
     def __init__(self) -> None:
         self._hunks: deque[_Hunk] = deque(maxlen=MAX_EDITS)  # the newest is last
-        self._is_open = False  # whether the newest one may be extended
+        self._is_open = False  # whether the newest hunk may be extended
 
     def record(self, file: OpenFile, change: LineChange) -> None:
         """Record a change. Call it for each change of a file that may be sent."""

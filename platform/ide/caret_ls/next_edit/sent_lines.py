@@ -46,7 +46,10 @@ class SentLines:
     count: int  # number of lines that were sent
 
     def select_diagnostics(self, diagnostics: Iterable[EditorDiagnostic]) -> list[EditorDiagnostic]:
-        """Return those of lines that were sent, numbered like them, the nearest first."""
+        """Return the diagnostics of sent lines, by distance from the cursor.
+
+        Their line numbers count from the first sent line.
+        """
         near = sorted(
             (diagnostic for diagnostic in diagnostics if self._is_sendable(diagnostic)),
             key=lambda diagnostic: abs(diagnostic.line - self.cursor),

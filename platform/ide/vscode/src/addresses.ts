@@ -1,4 +1,4 @@
-/** Pages of the console that the extension opens. Decisions made there are never made here. */
+/** Pages of the console that the extension opens. What users decide there cannot be decided in the editor. */
 
 export const OWN_DATA = "account/my-data"; // consent, with the tenant's consent text, and consent receipts
 export const NEW_KEY = "account/keys/new";

@@ -32,7 +32,7 @@ export function registerCommands(
   return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(name, run));
 }
 
-/** Tell that the language server of the settings is missing. */
+/** Tell that the language server was not found: the one of the settings, or `caret-ls`. */
 export async function showMissingServer(): Promise<void> {
   const path = vscode.l10n.t("Set the path");
   const text = vscode.l10n.t("Caret needs its language server, caret-ls, which was not found.");
@@ -116,7 +116,7 @@ async function showNoSuggestionReason(server: Server): Promise<void> {
   await vscode.window.showInformationMessage(sentence);
 }
 
-/** Update the workspace's list if it has one, otherwise the user's. */
+/** Turn the active language off or on, in the workspace's list if it has one, otherwise in the user's. */
 async function toggleLanguage(): Promise<void> {
   const activeLanguage = language();
   if (activeLanguage === undefined) {

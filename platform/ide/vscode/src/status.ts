@@ -41,7 +41,7 @@ export function isRunning(status: Status): boolean {
   return !["starting", "stopped", "missing", "no_python"].includes(status);
 }
 
-/** Return the status to show; without a problem, a disabled language has priority. */
+/** Return the status to show; a disabled language replaces only "ready" and "working". */
 export function displayedStatus(status: Status, language: string | undefined, off: readonly string[]): Status {
   const isWell = status === "ready" || status === "working";
   return isWell && language !== undefined && isOff(off, language) ? "language_off" : status;

@@ -17,8 +17,8 @@ local WIDTH = 80
 
 local buffer = nil -- of the chat; nil: none yet
 local turns = {} -- { role, text, command }, as the server gets them
-local answers = {} -- { row, target }, by their order in the buffer
-local request = nil -- { client, id, token }; nil: no answer is awaited
+local answers = {} -- { row, target }, in the order of the buffer
+local request = nil -- { client, id }; nil: no answer is awaited
 local number = 0 -- of the newest question; parts of older answers are dropped
 local source = nil -- the buffer that the next question is about
 
@@ -161,7 +161,8 @@ local function lines_of(range)
   return { first = row, stop = row, is_range = false }
 end
 
---- Asks about the buffer. `options`: command, explain or tests; range, of lines, from 1.
+--- Asks about the buffer. `options` may have `command` ('explain' or 'tests') and `range`, the first and
+--- the last line, from 1. Without a range, code of the answer is inserted below the cursor's line.
 function M.ask(text, options)
   options = options or {}
   M.open()

@@ -19,7 +19,7 @@ local REMOVED = { 'DiffDelete', 'CaretEditRemoved' }
 --- replace the lines `removed` at `row`.
 local overlay = overlays.new('caret_edit')
 
---- Whether the user has just accepted an edit.
+--- True if the user has just accepted an edit.
 local is_follow_up = false
 --- The hint's words about the key that accepts; '': there is none.
 local key = ''

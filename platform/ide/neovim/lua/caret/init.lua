@@ -98,7 +98,8 @@ local function is_shown()
   return suggestion.is_shown() or edit.is_shown()
 end
 
---- Maps a key of insert mode that does something only while `is_active` returns true.
+--- Maps a key of insert mode to `run` while `is_active` returns true. Otherwise the key does what it did
+--- before.
 local function map_while(is_active, key, run, desc)
   local previous = vim.fn.maparg(key, 'i', false, true)
   vim.keymap.set('i', key, function()

@@ -82,7 +82,7 @@ local function show_diff(buffer, lines)
   vim.keymap.set('n', 'q', M.discard, { buffer = scratch, nowait = true, desc = 'Caret: discard the change' })
 end
 
---- Shows a file beside the file with the change.
+--- Shows the file beside a copy of it that has the change.
 function M.show(target, code)
   local row = vim.api.nvim_buf_is_loaded(target.buffer) and locate(target)
   if not row then

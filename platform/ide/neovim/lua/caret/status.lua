@@ -48,7 +48,7 @@ function M.is_usable()
   return M.last ~= nil and (M.last.status == 'ready' or M.last.status == 'working')
 end
 
---- Sets the parameters of a `$/caret/status`.
+--- Remembers the parameters of a `$/caret/status`, and tells the user about a problem.
 function M.set(params)
   M.last = params
   M.server_problem = nil

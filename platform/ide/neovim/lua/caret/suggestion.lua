@@ -9,7 +9,7 @@ local M = {}
 local METHOD = 'textDocument/inlineCompletion'
 local DISPLAYED = '$/caret/suggestionDisplayed'
 local DISMISSED = '$/caret/suggestionDismissed'
-local AUTOMATIC, INVOKED = 2, 1
+local AUTOMATIC, INVOKED = 2, 1 -- LSP's InlineCompletionTriggerKind
 local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
 local NEXT_LINE = [[^\n*[^\n]*]]
 --- Its `shown` is { buffer, row, column, client, text, range, command, items, index }. `items` are the

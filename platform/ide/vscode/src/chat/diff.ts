@@ -25,7 +25,7 @@ export class Diff implements vscode.TextDocumentContentProvider, vscode.Disposab
     return this.texts.get(uri.toString()) ?? "";
   }
 
-  /** Show the file beside the file with the change. Without selected code, insert at the cursor. */
+  /** Show the file beside a copy that has the change. Without selected code, insert at the cursor. */
   async show(code: string, target: FileTarget | undefined): Promise<void> {
     const place = target?.text ? target : atCursor(target?.uri);
     if (place === undefined) {

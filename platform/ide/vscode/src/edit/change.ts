@@ -7,7 +7,7 @@ export interface Change {
   readonly added: readonly string[];
 }
 
-/** `added` replaces `removed` behind `start` characters. */
+/** `added` replaces `removed` behind `start` UTF-16 code units. */
 export interface Part {
   readonly start: number;
   readonly removed: string;

@@ -141,7 +141,7 @@ export class NextEdit implements vscode.Disposable {
 
   private async apply({ id, editor, range, text, change }: ShownEdit): Promise<void> {
     this.hide();
-    await this.server.notify(ACCEPTED, { id }); // before the change of the text
+    await this.server.notify(ACCEPTED, { id }); // first, so that the server recognises the change of the text
     if (!(await editor.edit((builder) => builder.replace(range, text)))) {
       return;
     }

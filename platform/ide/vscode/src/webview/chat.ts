@@ -1,4 +1,4 @@
-/** The script of the chat panel's page. It shows what the extension sends, and keeps no state. */
+/** The script of the chat panel's page. It shows a copy of the state, which the extension sends. */
 
 import MarkdownIt from "markdown-it";
 import type { Turn } from "../chat/conversation";
