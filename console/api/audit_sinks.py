@@ -28,7 +28,7 @@ from tenants.compliance.audit_sinks.operations import (
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 
 router = Router(tags=["sinks"])
-_MAX_SEQUENCE = 2**53 - 1
+_MAX_SEQUENCE = 2**53 - 1  # the largest integer that JavaScript represents exactly
 
 
 class SinkResponse(ResponseSchema):

@@ -87,7 +87,7 @@ class MemberAuth(SessionAuth):
 
 
 def require_authentication(request: HttpRequest) -> Actor:
-    """Authenticate before the endpoint does, which then reuses the result.
+    """Authenticate the caller. The endpoint, which does so later, reuses the result.
 
     Raises the endpoint's errors: AuthenticationError, HttpError, Unauthenticated, ProblemRaised.
     """

@@ -30,8 +30,8 @@ from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.security.authorization.actor import Actor
 
 router = Router(tags=["data subjects"])
-# Writing a bundle of this size takes a few seconds, and its file usually has 10 MB. Larger bundles
-# need the operator's command.
+# A bundle with this number of rows takes a few seconds to write, and its ZIP usually has 10 MB. For
+# larger bundles, operators run `manage.py export_data_subject`.
 BOUNDS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
 
 
@@ -72,7 +72,7 @@ class ErasureResponse(ResponseSchema):
     user_id: uuid.UUID | None  # null: the whole tenant
     reason: str
     rows: dict[str, int]  # deleted so far, by table
-    legal_hold_ids: list[uuid.UUID]  # that kept rows; known at the end
+    legal_hold_ids: list[uuid.UUID]  # the holds that kept rows; empty until the erasure ends
     requested_at: datetime.datetime
     finished_at: datetime.datetime | None  # null: in progress
 

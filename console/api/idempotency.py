@@ -77,8 +77,8 @@ def _api_of(operation: Operation) -> NinjaAPI:
 def _identify_request(request: HttpRequest, key: str) -> IdempotentRequest:
     """Authenticate the caller and check the key.
 
-    The body is read completely first, so that no transaction waits for a slow client. Raises the
-    errors of require_authentication, InvalidValue.
+    Also reads the whole body, so that the transaction that follows does not wait for a slow client.
+    Raises the errors of require_authentication, InvalidValue.
     """
     actor = require_authentication(request)
     if _KEY.fullmatch(key) is None:

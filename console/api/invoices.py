@@ -65,7 +65,7 @@ class InvoiceTaxResponse(ResponseSchema):
 class InvoiceHeaderResponse(ResponseSchema):
     number: str
     kind: DocumentKind
-    corrects: str
+    corrects: str  # number of the corrected invoice; "": this is an invoice
     month: datetime.date
     issued_on: datetime.date
     due_on: datetime.date

@@ -70,8 +70,8 @@ class OperatorRequest(HttpRequest):
 
 router = Router(tags=["tenants"], auth=OperatorKeyAuth())
 _FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
-# A slug can be used only once, and an invitation replaces the one before, so no Idempotency-Key is
-# needed.
+# No Idempotency-Key is needed: a slug can be used only once, a member becomes an owner only once,
+# and a second invitation of an owner does no harm.
 _SAFE_TO_REPEAT: Final = _FOR_OPERATORS | SAFE_TO_REPEAT
 _Text = Annotated[str, Field(max_length=1_000)]
 _Pools = Annotated[list[_Text], Field(max_length=10)]

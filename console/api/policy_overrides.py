@@ -42,9 +42,8 @@ class PolicyOverrideResponse(ResponseSchema):
     id: UUID  # of the team or the user
     name: str  # of the team, or the user's e-mail address
     version: int  # 0: no override was ever set
-    override: dict[
-        str, Any
-    ]  # caret.contracts.policy.PolicyOverride; missing fields restrict nothing
+    # Fields of caret.contracts.policy.PolicyOverride. Missing fields restrict nothing.
+    override: dict[str, Any]
     author_email: str | None  # null: no user, or an erased one
     author_key: str  # lookup ID; "": no key
     reason: str

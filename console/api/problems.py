@@ -36,7 +36,7 @@ UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry
 
 
 class ProblemRaised(Exception):
-    """A problem of the request itself, detected before any operation runs."""
+    """An error that is not a DomainError. The response is `problem`."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.code)

@@ -32,7 +32,7 @@ from tenants.usage.reports.queries import (
 )
 
 router = Router(tags=["reports"])
-_MAX_PRICE: Final = 10**12
+_MAX_PRICE: Final = 10**12  # in micros: a million units of the currency
 
 
 class ReportPeriod(RequestSchema):
@@ -65,7 +65,8 @@ class ReportResponse(ResponseSchema):
     start: datetime.date
     end: datetime.date
     group_by: GroupBy | None
-    # Usage before this time is complete, if gateways have delivered it; null: no usage is complete.
+    # All usage before this time is counted, except what gateways still have to deliver. Null: no
+    # usage is complete.
     complete_until: datetime.datetime | None
     generated_at: datetime.datetime
     definition_version: int

@@ -30,7 +30,7 @@ class RetentionRunResponse(ResponseSchema):
     days: int
     rule_version: int | None  # null: no rule was set yet
     cutoff: datetime.datetime
-    opening: int  # opening + created - deleted = closing
+    opening: int  # number of rows before; opening + created - deleted = closing
     created: int | None  # null: the purge is running or paused
     deleted: int
     closing: int | None

@@ -36,7 +36,10 @@ def asset_url(name: str) -> str:
 
 
 def name_of_document_file(path: str) -> str:
-    """Return the name of a file of platform/docs with the relative `path`: images/overview.png."""
+    """Return the asset name of a file of the documentation.
+
+    `path` is relative to platform/docs, such as images/overview.png.
+    """
     return f"docs-{path.replace('/', '-')}"
 
 

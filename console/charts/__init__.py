@@ -1,1 +1,1 @@
-"""Charts as numbers, which templates draw as SVG, so that a page needs no script. Pure."""
+"""Charts as numbers, which templates draw as SVG, so that a page needs no script."""

@@ -53,14 +53,14 @@ def _round_step(minimum: float) -> float:
 
 WIDTH: Final = 1000
 HEIGHT: Final = 200
-_MAX_GAP: Final = 6.0
+_MAX_GAP: Final = 6.0  # between columns
 _MIN_HEIGHT: Final = 1.5  # keeps a single request visible beside many
 _NUM_LABELS: Final = 5
 _MISSING: Final = "–"
 
 COUNT: Final = "count"  # the unit of whole numbers
 Value = float | None  # None: missing or suppressed
-Write = Callable[[float], str]
+FormatValue = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class Unit:
     """The format of values."""
 
     name: str  # for the script: count, share, or a currency code
-    short: Write  # for the axis
-    exact: Write
+    short: FormatValue  # for the axis
+    exact: FormatValue  # for the data table
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class ChartShape:
-    kind: int  # index of its series from 1: color and pattern
+    kind: int  # index of its series, from 1; selects the color and pattern
     x: float
     y: float
     width: float
@@ -105,7 +105,7 @@ class ChartColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    kind: int
+    kind: int  # as in ChartShape
     path: str
 
 
@@ -131,9 +131,9 @@ class Chart:
     rules: tuple[float, ...]  # y positions of the ticks
     ticks: tuple[str, ...]  # from the top
     labels: tuple[str, ...]  # of the times, evenly spaced
-    legend: tuple[tuple[int, str], ...]
-    head: tuple[str, ...]
-    rows: tuple[ChartTableRow, ...]  # data table: the values of each time
+    legend: tuple[tuple[int, str], ...]  # kind and name of each series
+    head: tuple[str, ...]  # of the data table: the names of the series
+    rows: tuple[ChartTableRow, ...]  # of the data table: the values of each time
 
     width: int = WIDTH
     height: int = HEIGHT

@@ -1,1 +1,1 @@
-"""Date and number formats, in place of Django's formats that can be misread (11/12/2026)."""
+"""Date formats. Some of Django's can be misread, such as 11/12/2026."""

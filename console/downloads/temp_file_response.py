@@ -38,7 +38,10 @@ def temp_file_response(
 
 
 def _stream_file(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
-    """Return a response for ASGI or WSGI: Django would buffer the other kind completely."""
+    """Return a response with an async iterator for ASGI, and with a sync one for WSGI.
+
+    Django would read an iterator of the other kind completely before it sends anything.
+    """
     if isinstance(request, ASGIRequest):
         return StreamingHttpResponse(_AsyncFileChunks(file))
     return StreamingHttpResponse(_FileChunks(file))

@@ -22,7 +22,7 @@ _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 def permission_required(*permissions: Permission) -> Callable[[_View[P]], _View[P]]:
     """Guard a view within `member_required`, which turns errors into error pages.
 
-    One of the permissions is enough. An error names the first.
+    One of the permissions is enough. The error names the first.
     """
 
     def guard(view: _View[P]) -> _View[P]:

@@ -38,7 +38,7 @@ class SearchEntry:
         return reverse(self.url_name) + self.query
 
 
-# One line per entry where it fits.
+# Short names, so that most entries fit on two lines.
 _E: Final = SearchEntry
 _USAGE: Final = (_P.READ_USAGE, _P.READ_OWN_USAGE)
 _READ_KEYS: Final = (_P.READ_KEYS, _P.READ_OWN_KEYS)
@@ -77,8 +77,8 @@ ENTRIES: Final = (
        _("team user exception restriction")),
     _E("help", _("Why was a request rejected?"), "console:policies-explain", (_P.READ_POLICY,),
        _("explain policy denied refused forbidden 403")),
-    _E("exclusion", _("Rejected requests"), "console:exclusion-denials", _USAGE,
-       _("denied excluded blocked paths secrets")),
+    _E("exclusion", _("Blocked requests"), "console:exclusion-denials", _USAGE,
+       _("denied rejected excluded paths secrets")),
     _E("password", _("Change password"), "console:password", (),
        _("password passphrase credentials login forgot")),
     _E("account", _("Passkeys and two-factor authentication"), "mfa_index", (),

@@ -1,6 +1,7 @@
 """A limit for requests that wait for systems of a tenant: identity provider, sink or DNS.
 
-Such requests may occupy only a few of the console's 64 request slots (caret.asgi).
+Such requests of one tenant may occupy 8 of the console's 64 request slots (caret.asgi), and those
+of all tenants half of them.
 """
 
 from typing import Final

@@ -22,7 +22,7 @@ from django.utils.translation import ngettext
 
 from tenants.base.redis_connection import connect_to_redis
 
-WINDOW_S: Final = 60  # of the limits for one network
+WINDOW_S: Final = 60  # of the limits without another window
 MAX_TRIES: Final = 5  # for one account from one network
 MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
 MAX_STARTS: Final = 6  # starts of the playground by one user
@@ -60,8 +60,8 @@ class Secret(StrEnum):
 
 KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # how long a network is known after its last sign-in
 # Attempts for one account within MAX_WAIT_S. All unknown devices and networks together share one
-# such limit; each known device or network has its own. At any time, three of a million codes are
-# valid.
+# such limit; each known device or network has its own. Few codes may be guessed, because at any
+# time three of only a million codes are valid.
 MAX_ATTEMPTS: Final = {
     Secret.PASSWORD: 10,
     Secret.STEP_UP_PASSWORD: 10,

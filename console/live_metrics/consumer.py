@@ -25,8 +25,8 @@ from console.usage_filters.last_minute import format_last_minute
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 
-ENDED: Final = 4401  # live_metrics.js knows it: reconnecting would not help
-BUSY: Final = 1013  # try again later
+ENDED: Final = 4401  # live_metrics.js then asks the user to reload the page
+BUSY: Final = 1013  # live_metrics.js then reconnects later
 CHECK_EVERY_S: Final = 60.0  # a change may be missed while Redis is unreachable
 _PAUSE_S: Final = 0.3  # between two checks, if a tenant changes constantly
 _MAX_SEND_S: Final = 5.0
@@ -99,7 +99,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
             await self._send(_render_message(minute, viewer))
 
     async def _wait_until_ended(self, change_event: asyncio.Event, viewer: Viewer) -> None:
-        """Return when the session has lost or changed its access. The page then reconnects."""
+        """Return when the session has ended or its access has changed."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_EVERY_S):

@@ -85,7 +85,7 @@ class ModelCheck:
 
 
 def check_model(plan: CapacityPlan, first_tokens: Iterable[FirstToken]) -> ModelCheck | None:
-    """Compare a plan for the measured load with the measurements; None: there are none. Pure."""
+    """Compare a plan for the measured load with the measurements. Return None if there are none."""
     most_frequent = max(first_tokens, key=lambda first_token: first_token.count, default=None)
     if most_frequent is None:
         return None

@@ -42,7 +42,7 @@ class AdminNavigationItem:
     is_current: bool
 
 
-# URL names of the pages, each with the pages that belong to it.
+# Label and URL name of each page, and the URL names of the pages that belong to it.
 _NAVIGATION: Final = (
     (gettext_lazy("Overview"), "index", frozenset[str]()),
     (gettext_lazy("Pools"), "pools", frozenset({"drain", "undrain", "add", "remove"})),

@@ -51,7 +51,7 @@ class SlowRow:
     finish_reason: FinishReason
     waited_ms: float
     target_ms: float
-    target_multiple: float
+    target_multiple: float  # waited_ms / target_ms
     prompt_tokens: int
     cached_tokens: int | None  # None: the engine did not report it
     generated_tokens: int

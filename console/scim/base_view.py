@@ -37,8 +37,9 @@ from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.tokens import authenticate_scim_token
 from tenants.security.authorization.actor import Actor
 
-# Writes of one tenant wait for each other, and some requests compute for seconds. SCIM requests may
-# therefore occupy only a few of the console's 64 request slots.
+# Writes of one tenant wait for each other, and some requests compute for seconds. SCIM requests of
+# one tenant may therefore occupy only 4 of the console's 64 request slots (caret.asgi), and those
+# of all tenants half of them.
 REQUEST_SLOTS: Final = Bulkhead(max_each=4, max_all=32)
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]

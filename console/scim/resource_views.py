@@ -35,7 +35,7 @@ from tenants.security.authorization.actor import Actor
 
 MAX_FILTER_CHARS: Final = 1_000
 MAX_OPERATIONS: Final = 100  # in one PATCH
-MAX_VALUES: Final = 1_100  # values and operations of one PATCH together
+MAX_VALUES: Final = 1_100  # in one PATCH, where operations also count as values
 _Kind = TypeVar("_Kind", bound=Resource[Any])
 
 

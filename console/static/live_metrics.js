@@ -25,7 +25,7 @@
     socket.addEventListener("message", (event) => { wait_ms = MIN_WAIT_MS; show(JSON.parse(event.data)); });
     socket.addEventListener("close", (event) => {
       section.classList.remove("is-live");
-      // 4401: the session has ended or lost its permission. Reconnecting would not help.
+      // 4401: the session has ended or its access has changed, so the whole page must be reloaded.
       if (event.code === 4401) state.textContent = state.dataset.endedText;
       else reconnectLater();
     });

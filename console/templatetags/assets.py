@@ -1,3 +1,5 @@
+"""`{% asset "base.css" %}`: the URL of a file of the console."""
+
 from django import template
 
 from console.assets.console_files import asset_url

@@ -1,4 +1,4 @@
-"""Names of what records identify.
+"""Display names of values in records.
 
 {{ record.language|named:"language" }}   the display name of a language or an editor
 {{ pool.tier|label }}                    the label of a tier, a mode, a role and others

@@ -1,6 +1,6 @@
-"""`{% shows_first_steps request member as is_shown %}`: for the overview, without a query.
+"""`{% shows_first_steps request member as is_shown %}`: whether a page links to the first steps.
 
-A cookie remembers that a user has completed or dismissed the steps.
+A cookie remembers that a user has completed or dismissed the steps, so this needs no query.
 """
 
 from django import template

@@ -1,7 +1,7 @@
 """Settings that connect editors and programs to a gateway.
 
-Caret's own clients come first. `platform/docs/clients.md` lists every tested client. These are the
-most common ones.
+Caret's own clients come first. This module has the most common clients;
+`platform/docs/clients.md` lists every tested one.
 """
 
 import re

@@ -15,7 +15,7 @@ _SYMBOLS: Final = {
     Currency.CHF: "CHF\N{NO-BREAK SPACE}",
 }
 _CENTS: Final = 2
-_TINY_MICROS: Final = MICROS // 10
+_TINY_MICROS: Final = MICROS // 10  # €0.10
 
 
 def format_amount(micros: int, currency: str) -> str:

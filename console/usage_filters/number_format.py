@@ -10,7 +10,6 @@ from django.utils.translation import gettext, pgettext
 
 from console.charts.chart import COUNT, Unit
 
-_MANY: Final = 10_000
 _NOTEWORTHY: Final = 0.0005  # smaller changes would round to zero
 _CONFIDENCE_95: Final = 1.96  # standard deviations
 
@@ -22,7 +21,7 @@ class FigureChange:
     text: str
     icon: str  # rise | fall | same
     tone: str  # good | bad | "": neither
-    is_noise: bool = False
+    is_noise: bool = False  # chance alone may explain the change
 
 
 def format_number(value: float, num_decimals: int) -> str:

@@ -76,9 +76,9 @@ class ScoreCell:
 class ScoreLine:
     title: str
     cells: list[ScoreCell | None]  # of each pool; None: the score does not apply
-    difference: str  # "": one pool only
+    difference: str  # second pool minus first; "": one pool only
     kind: str  # of <c-badge>
-    verdict: str
+    verdict: str  # on the second pool; "": one pool only
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def list_row(evaluation: EvaluationView) -> EvaluationRow:
 
 
 def suite_name(report: EvaluationReport) -> str:
-    """Return the name of the suite: the name of an exam's file without its folder."""
+    """Return what the tasks are from: a repository, or the name of a file without its folder."""
     if report.suite == INFILLING:
         return gettext("Code from a repository")
     return report.suite.rsplit("/", 1)[-1]

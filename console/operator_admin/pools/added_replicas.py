@@ -83,7 +83,7 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
 @require_http_methods(["GET", "POST"])
 @operator_required
 def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str) -> HttpResponse:
-    # Gateways are not asked: replicas that they do not know or reject must be removable too.
+    # Replicas that no gateway knows, or that gateways reject, must be removable too.
     if not operator.can_change:
         raise PermissionDenied
     fleet, removal = _read_fleet(), _to_removal(request, pool, replica)

@@ -118,7 +118,7 @@ def _read_count(name: str, form: QueryDict) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise InvalidValue(name, "Enter a whole number, or leave empty for no limit.")
+        raise InvalidValue(name, "Enter a whole number, or leave empty.")
     return int(text)
 
 

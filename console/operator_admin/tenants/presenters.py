@@ -27,9 +27,9 @@ class PoolChoice:
     pools: list[tuple[str, bool]]  # name, and whether it is chosen
 
 
-def build_pool_choices(names_in_use: Iterable[str]) -> list[PoolChoice]:
+def build_pool_choices(selected_names: Iterable[str]) -> list[PoolChoice]:
     """Return the pools of each tier that can be assigned; empty if no gateway responds."""
-    names = frozenset(names_in_use)
+    names = frozenset(selected_names)
     assignable_pools = [
         pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED
     ]

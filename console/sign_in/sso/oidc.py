@@ -52,7 +52,7 @@ _REAUTHENTICATION_PARAMETERS: Final = MappingProxyType({"prompt": "login", "max_
 _PROVIDER_ERRORS: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
     *(AttributeError, RecursionError, OverflowError),
-    ImproperlyConfigured,  # a subject too long for its column, which we do not use
+    ImproperlyConfigured,  # the subject is too long for allauth's column
 )
 
 

@@ -122,7 +122,10 @@ def read_response(
 def _read_assertion(
     encoded: str, provider: SamlProvider, service_provider: ServiceProvider
 ) -> SamlAssertion:
-    """Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED."""
+    """Return the verified assertion.
+
+    Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED.
+    """
     assertion = _require_plain_form(_parse_xml(encoded))
     response = _verify_signature(encoded, assertion, provider, service_provider)
     in_response_to = _require_addressed(response, assertion, service_provider)

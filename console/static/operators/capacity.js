@@ -1,5 +1,6 @@
-// Adds a slider to the curve of latency by load. The slider moves a second mark along the curve, and
-// the text beside it shows the latencies at that load. The page is complete without this script.
+// Adds a slider to the curve of latency by prefix-cache hit rate. The slider moves a second mark along
+// the curve, and the text beside it shows the latencies at that hit rate. The page is complete without
+// this script.
 for (const cliff of document.querySelectorAll(".operators-cliff")) {
   const { left, right, low, target } = Object.fromEntries(
     ["left", "right", "low", "target"].map((name) => [name, Number(cliff.dataset[name])]),

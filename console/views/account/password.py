@@ -109,6 +109,7 @@ def _show_error(
     status: int = 400,
     retry_after_s: int | None = None,
 ) -> HttpResponse:
+    """Show the form with an error: the name of the field, and the message."""
     form.add_error(*error)
     response = render_page(request, member, _PAGE, {"form": form}, status=status)
     if retry_after_s is not None:

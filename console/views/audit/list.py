@@ -50,7 +50,7 @@ from tenants.security.authorization.actor import ActorKind
 
 _VERIFY_PAGE: Final = "console/audit/verify.html"
 
-_NOBODY: Final = str(uuid.UUID(int=0))
+_NOBODY: Final = str(uuid.UUID(int=0))  # the ID of no user
 _MAX_ACTION_CHARS: Final = 60
 # All objects of a kind, as the filter suggests them.
 _KINDS: Final[Mapping[str, Promise]] = {

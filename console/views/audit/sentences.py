@@ -239,7 +239,7 @@ def list_references(entry: AuditEntryView) -> Iterator[str]:
 
 
 def write_sentence(entry: AuditEntryView, names: Mapping[str, str]) -> SafeString:
-    """Return the entry as a sentence in HTML. `names` is by reference."""
+    """Return the entry as a sentence in HTML. `names` maps references to names."""
     wording = _SENTENCES.get(entry.action, _GENERAL_SENTENCE)
     if entry.target == f"user:{entry.actor_id}":
         wording = _OWN_SENTENCES.get(entry.action, wording)

@@ -32,6 +32,7 @@ _PAGE: Final = "console/audit_sinks/detail.html"
 
 
 class ReplayForm(forms.Form):
+    # The maximum is the same as in the API: the largest integer that JavaScript represents exactly.
     from_sequence = forms.IntegerField(label=_("From entry"), min_value=1, max_value=2**53 - 1)
 
 

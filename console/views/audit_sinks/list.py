@@ -77,7 +77,7 @@ class SinkForm(forms.Form):
     from_sequence = forms.IntegerField(
         label=_("From entry"),
         min_value=1,
-        max_value=2**53 - 1,
+        max_value=2**53 - 1,  # the largest integer that JavaScript represents exactly
         required=False,
         help_text=_("Number of the first entry to send. Leave empty to send only new entries."),
     )

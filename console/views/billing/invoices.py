@@ -60,7 +60,7 @@ _INVOICES: Final = ListPage(
         actor=list_query.actor, limit=list_query.limit, cursor=list_query.cursor
     ),
     page_rows=50,
-    context=lambda _request, _page: {"tabs": tabs("billing-invoices")},
+    context=lambda _query, _page: {"tabs": tabs("billing-invoices")},
 )
 
 

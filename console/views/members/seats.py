@@ -58,7 +58,7 @@ class SeatRow:
 
 @dataclass(frozen=True, slots=True)
 class _SeatRows(Page[SeatRow]):
-    min_users: int
+    min_users: int  # smaller groups are suppressed; 1: figures of single members are shown
     currency: Currency | None
 
 

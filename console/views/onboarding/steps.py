@@ -10,7 +10,7 @@ from tenants.identity.own_keys.operations import find_own_key_terms
 from tenants.identity.setup_progress import SetupProgress, read_setup_progress
 from tenants.security.authorization.actor import Actor
 
-# Each step needs one of them.
+# The steps are for users with at least one of these.
 _PERMISSIONS: Final = (
     Permission.USE_PLAYGROUND,
     Permission.WRITE_MEMBERS,

@@ -169,9 +169,7 @@ def _to_new_hold(form: HoldForm) -> NewHold:
 def _find_user_id(email: str) -> UUID | None:
     """Return the member's ID; None for an empty address, which means all users.
 
-    Raises InvalidValue.
-
-    The error is the same for unknown addresses and for users of other tenants.
+    Raises InvalidValue, with the same message for unknown addresses and users of other tenants.
     """
     if not email:
         return None

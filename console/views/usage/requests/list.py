@@ -103,7 +103,7 @@ class RequestListRow:
 @dataclass(frozen=True, slots=True)
 class RequestListPage(Page[RequestListRow]):
     request_filter: RequestFilter
-    is_small_group: bool
+    is_small_group: bool  # the filters select requests of a few users
 
 
 def _find_requests(query: ListQuery) -> RequestListPage:
