@@ -2,6 +2,7 @@
 
 import secrets
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -48,17 +49,18 @@ def make_plan(
     return slug
 
 
-def make_customer(
-    company: Company,
-    *,
-    starts_on: date = START,
-    model_prices: dict[str, TierPrices] | None = None,
-) -> str:
-    """Subscribe the company to a new plan from that day on."""
-    plan = make_plan(model_prices=model_prices)
+def make_customer(company: Company, *, starts_on: date = START, plan: str | None = None) -> None:
+    """Subscribe the company from that day on. Without `plan`, tests share a plan."""
     backdate_company(company, starts_on)
-    subscribe_tenant(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
-    return plan
+    subscribe_tenant(
+        actor=company.platform, plan=plan or _make_shared_plan(), starts_on=starts_on, now=NOW
+    )
+
+
+@cache
+def _make_shared_plan() -> str:
+    """Make a plan once, because each new price visits all tenants."""
+    return make_plan()
 
 
 def backdate_company(company: Company, day: date) -> None:

@@ -7,6 +7,7 @@ between the tests of a module.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
 from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.watchdog import Watchdog
+from tests.stack.home import HOME_TEMPLATE_VARIABLE
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
@@ -73,8 +75,9 @@ def services(
     embedded_paths: EmbeddedPaths, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Services]:
     with running_services(embedded_paths) as running:
-        with django_db_blocker.unblock():
-            migrate(embedded_paths)
+        if HOME_TEMPLATE_VARIABLE not in os.environ:  # otherwise the home has a migrated database
+            with django_db_blocker.unblock():
+                migrate(embedded_paths)
         yield running
 
 

@@ -157,6 +157,11 @@ def load_effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPoli
     return apply_overrides(parse_policy(policy), map(parse_override, documents))
 
 
+def has_overrides(*, tenant_id: TenantId) -> bool:
+    """Return whether an override was ever set, inside the tenant's scope. One query."""
+    return PolicyOverrideVersion.objects.filter(tenant_id=tenant_id).exists()
+
+
 def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
     """Return all overrides in force. Checks no permission. Five queries.
 

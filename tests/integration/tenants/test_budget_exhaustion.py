@@ -67,7 +67,7 @@ SCENARIOS = {
 @pytest.fixture
 def company() -> Company:
     company = make_company("priced", ACME)
-    make_customer(company, model_prices=PRICES)
+    make_customer(company, plan=make_plan(model_prices=PRICES))
     make_key(company, company.developer)
     return company
 

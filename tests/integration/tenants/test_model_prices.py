@@ -26,6 +26,7 @@ from tests.fakes.billing import (
     ingest_completion,
     make_budget,
     make_customer,
+    make_plan,
     read_balances,
 )
 from tests.fixtures.companies import ACME, Company, make_company
@@ -41,7 +42,7 @@ TOKENS: Final = {"prompt_tokens": 200_000, "cached_tokens": 100_000, "generated_
 @pytest.fixture
 def company() -> Company:
     company = make_company("priced", ACME)
-    make_customer(company, model_prices={LARGE: LARGE_PRICES})
+    make_customer(company, plan=make_plan(model_prices={LARGE: LARGE_PRICES}))
     return company
 
 
@@ -78,7 +79,7 @@ def test_usage_of_the_model_has_its_own_lines_and_prices(company: Company) -> No
 
 def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
     other = make_company("priced", ACME)
-    make_customer(other, model_prices={LARGE: LARGE_PRICES})
+    make_customer(other, plan=make_plan(model_prices={LARGE: LARGE_PRICES}))
     for minute in range(6):
         at = AT + timedelta(minutes=minute)
         for customer in (company, other):
@@ -91,7 +92,8 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
 
 def test_a_price_of_a_model_applies_from_its_day() -> None:
     company = make_company("priced", ACME)
-    plan = make_customer(company)
+    plan = make_plan()
+    make_customer(company, plan=plan)
     price = NewPrice(date(2026, 10, 25), SEAT_MICROS, TIERS, {LARGE: LARGE_PRICES})
     add_price(plan=plan, new=price, now=NOW)
     for day in (24, 25):

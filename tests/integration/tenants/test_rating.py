@@ -31,6 +31,7 @@ from tests.fakes.billing import (
     TIERS,
     ingest_completion,
     make_customer,
+    make_plan,
     read_balances,
 )
 from tests.fixtures.companies import ACME, Company, make_company
@@ -216,7 +217,8 @@ def test_records_around_midnight_belong_to_different_months(company: Company) ->
 
 def test_each_day_has_the_price_of_that_day() -> None:
     company = make_company("rated", ACME)
-    plan = make_customer(company)
+    plan = make_plan()
+    make_customer(company, plan=plan)
     higher_price = NewPrice(date(2026, 10, 25), SEAT_MICROS, dict.fromkeys(TIERS, QUALITY))
     add_price(plan=plan, new=higher_price, now=NOW)
     for day in (24, 25):

@@ -73,7 +73,7 @@ def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterat
         finally:
             # Still inside the transaction, so that on-commit callbacks start without this scope.
             variable.reset(token)
-        if is_nested:
+        if is_nested and outer_value != value:
             # A released savepoint keeps SET LOCAL; only a rollback reverts it.
             _set_local(setting, outer_value or "")
 

@@ -23,6 +23,7 @@ from tests.fakes.billing import (
     make_customer,
     make_invoice,
     make_old_customer,
+    make_plan,
 )
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -85,7 +86,9 @@ def test_the_plan_the_invoice_and_the_price_list_name_a_model_with_its_own_price
     sign_in: SignIn,
 ) -> None:
     company, october = make_company("priced", ACME), datetime(2026, 10, 3, 12, tzinfo=UTC)
-    make_customer(company, model_prices={"coder-large": TierPrices(3_000_000, 0, 12_000_000)})
+    make_customer(
+        company, plan=make_plan(model_prices={"coder-large": TierPrices(3_000_000, 0, 12_000_000)})
+    )
     ingest_completion(company, company.developer, october, model="coder-large")
     november = datetime(2026, 11, 1, 7, tzinfo=UTC)
     rate_tenant(company.tenant_id, now=november)
