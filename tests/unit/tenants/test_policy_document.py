@@ -132,7 +132,7 @@ def test_the_largest_policy_is_accepted() -> None:
 
     exclusion = parse_policy(document(content_exclusion=globs)).content_exclusion
 
-    assert {repository: list(kept) for repository, kept in exclusion.items()} == globs
+    assert {name: list(accepted) for name, accepted in exclusion.items()} == globs
 
 
 def test_nothing_is_indexed_by_default() -> None:
