@@ -1,4 +1,7 @@
-"""Row-level security of each table, read from Postgres: a table that has none is detected."""
+"""Row-level security of each table, read from Postgres.
+
+A table without row security is found even if no model or migration names it.
+"""
 
 from typing import Any
 
@@ -7,7 +10,8 @@ from django.db import connection
 
 from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 
-# Tables without row security, each with its reason.
+# Tables without a tenant column, and so without row security, each with the reason. "Not granted":
+# the application's role has no privileges on the table.
 EXCEPTIONS = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
     "tenants_verified_domain": "maps an email address to the tenant to sign in to",
@@ -45,7 +49,10 @@ def _database(database: None) -> None:
 
 @pytest.fixture
 def tables() -> dict[str, dict[str, Any]]:
-    """Return the properties of every table by its name; `parent` is that of a partition."""
+    """Return the properties of every table by its name.
+
+    `parent` is the partitioned table of a partition, and None for other tables.
+    """
     rows = _select(
         """
         SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, parent.relname,

@@ -31,7 +31,7 @@ _UNTRANSLATED_TAGS: Final = frozenset({"code", "kbd", "pre", "samp", "script", "
 
 
 class _TextCollector(HTMLParser):
-    """Collects the visible text of a page."""
+    """Collects the visible text of a template."""
 
     def __init__(self) -> None:
         super().__init__()

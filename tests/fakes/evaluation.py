@@ -29,7 +29,10 @@ def make_result(text: str, verdict: Verdict | None = None, **changes: Any) -> Ta
 def make_report_file(
     *, num_tasks: int = 40, num_right: tuple[int, ...] = (12, 30), **changes: Any
 ) -> bytes:
-    """Return the output of `evaluate` for one pool for each number of right answers."""
+    """Return the output of `evaluate` for one or two pools.
+
+    `num_right` has, for each pool, how many of its `num_tasks` answers are right.
+    """
     names = ["fast", "fast:psm"][: len(num_right)]
     results = [
         [_make_numbered_result(number, number < num) for number in range(num_tasks)]

@@ -15,7 +15,7 @@ class FakeShipper:
         self.max_calls = max_calls
         self.ingests = ingests
         self.oldest: EntryId = (1, 0)  # the oldest entry that waits, unless `ingests` is set
-        self.server = "first"
+        self.server = "first"  # another name: a server that has none of the earlier entries
         self.calls: list[list[bytes]] = []
 
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:

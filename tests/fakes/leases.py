@@ -24,26 +24,30 @@ from tests.fakes.clock import FakeClock
 
 @dataclass(slots=True)
 class Lease:
-    """A gateway's lease, with the numbers of the request that was last applied to it."""
+    """A gateway's lease, and the request that the store applied last.
+
+    `number`, `since` and `spent_since` are those of this request (see LeaseRequest).
+    """
 
     number: int = 0
     since: int = 0
     spent_since: int = 0
-    held: int = 0  # units
+    held: int = 0  # units that the gateway may spend
     ends_s: float = 0.0
 
 
 @dataclass(slots=True)
-class Pool:
+class Bucket:
     """The units that the gateways share, of a budget or of a rate limit."""
 
     used: int = 0  # of a budget, leases included
-    # units of a budget that were added to `used` by an operator, before gateways reported them
+    # of a budget: the part of `used` that the ledger has added and no gateway has reported yet
     raised: int = 0
     full_at_s: float = 0.0  # of a rate limit: the time at which all units are available again
     leases: dict[str, Lease] = field(default_factory=dict)  # by gateway
 
     def take_back_ended_leases(self, now_s: float, *, but: str) -> int:
+        """End the expired leases of all gateways but one, and return their units."""
         other_leases = (lease for name, lease in self.leases.items() if name != but)
         ended_leases = [lease for lease in other_leases if lease.ends_s <= now_s]
         units = sum(lease.held for lease in ended_leases)
@@ -59,7 +63,7 @@ class FakeLeaseStore:
         self.hangs = False
         self.loses_responses = False
         self.calls: list[list[LeaseRequest]] = []
-        self.pools: defaultdict[str, Pool] = defaultdict(Pool)
+        self.buckets: defaultdict[str, Bucket] = defaultdict(Bucket)
 
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         self.calls.append(list(requests))
@@ -82,42 +86,42 @@ class FakeLeaseStore:
 
     def spent(self, key: str) -> int:
         """Return the units used from a budget, without the leased ones."""
-        return self.pools[key].used - self.num_held(key)
+        return self.buckets[key].used - self.num_held(key)
 
     def num_held(self, key: str) -> int:
-        return sum(lease.held for lease in self.pools[key].leases.values())
+        return sum(lease.held for lease in self.buckets[key].leases.values())
 
     def _grant(self, gateway: str, request: LeaseRequest) -> LeaseGrant:
-        pool, now_s = self.pools[request.spec.key], self.clock.monotonic_s()
-        lease = pool.leases.get(gateway) or Lease()
+        bucket, now_s = self.buckets[request.spec.key], self.clock.monotonic_s()
+        lease = bucket.leases.get(gateway) or Lease()
         if request.number <= lease.number:
             return LeaseGrant(lease.held)
         spent = request.spent_since - (lease.spent_since if lease.since == request.since else 0)
         kept_units, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
-        used_units = _count_used(pool, request.spec, now_s) - kept_units
+        used_units = _count_used(bucket, request.spec, now_s) - kept_units
         if request.spec.interval_s is None:
-            already_raised = min(beyond, pool.raised)
-            used_units, pool.raised = (
+            already_raised = min(beyond, bucket.raised)
+            used_units, bucket.raised = (
                 used_units + beyond - already_raised,
-                pool.raised - already_raised,
+                bucket.raised - already_raised,
             )
-        if gateway not in pool.leases or _free(used_units, request.spec) < request.wanted_units:
-            used_units -= pool.take_back_ended_leases(now_s, but=gateway)
+        if gateway not in bucket.leases or _free(used_units, request.spec) < request.wanted_units:
+            used_units -= bucket.take_back_ended_leases(now_s, but=gateway)
         grant, used_units = _share(used_units, kept_units, request)
-        pool.leases[gateway] = Lease(
+        bucket.leases[gateway] = Lease(
             request.number, request.since, request.spent_since, grant.granted_units, now_s + LEASE_S
         )
         if request.spec.interval_s is None:
-            pool.used = round(used_units)
+            bucket.used = round(used_units)
         else:
-            pool.full_at_s = now_s + used_units * request.spec.interval_s
+            bucket.full_at_s = now_s + used_units * request.spec.interval_s
         return grant
 
 
-def _count_used(pool: Pool, spec: BucketSpec, now_s: float) -> float:
+def _count_used(bucket: Bucket, spec: BucketSpec, now_s: float) -> float:
     if spec.interval_s is None:
-        return pool.used
-    return (pool.full_at_s - now_s) / spec.interval_s
+        return bucket.used
+    return (bucket.full_at_s - now_s) / spec.interval_s
 
 
 def _clipped(used_units: float, spec: BucketSpec) -> float:

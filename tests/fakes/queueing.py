@@ -45,7 +45,7 @@ class QueueModel:
     load: PoolLoadShedder = field(init=False)
     _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _num_events: int = 0
-    _free_s: list[float] = field(init=False)
+    _free_s: list[float] = field(init=False)  # when each replica becomes free
     _random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +56,7 @@ class QueueModel:
 
     @property
     def capacity(self) -> float:
+        """Return how many requests a second all replicas serve."""
         return self.num_replicas / self.service_s
 
     def run(self, until_s: float) -> None:

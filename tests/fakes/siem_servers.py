@@ -4,8 +4,10 @@ import datetime
 import http.server
 import json
 import secrets
+import socket
 import socketserver
 import ssl
+import struct
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -103,7 +105,9 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
         def handle(self) -> None:
             syslog.num_connections += 1
             if syslog.resets_connections:
-                self.request.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER 0: a reset
+                # Lingering for 0 s makes `close` send a reset.
+                linger = struct.pack("ii", 1, 0)
+                self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 self.request.close()
                 return
             while length := self._read_length():

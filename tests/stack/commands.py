@@ -26,7 +26,7 @@ def environment_for(home: Path, *, ports: list[int]) -> dict[str, str]:
         "CARET_GATEWAY_PORT": gateway,
         "CARET_ENGINE_PORT": engine,
         "CARET_ENGINES": "1",  # a second engine would only cost time
-        "CARET_METRICS_PORT": "0",
+        "CARET_METRICS_PORT": "0",  # no metrics page
     }
 
 

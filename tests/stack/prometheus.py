@@ -21,7 +21,7 @@ from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
 
 _DOWNLOADED: Final = REPOSITORY / ".caret" / "cache" / "prometheus" / "usr" / "bin"
-_EVERY_S: Final = 1
+_INTERVAL_S: Final = 1
 _START_S: Final = 30.0
 _direct: Final = build_opener(ProxyHandler({}))  # ignores proxies of the environment
 
@@ -75,7 +75,7 @@ def prometheus(folder: Path, pages: Sequence[str]) -> Iterator[Prometheus]:
         }
         for number, target in enumerate(targets)
     ]
-    intervals = {"scrape_interval": f"{_EVERY_S}s", "evaluation_interval": f"{_EVERY_S}s"}
+    intervals = {"scrape_interval": f"{_INTERVAL_S}s", "evaluation_interval": f"{_INTERVAL_S}s"}
     rule_files = [str(MONITORING / "alert_rules.yaml")]
     configuration = folder / "prometheus.yml"  # JSON is valid YAML
     configuration.write_text(

@@ -42,10 +42,10 @@ def harness() -> Harness:
 
 
 async def test_the_second_key_press_requests_alternatives(harness: Harness) -> None:
-    edited_item = replace(ITEM, mode="inline")
+    same_item_in_other_mode = replace(ITEM, mode="inline")
     first, second, third = (
         await harness.invoke(),
-        await harness.invoke(edited_item),
+        await harness.invoke(same_item_in_other_mode),
         await harness.invoke(),
     )
 

@@ -1,6 +1,7 @@
 """The suggestions offered to the editor, with a gateway that a test controls."""
 
 import asyncio
+from typing import Final
 
 import pytest
 
@@ -11,6 +12,8 @@ from caret_ls.skip_rules import SkipReason
 from caret_ls.status_board import ServerStatus, SignedOutReason
 from caret_ls.text_document import Position
 from tests.unit.caret_ls.provider_harness import URI, Harness, response_frames
+
+_AFTER_BUDGET_PAUSE_S: Final = 61  # after an exceeded budget, requests pause for a minute
 
 
 @pytest.fixture
@@ -224,7 +227,7 @@ async def test_an_invoked_request_is_sent_in_a_comment(harness: Harness) -> None
         ([RequestEnded("rate_limited", retry_after_s=2.0)], SkipReason.OVERLOADED),
     ],
 )
-async def test_every_completion_without_text_has_a_reason(
+async def test_every_completion_without_a_suggestion_has_a_reason(
     harness: Harness, response: list[dict[str, str] | RequestEnded], reason: SkipReason
 ) -> None:
     harness.gateway.ready.append(response)
@@ -265,7 +268,7 @@ async def test_an_exceeded_budget_is_tried_again_after_a_minute(harness: Harness
     await harness.request_suggestion()
     await harness.request_suggestion()
     skip_reason = harness.assistant.last_reason
-    harness.clock.now_s += 61
+    harness.clock.now_s += _AFTER_BUDGET_PAUSE_S
 
     assert skip_reason is SkipReason.OVER_BUDGET
     assert await harness.request_suggestion() is not None
@@ -291,7 +294,7 @@ async def test_the_status_is_over_budget_until_a_request_succeeds(harness: Harne
         response_frames("a"),
     ]
     await harness.request_suggestion()
-    harness.clock.now_s += 61
+    harness.clock.now_s += _AFTER_BUDGET_PAUSE_S
     await harness.request_suggestion()
 
     statuses = [status for status in harness.statuses if status is not ServerStatus.WORKING]

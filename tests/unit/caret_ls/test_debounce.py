@@ -1,8 +1,12 @@
 """The delay between a key press and the request for a suggestion."""
 
+from typing import Final
+
 import pytest
 
 from caret_ls.debounce import MAX_ALLOWANCE, MAX_WAIT_MS, MIN_WAIT_MS, USUAL_RESPONSE_MS, Debouncer
+
+_DELAY_PER_GAP: Final = 1.5  # the delay is one and a half times the usual gap between keys
 
 
 def make_debouncer(gap_s: float, *, keys: int = 12) -> tuple[Debouncer, float]:
@@ -40,14 +44,14 @@ def test_time_since_the_last_key_shortens_the_delay() -> None:
 def test_the_delay_for_a_fast_typist_covers_the_gap_between_keys() -> None:
     debouncer, now_s = make_debouncer(0.12)
 
-    assert wait_ms(debouncer, now_s) == pytest.approx(1.5 * 120)
+    assert wait_ms(debouncer, now_s) == pytest.approx(_DELAY_PER_GAP * 120)
 
 
 def test_a_long_pause_does_not_change_the_typing_rate() -> None:
     debouncer, now_s = make_debouncer(0.1, keys=6)
     debouncer.on_keystroke(now_s + 30)
 
-    assert wait_ms(debouncer, now_s + 30) == pytest.approx(1.5 * 100)
+    assert wait_ms(debouncer, now_s + 30) == pytest.approx(_DELAY_PER_GAP * 100)
 
 
 @pytest.mark.parametrize("option", ["is_invoked", "is_fresh_line"])
@@ -87,7 +91,7 @@ def test_keys_that_come_before_the_responses_do_not_use_the_allowance() -> None:
     assert wait_ms(debouncer, 11 * 0.08) > 0
 
 
-def test_a_longer_wait_in_the_settings_is_kept() -> None:
+def test_a_longer_minimum_delay_applies_to_the_first_key() -> None:
     debouncer = Debouncer(min_delay_ms=400.0)
     debouncer.on_keystroke(1.0)
 
@@ -134,7 +138,7 @@ def test_the_delay_is_bounded() -> None:
     assert wait_ms(debouncer, now_s) == MAX_WAIT_MS
 
 
-def test_the_user_may_set_a_longer_delay() -> None:
+def test_a_minimum_delay_set_later_may_exceed_the_maximum() -> None:
     debouncer, now_s = make_debouncer(5.0)
     debouncer.min_delay_ms = 1_000
 

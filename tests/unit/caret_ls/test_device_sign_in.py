@@ -61,6 +61,7 @@ async def test_the_editor_names_itself_and_its_machine() -> None:
     ((path, fields),) = console.sent
     assert path == "/oauth/device_authorization"
     assert fields["editor"].startswith("Neovim x")
+    # The names are cut to 55 characters.
     assert all(1 <= len(fields[name]) <= 55 for name in ("editor", "machine"))
     assert codes.user_code == "BCDF-GHJK"
     assert "d" * 30 not in repr(codes)

@@ -181,7 +181,6 @@ async def test_the_notice_closes_if_the_user_denies_the_sign_in(
 
 async def test_cancelling_the_notice_ends_the_sign_in(console: Console, editor: Editor) -> None:
     notice = await editor.wait_for_progress("begin")
-
     cancel = {"token": notice["token"]}
     running = {str(task.get_coro()) for task in asyncio.all_tasks()}
     assert any("EditorSignIn" in coroutine for coroutine in running)
@@ -194,7 +193,9 @@ async def test_cancelling_the_notice_ends_the_sign_in(console: Console, editor: 
     assert editor.messages == []
 
 
-async def test_an_editor_without_such_notices_gets_messages(console: Console, config: Path) -> None:
+async def test_an_editor_without_progress_notices_gets_messages(
+    console: Console, config: Path
+) -> None:
     editor = await sign_in(console)
     await editor.wait_for_method("window/showMessage")
     console.answer = {"access_token": _KEY}

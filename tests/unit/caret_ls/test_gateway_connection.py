@@ -154,7 +154,7 @@ async def test_a_rejected_key_is_unauthenticated_and_not_retried(status: int) ->
     assert len(fake.headers) == 2, "a rejected key must not be tried repeatedly"
 
 
-async def test_a_rejected_key_waits_longer_than_a_failing_gateway() -> None:
+async def test_a_rejected_key_does_not_use_the_delay_of_a_failing_gateway() -> None:
     drawn_delays: list[float] = []
 
     def draw() -> float:
@@ -222,7 +222,7 @@ async def test_an_unreachable_gateway_is_offline(url: str) -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    assert set(recorder.states[1:]) == {ConnectionState.OFFLINE}
+    assert set(recorder.states) == {ConnectionState.OFFLINE}
 
 
 async def test_an_unusable_proxy_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,5 +100,7 @@ def test_a_broken_repository_has_no_head(folder: Path) -> None:
     assert read_head(repository) is None
 
 
-def test_a_folder_that_cannot_be_looked_into_is_in_no_repository(tmp_path: Path) -> None:
-    assert find_repository(tmp_path / ("x" * 300) / "a.py") is None
+def test_a_path_that_the_system_rejects_is_in_no_repository(tmp_path: Path) -> None:
+    name_too_long = "x" * 300
+
+    assert find_repository(tmp_path / name_too_long / "a.py") is None

@@ -135,7 +135,7 @@ async def test_the_shown_part_stays_when_another_window_supersedes_the_request(
     assert await _text_now(harness) == "\n    a = 1"
 
 
-async def test_typing_along_keeps_the_rest_coming(harness: Harness) -> None:
+async def test_typing_the_shown_text_does_not_cancel_the_request(harness: Harness) -> None:
     await _show_first_line(harness)
     harness.type("\n")
 
@@ -160,7 +160,7 @@ async def test_typing_past_the_shown_part_waits_for_the_rest(harness: Harness) -
     assert len(harness.gateway.requests) == 1
 
 
-async def test_typing_against_the_shown_part_ends_the_request(harness: Harness) -> None:
+async def test_typing_other_text_ends_the_request(harness: Harness) -> None:
     await _show_first_line(harness)
     harness.type("x")
 
@@ -176,7 +176,7 @@ async def test_typing_against_the_shown_part_ends_the_request(harness: Harness) 
     assert harness.grown == []
 
 
-async def test_a_part_that_was_typed_against_is_not_offered_again(harness: Harness) -> None:
+async def test_a_shown_part_is_not_cached_after_other_text_was_typed(harness: Harness) -> None:
     await _show_first_line(harness)
     harness.type("x")
     await wait_until(lambda: harness.gateway.cancelled == ["1"])

@@ -1,4 +1,4 @@
-"""The completion mode that is chosen from the text around the cursor, which is at `|`."""
+"""The completion mode that is chosen from the text around the cursor, which is at the last `|`."""
 
 import pytest
 
@@ -25,7 +25,7 @@ EVERY = frozenset(CompletionMode)
         ("rust", "fn f() {|", "block"),
         ("java", "    void f() {\n        |\n    }\n}\n", "block"),
         ("ruby", "def f\n  |\nend\n", "block"),
-        ("ruby", "xs.each do |x\\|\n  |", "inline"),
+        ("ruby", "xs.each do |x|\n  |", "block"),
         ("lua", "local function f()\n  |\nend\n", "block"),
         ("shellscript", "for x in *; do\n  |\ndone\n", "block"),
         # A block that already has a body, and text that opens no block.
@@ -66,9 +66,8 @@ EVERY = frozenset(CompletionMode)
     ],
 )
 def test_the_mode_is_chosen_from_the_text(language: str, text: str, mode: str) -> None:
-    escaped = text.replace("\\|", "\0")
-    prefix, _, suffix = escaped.partition("|") if "\0" not in escaped else escaped.rpartition("|")
-    context = context_at(f"{prefix}|{suffix}".replace("\0", ""), language=language)
+    prefix, _, suffix = text.rpartition("|")  # Ruby's own bars are before the cursor
+    context = context_at("|", language=language, prefix=prefix, suffix=suffix)
 
     assert choose_mode(context) == mode
 

@@ -282,7 +282,7 @@ def test_a_suggestion_shown_again_after_its_rejection_is_not_reported_again(
     assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.REJECTED]
 
 
-def test_the_editor_may_report_an_acceptance_once(file: ShownFile) -> None:
+def test_a_repeated_or_unknown_acceptance_is_ignored(file: ShownFile) -> None:
     file.outcomes.accept("1", 101.0)
     file.outcomes.accept("1", 102.0)
     file.outcomes.accept("9", 102.0)

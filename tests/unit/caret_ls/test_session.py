@@ -62,7 +62,7 @@ async def test_before_the_key_is_searched_the_user_does_not_count_as_signed_out(
     assert session.board.status is ServerStatus.OFFLINE
 
 
-async def test_a_no_key_reason_and_a_refused_key_are_different_reasons() -> None:
+async def test_a_missing_key_and_a_refused_key_have_different_reasons() -> None:
     session = create_session()
     session.set_up(session.settings, None, no_key_reason=SignedOutReason.KEY_FILE_NOT_PRIVATE)
     session.on_state(ConnectionState.UNAUTHENTICATED)
@@ -136,7 +136,7 @@ async def test_a_switch_of_branches_clears_the_cache(tmp_path: Path) -> None:
     assert len(session.cache) == 0
 
 
-async def test_the_cache_is_kept_without_a_switch(tmp_path: Path) -> None:
+async def test_the_cache_is_kept_without_a_switch_of_branches(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     uri = (tmp_path / "a.py").as_uri()

@@ -60,7 +60,7 @@ async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(harnes
     assert wait_ms(harness) == MIN_WAIT_MS + (200 - USUAL_RESPONSE_MS)
 
 
-async def test_requests_cancelled_at_once_do_not_change_the_delay(harness: Harness) -> None:
+async def test_requests_cancelled_early_do_not_reduce_the_delay(harness: Harness) -> None:
     for number, waited_s in enumerate((0.2, 0.1, 0.1, 0.1), start=1):
         request = harness.request_suggestion()
         await harness.wait_for_request(number)

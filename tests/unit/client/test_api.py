@@ -178,7 +178,7 @@ def test_an_invalid_month_is_rejected_with_an_example(
     assert server.requests == []
 
 
-def test_all_requests_every_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_all_requests_every_page(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server(ok({"keys": [], "next_cursor": "n"}), ok({"keys": [], "next_cursor": None}))
 
     server.run("keys", "list", "--all", "--limit", "1")

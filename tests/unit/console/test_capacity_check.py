@@ -28,7 +28,7 @@ MEASURED = FirstToken(
     ("p50", "p99", "agrees"),
     [(1, 1, True), (1.4, 1.4, True), (1, 2, False), (1, 0.5, False), (3, 1, False)],
 )
-def test_the_model_agrees_within_half_of_the_measurements(
+def test_the_model_agrees_if_both_times_are_within_a_factor_of_one_and_a_half(
     p50: float, p99: float, agrees: bool
 ) -> None:
     measured = replace(MEASURED, p50_ms=MEASURED.p50_ms * p50, p99_ms=MEASURED.p99_ms * p99)

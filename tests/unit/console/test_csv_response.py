@@ -15,9 +15,10 @@ def numbered(num_pages: int) -> list[Page[int]]:
 @pytest.mark.parametrize(
     ("num_pages", "is_truncated"), [(1, False), (2, False), (3, False), (4, True)]
 )
-def test_pages_are_collected_up_to_the_maximum_of_rows(
+def test_pages_are_collected_up_to_the_maximum_number_of_rows(
     monkeypatch: pytest.MonkeyPatch, num_pages: int, is_truncated: bool
 ) -> None:
+    """No more pages are read than would contain MAX_ROWS rows if all of them were full."""
     monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
     pages = numbered(num_pages)
 

@@ -65,7 +65,7 @@ def test_a_snapshot_survives_encoding_and_decoding() -> None:
     assert decode_snapshot(encode_snapshot(SNAPSHOT)) == SNAPSHOT
 
 
-def test_records_of_both_kinds_survive_encoding_and_decoding() -> None:
+def test_completion_and_outcome_records_survive_encoding_and_decoding() -> None:
     records: list[UsageRecord] = [COMPLETION, OUTCOME]
 
     assert decode_records(encode_records(records)) == records

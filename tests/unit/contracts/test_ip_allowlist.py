@@ -34,7 +34,7 @@ def test_an_invalid_address_is_in_no_network(address: str | None) -> None:
 
 
 def test_without_networks_every_address_is_allowed() -> None:
-    assert is_allowed((), None)
+    assert all(is_allowed((), address) for address in (None, "192.0.2.9", "2001:db8::1"))
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def are_within(narrow: frozenset[str] | None, wide: frozenset[str] | None) -> bo
     return wide is None or (narrow is not None and narrow <= wide)
 
 
-def is_slower(narrow: RateLimit | None, wide: RateLimit | None) -> bool:
+def is_no_faster(narrow: RateLimit | None, wide: RateLimit | None) -> bool:
     if wide is None:
         return True
     return (
@@ -80,8 +80,8 @@ def is_at_most_as_permissive(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
         and narrow.has_secret_filter >= wide.has_secret_filter
         and narrow.has_public_code_filter >= wide.has_public_code_filter
         and narrow.is_mfa_required >= wide.is_mfa_required
-        and is_slower(narrow.limits.user, wide.limits.user)
-        and is_slower(narrow.limits.key, wide.limits.key)
+        and is_no_faster(narrow.limits.user, wide.limits.user)
+        and is_no_faster(narrow.limits.key, wide.limits.key)
         and narrow.limits.tenant == wide.limits.tenant
         and is_at_most(narrow.max_key_lifetime_days, wide.max_key_lifetime_days)
         and all(
@@ -121,10 +121,11 @@ def test_the_restrictions_of_an_override_always_apply(
     assert override.features is None or features_of(restricted) <= override.features
     assert are_within(restricted.models, override.models)
     assert are_within(restricted.regions, override.regions)
-    assert is_slower(restricted.limits.user, override.user_limit)
-    assert is_slower(restricted.limits.key, override.key_limit)
+    assert is_no_faster(restricted.limits.user, override.user_limit)
+    assert is_no_faster(restricted.limits.key, override.key_limit)
     assert is_at_most(restricted.max_key_lifetime_days, override.max_key_lifetime_days)
     assert restricted.has_secret_filter >= override.has_secret_filter
+    assert restricted.has_public_code_filter >= override.has_public_code_filter
     assert restricted.is_mfa_required >= override.is_mfa_required
     policy_of_override = msgspec.structs.replace(
         policy, content_exclusion=override.content_exclusion

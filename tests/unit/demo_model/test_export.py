@@ -11,7 +11,7 @@ from inference.demo_model.export import as_stored
 WEIGHTS = {
     "embed_tokens.weight": torch.randn(8, 4),
     "layers.0.mlp.up_proj.weight": torch.randn(6, 4)
-    * torch.tensor([[0.01], [1], [5], [1], [1], [0]]),
+    * torch.tensor([[0.01], [1], [5], [1], [1], [0]]),  # channels of different magnitudes
     "norm.weight": torch.ones(4),
 }
 MATRIX = "layers.0.mlp.up_proj.weight"

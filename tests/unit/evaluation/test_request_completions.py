@@ -11,7 +11,12 @@ from caret.local.engines.engine import DEMO_MODEL
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import EngineError
-from inference.evaluation.request_completions import Subject, TaskCompletion, request_completions
+from inference.evaluation.request_completions import (
+    NUM_AT_ONCE,
+    Subject,
+    TaskCompletion,
+    request_completions,
+)
 from inference.evaluation.task import Task
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.evaluation import TASK
@@ -56,7 +61,7 @@ async def test_tasks_are_spread_over_replicas_with_one_cache_salt() -> None:
 
     assert {request.replica.url for request in engine.requests} == set(URLS)
     assert len({request.salt for request in engine.requests}) == 1
-    assert engine.max_open <= 4
+    assert engine.max_open <= NUM_AT_ONCE
 
 
 async def test_a_failed_task_counts_as_an_error() -> None:

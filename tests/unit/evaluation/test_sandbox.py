@@ -11,7 +11,7 @@ from inference.evaluation.sandbox import SandboxLimits, Verdict, has_sandbox, ru
 pytestmark = pytest.mark.skipif(not has_sandbox(), reason="the kernel has no Landlock")
 
 LIMITS = SandboxLimits(time_s=20.0)
-# Each program ends without an error only if its attack succeeds.
+# Each program would pass only if its attack succeeded. To pass, a program must run to its end.
 ATTACKS = {
     "a socket": "import socket; socket.socket()",
     "a local socket": "import socket; socket.socket(socket.AF_UNIX)",
@@ -31,7 +31,7 @@ ATTACKS = {
     "memory": "x = bytearray(2 * 1024 ** 3)",
     "a large file": "open('large', 'wb').write(bytes(64 * 1024 ** 2))",
     "an exit without an error": "import os; os._exit(0)",
-    "a polite exit": "raise SystemExit(0)",
+    "an exit by SystemExit": "raise SystemExit(0)",
     "a wrong result": "assert 1 + 1 == 3",
     "no Python": "def (",
     "a forged result": "import os\nfor fd in range(3, 20):\n  try: os.write(fd, b'0' * 32)\n"

@@ -36,7 +36,7 @@ HANDSHAKE = (
     b"GET /key HTTP/1.1\r\nHost: caret\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
-ENDLESS = 64 * 1024 * 1024
+ENDLESS = 64 * 1024 * 1024  # bytes: more than the buffers of sockets hold
 
 
 class App:

@@ -294,7 +294,7 @@ async def not_ready() -> bool:
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", b"ok\n"), ("HEAD", b"")])
-async def test_the_health_probe_needs_no_slot(method: str, body: bytes) -> None:
+async def test_the_health_probe_does_not_reach_the_application(method: str, body: bytes) -> None:
     server = Server()
 
     await HealthCheckMiddleware(Echo(), not_ready)(

@@ -171,7 +171,7 @@ def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
 
 
 @pytest.mark.usefixtures("_gc_scheduler")
-async def test_the_collector_does_not_block_the_event_loop() -> None:
+async def test_the_collector_runs_beside_other_tasks() -> None:
     collecting = asyncio.create_task(GcScheduler(FakeClock(), is_quiet=lambda: False).run())
     cycle, kept_lists = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
 

@@ -45,6 +45,7 @@ def test_only_the_first_messages_are_parsed() -> None:
 
 
 def test_only_the_first_stop_strings_are_parsed() -> None:
+    # The first stop strings are markers, which are dropped. The other one is too far behind.
     stops = ["<|endoftext|>"] * 10_000 + ["a"]
     body = json.dumps({"prompt": "a", "stop": stops}).encode()
 

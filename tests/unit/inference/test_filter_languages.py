@@ -17,7 +17,7 @@ from tests.fakes.requests import make_admitted, make_prompt, make_trace
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case with the cursor at the bar."""
+    """A test case. The cursor is at `|` in `text`."""
 
     language: str
     text: str

@@ -138,7 +138,9 @@ async def test_only_the_named_services_are_requested(
         assert await resolver.resolve("engines.elsewhere") == {"10.9.0.2"}
 
 
-async def test_an_expired_version_is_listed_again(server: KubernetesServer, tmp_path: Path) -> None:
+async def test_endpoints_are_listed_again_if_the_version_has_expired(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
     server.max_watch_s = 0.05
     async with _running(server, tmp_path) as watched_service:
         await watched_service.wait_for_watch()

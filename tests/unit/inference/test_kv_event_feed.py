@@ -25,7 +25,7 @@ from inference.prefix_cache.kv_event_feed import (
 from tests.fakes.polling import wait_until
 
 SALT = CacheSalt("a" * 64)
-END = (-1).to_bytes(8, "big", signed=True)
+END = (-1).to_bytes(8, "big", signed=True)  # with this number, vLLM ends a replay
 
 
 def _batch(block: int) -> bytes:

@@ -68,7 +68,7 @@ async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
 
     await other_gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60))
 
-    assert store.pools[TOKEN_QUOTA.key].used == 60 + 1
+    assert store.buckets[TOKEN_QUOTA.key].used == 60 + 1
 
 
 async def test_the_lease_of_a_killed_gateway_expires(store: ManualClockLeaseStore) -> None:
@@ -136,7 +136,7 @@ async def test_a_lowered_budget_returns_leased_units(
 
     assert await gateway.spend_repeatedly(SpendRequest(lower, 1), 50) == 30
     await gateway.leases.close()
-    assert store.pools[TOKEN_QUOTA.key].used == 50
+    assert store.buckets[TOKEN_QUOTA.key].used == 50
 
 
 async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore) -> None:
@@ -151,7 +151,7 @@ async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore
     assert await other_gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 60)) > 0
     gateway.leases.settle(spent, 60)
     await gateway.leases.close()
-    assert store.pools[TOKEN_QUOTA.key].used == 60
+    assert store.buckets[TOKEN_QUOTA.key].used == 60
 
 
 async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
@@ -167,7 +167,7 @@ async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
     gateway.leases.settle(spent, 50)
     await gateway.leases.close()
 
-    assert store.pools[TOKEN_QUOTA.key].used == 50
+    assert store.buckets[TOKEN_QUOTA.key].used == 50
 
 
 def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
@@ -186,7 +186,7 @@ def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
         store.loses_responses = False
         await leases.close()
 
-        assert store.pools[large.key].used == 60
+        assert store.buckets[large.key].used == 60
         (spent,) = await other_leases.spend([SpendRequest(large, large.capacity - 60)])
         assert spent.is_leased
 
@@ -226,7 +226,7 @@ def test_a_return_is_repeated_until_it_is_acknowledged() -> None:
         store.is_unavailable = False
         await leases.evict_idle()
 
-        assert store.pools[TOKEN_QUOTA.key].used == 1
+        assert store.buckets[TOKEN_QUOTA.key].used == 1
         await leases.evict_idle()
         assert leases.num_buckets == 0
 

@@ -189,7 +189,7 @@ class Simulation:
         for gateway in self.all:
             held_units = [
                 lease.held
-                for name, lease in self.store.pools[BUDGET.key].leases.items()
+                for name, lease in self.store.buckets[BUDGET.key].leases.items()
                 if name == gateway.leases._gateway
             ]
             assert sum(held_units) <= gateway.max_reserved + MAX_LEASE

@@ -229,7 +229,7 @@ async def test_budget_units_spent_without_the_store_are_settled_later(
     await gateway.try_to_spend(SpendRequest(TOKEN_QUOTA, 1))
 
     await gateway.leases.close()
-    assert store.pools[TOKEN_QUOTA.key].used == 61
+    assert store.buckets[TOKEN_QUOTA.key].used == 61
 
 
 async def test_rate_units_spent_without_the_store_are_not_settled_later(
@@ -258,7 +258,7 @@ async def test_many_keys_use_limited_memory_and_return_their_leases(
     await gateway.leases.close()
 
     assert gateway.leases.num_buckets == 0
-    assert {pool.used for pool in store.pools.values()} == {1}
+    assert {bucket.used for bucket in store.buckets.values()} == {1}
 
 
 async def test_a_lowered_limit_applies_at_once(gateway: Gateway) -> None:
@@ -279,4 +279,4 @@ async def test_a_cancelled_request_has_spent_nothing(
 
     await gateway.leases.close()
 
-    assert store.pools[TOKEN_QUOTA.key].used == 0
+    assert store.buckets[TOKEN_QUOTA.key].used == 0

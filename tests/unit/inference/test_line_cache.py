@@ -123,6 +123,7 @@ def test_the_number_of_lines_is_limited(
     for number in range(50):
         _encode(cache, f"a{number}\nb{number}\n", ADA_PARTITION)
 
+    # A line counts as four tokens more than it has. A partition keeps two generations of lines.
     assert len(cache._cache) <= 12
 
 

@@ -60,7 +60,7 @@ def test_waiting_and_late_requests_count_together() -> None:
     assert detector.is_ejected(LATE_S)
 
 
-def test_late_responses_do_not_end_an_ejection() -> None:
+def test_late_responses_eject() -> None:
     assert _ejected().is_ejected(LATE_S)
 
 

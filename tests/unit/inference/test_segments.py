@@ -123,7 +123,7 @@ def test_without_a_prompt_there_are_no_segments() -> None:
 
 
 @pytest.mark.parametrize("is_requested", [True, False])
-async def test_the_prompt_segments_is_sent_only_on_request(is_requested: bool) -> None:
+async def test_the_prompt_segments_are_sent_only_on_request(is_requested: bool) -> None:
     async with open_editor() as editor:
         await editor.says(
             "complete", "1", **({"include_prompt_segments": True} if is_requested else {})

@@ -217,7 +217,11 @@ async def test_counters_of_a_restarted_engine_start_again() -> None:
 async def _poll_html_windows(
     *, num_generated: int, restart_at: int | None = None
 ) -> SpeculationTracker:
-    """Poll 40 windows with 100 tokens of completions, of which the engine counts some."""
+    """Poll 40 windows, in each of which the gateway received 100 tokens.
+
+    The engine's counters grow by `num_generated` tokens in a window, and start again in the window
+    `restart_at`.
+    """
     reader = FakeReader()
     speculation = _make_tracker(reader)
     await speculation.poll()

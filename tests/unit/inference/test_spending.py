@@ -335,4 +335,4 @@ async def test_spending_without_the_store_is_settled_later() -> None:
 
     assert await _request(quotas, principal) == ""
     await quotas.leases.close()
-    assert sum(pool.used for pool in store.pools.values()) == 10 * MAX_COST
+    assert sum(bucket.used for bucket in store.buckets.values()) == 10 * MAX_COST

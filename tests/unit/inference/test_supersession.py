@@ -110,7 +110,7 @@ async def test_setting_the_wall_clock_back_changes_nothing_on_one_gateway(
 
 async def test_exactly_one_of_two_simultaneous_requests_continues(gateway: ClaimingGateway) -> None:
     first = await gateway.begins()
-    gateway.clock.pass_s(-0.001)
+    gateway.clock.pass_s(-0.001)  # because `begins` lets a millisecond pass
     second = await gateway.begins()
 
     assert (await gateway.is_over(first)) != (await gateway.is_over(second))

@@ -13,7 +13,7 @@ from inference.filtering.syntax_check import Parse, SyntaxChecker, make_parser
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A test case with the cursor at the bar."""
+    """A test case. The cursor is at `|` in `text`."""
 
     text: str
     good: tuple[str, ...]  # completions that leave the file intact, or may still be finished

@@ -75,6 +75,7 @@ def test_a_clipped_beginning_is_whole_lines_within_the_limit(
 def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
     passage = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
 
+    # The limit excludes the first lines, but not the anchor.
     window = passage.anchor([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
 
     assert window.token_ids[: len(ANCHORS[0])] == [*ANCHORS[0].encode()]

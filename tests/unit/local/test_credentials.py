@@ -70,7 +70,7 @@ def test_the_redis_url_names_a_socket_and_a_password(paths: EmbeddedPaths) -> No
     assert Path(parts.path).parent == paths.sockets
 
 
-def test_a_socket_folder_of_another_user_is_rejected(paths: EmbeddedPaths) -> None:
+def test_a_link_in_place_of_the_socket_folder_is_rejected(paths: EmbeddedPaths) -> None:
     paths.sockets.symlink_to(paths.sockets.parent)
 
     with pytest.raises(StartupError, match="does not belong to you"):

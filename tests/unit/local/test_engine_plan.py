@@ -74,7 +74,7 @@ def test_a_profile_for_hardware_that_is_missing_is_rejected() -> None:
 def test_the_memory_of_a_kv_tier_is_not_free_for_engines() -> None:
     machine = LARGE.without(LARGE.free_bytes or 0)
 
-    assert "needs 7 GB" not in plan_engines("auto", LARGE, is_demo_model=True).sentence
+    assert "need 7 GB" not in plan_engines("auto", LARGE, is_demo_model=True).sentence
     assert "two engines need 7 GB" in plan_engines("auto", machine, is_demo_model=True).sentence
 
 

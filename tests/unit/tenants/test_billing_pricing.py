@@ -120,13 +120,19 @@ def test_prompt_tokens_without_cache_information_count_as_cached(
 
 @given(TOKENS, TOKENS, TOKENS, PRICES, PRICES, PRICES)
 def test_a_budget_overestimates_a_request_by_less_than_one_micro(
-    prompt: int, cached: int, generated: int, one: int, two: int, generated_price: int
+    prompt: int,
+    cached: int,
+    generated: int,
+    prompt_price: int,
+    cached_price: int,
+    generated_price: int,
 ) -> None:
     cost = cost_micros(
-        TierPrices(one, two, generated_price), TokenCounts(prompt, cached, generated)
+        TierPrices(prompt_price, cached_price, generated_price),
+        TokenCounts(prompt, cached, generated),
     )
 
-    exact = prompt * one + cached * two + generated * generated_price
+    exact = prompt * prompt_price + cached * cached_price + generated * generated_price
     assert exact <= cost * 1_000_000 < exact + 1_000_000
 
 

@@ -100,10 +100,10 @@ def test_the_last_statement_of_a_kind_counts(
 def test_user_and_tenant_must_both_consent() -> None:
     consents = [NO_CONSENT, CAPTURE, CAPTURE_AND_TRAINING]
 
-    for consent, tenant in product(consents, consents):
-        effective = compute_effective_consent(consent, tenant)
-        assert effective.content_capture == (consent.content_capture and tenant.content_capture)
-        assert effective.training == (consent.training and tenant.training)
+    for user, tenant in product(consents, consents):
+        effective = compute_effective_consent(user, tenant)
+        assert effective.content_capture == (user.content_capture and tenant.content_capture)
+        assert effective.training == (user.training and tenant.training)
 
 
 @pytest.mark.parametrize(

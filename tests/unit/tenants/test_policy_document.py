@@ -10,7 +10,11 @@ from tenants.policy.document import (
     DEFAULT_POLICY,
     MAX_BURST,
     MAX_CONCURRENT_COMPLETIONS,
+    MAX_EXCLUDED_REPOSITORIES,
+    MAX_EXCLUSIONS,
+    MAX_GLOB_CHARS,
     MAX_PER_MINUTE,
+    MAX_RETRIEVAL_GLOBS,
     MAX_TOKENS_PER_DAY,
     parse_policy,
     serialize_policy,
@@ -92,16 +96,22 @@ def test_limits_survive_reading() -> None:
         (document(content_exclusion={"*": [""]}), "content_exclusion"),
         (document(content_exclusion={"": ["*"]}), "content_exclusion"),
         (document(content_exclusion={"*": ["a\0b"]}), "content_exclusion"),
-        (document(content_exclusion={"*": ["x" * 201]}), "content_exclusion"),
-        (document(content_exclusion={"x" * 201: ["*"]}), "content_exclusion"),
-        (document(content_exclusion={"*": ["x"] * 201}), "content_exclusion"),
-        (document(content_exclusion={"a": ["x"] * 101, "b": ["x"] * 100}), "content_exclusion"),
-        (document(content_exclusion={str(n): [] for n in range(201)}), "content_exclusion"),
+        (document(content_exclusion={"*": ["x" * (MAX_GLOB_CHARS + 1)]}), "content_exclusion"),
+        (document(content_exclusion={"x" * (MAX_GLOB_CHARS + 1): ["*"]}), "content_exclusion"),
+        (document(content_exclusion={"*": ["x"] * (MAX_EXCLUSIONS + 1)}), "content_exclusion"),
+        (
+            document(content_exclusion={"a": ["x"] * MAX_EXCLUSIONS, "b": ["x"]}),
+            "content_exclusion",
+        ),
+        (
+            document(content_exclusion={str(n): [] for n in range(MAX_EXCLUDED_REPOSITORIES + 1)}),
+            "content_exclusion",
+        ),
         (document(content_exclusion={"*": ["\ud800"]}), "content_exclusion"),
         (document(retrieval=[""]), "retrieval"),
-        (document(retrieval=["x" * 201]), "retrieval"),
+        (document(retrieval=["x" * (MAX_GLOB_CHARS + 1)]), "retrieval"),
         (document(retrieval=["a\0b"]), "retrieval"),
-        (document(retrieval=["x"] * 51), "retrieval"),
+        (document(retrieval=["x"] * (MAX_RETRIEVAL_GLOBS + 1)), "retrieval"),
         (document(retrieval="*"), "retrieval"),
         (document(surprise=1), "policy"),
         ({}, "policy"),
@@ -117,9 +127,12 @@ def test_an_invalid_policy_is_rejected_and_its_field_named(document: object, fie
 
 
 def test_the_largest_policy_is_accepted() -> None:
-    largest = document(content_exclusion={"*": ["x" * 200] * 100, "y" * 200: ["*"] * 100})
+    half = MAX_EXCLUSIONS // 2
+    globs = {"*": ["x" * MAX_GLOB_CHARS] * half, "y" * MAX_GLOB_CHARS: ["*"] * half}
 
-    assert len(parse_policy(largest).content_exclusion["*"]) == 100
+    exclusion = parse_policy(document(content_exclusion=globs)).content_exclusion
+
+    assert {name: list(accepted) for name, accepted in exclusion.items()} == globs
 
 
 def test_nothing_is_indexed_by_default() -> None:

@@ -111,6 +111,7 @@ def test_two_teams_and_the_total_reveal_no_small_group(
     shown_groups = [users for key, users in users_of.items() if key not in hidden]
     for first in shown_groups:
         for second in shown_groups:
+            # The total minus both teams: users of both teams are subtracted twice.
             signs = {
                 user: 1 - (user in first) - (first is not second and user in second)
                 for user in all_users

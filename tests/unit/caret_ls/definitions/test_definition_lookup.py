@@ -14,6 +14,9 @@ from caret_ls.settings import Settings
 from caret_ls.text_document import Position
 from tests.unit.caret_ls.provider_harness import ManualClock
 
+# A symbol is looked up again after a minute, or after 5 s if no other file defines it.
+_AFTER_MAX_AGE_S = 61
+_RETRY_AFTER_S = 5
 _LINE = "total = price_of(order"
 _DEFINITION = "def price_of(order, rate):\n    return order\n"
 
@@ -68,7 +71,7 @@ async def test_a_symbol_is_asked_again_only_after_a_while(desk: Desk) -> None:
     desk.look_up()
     assert len(desk.questions) == 1
 
-    desk.clock.now_s += 61
+    desk.clock.now_s += _AFTER_MAX_AGE_S
     desk.look_up()
 
     assert len(desk.questions) == 2
@@ -83,7 +86,7 @@ async def test_a_symbol_not_found_in_another_file_is_asked_again_soon(
     desk.look_up()
     assert len(desk.questions) == 1
 
-    desk.clock.now_s += 5
+    desk.clock.now_s += _RETRY_AFTER_S
     desk.look_up()
 
     assert len(desk.questions) == 2
@@ -152,7 +155,7 @@ async def test_files_outside_of_the_repository_are_not_sent(desk: Desk, tmp_path
     (desk.root / "nested" / ".git").mkdir()
 
     for uri in (outside.as_uri(), (desk.root / "link.py").as_uri(), nested, "http://a/b.py"):
-        desk.clock.now_s += 61
+        desk.clock.now_s += _AFTER_MAX_AGE_S
         await desk.answer(None, Location(uri, 0))
 
     assert desk.definitions == []
@@ -179,7 +182,7 @@ async def test_only_the_last_questions_wait_for_an_answer(desk: Desk) -> None:
     uri = desk.write("prices.py", _DEFINITION)
     first = desk.look_up()
     for _ in range(MAX_PENDING):
-        desk.clock.now_s += 61
+        desk.clock.now_s += _AFTER_MAX_AGE_S
         desk.look_up()
 
     await desk.session.definitions.on_answer(first.token, [None, Location(uri, 0)])
@@ -190,7 +193,7 @@ async def test_only_the_last_questions_wait_for_an_answer(desk: Desk) -> None:
 async def test_nothing_is_asked_while_the_setting_is_off(desk: Desk) -> None:
     await desk.answer(None, Location(desk.write("prices.py", _DEFINITION), 0))
     desk.session.set_up(Settings(definitions=False), None)
-    desk.clock.now_s += 61
+    desk.clock.now_s += _AFTER_MAX_AGE_S
     desk.look_up()
 
     assert len(desk.questions) == 1

@@ -39,7 +39,7 @@ def test_two_names_of_one_definition_count_once() -> None:
 
 def test_a_full_list_loses_its_older_half_at_once() -> None:
     definitions = StableDefinitions()
-    for number in range(MAX_CHARS // 100):
+    for number in range(MAX_CHARS // 100):  # eight definitions of 100 characters
         definitions.add(str(number), _definition(str(number)))
     assert _names(definitions)[0] == "0"
 

@@ -228,9 +228,10 @@ async def test_edits_of_excluded_files_are_neither_recorded_nor_sent() -> None:
 
 
 async def test_each_prohibition_is_reported_without_a_request() -> None:
-    closed, off, unknown, paused, signed_out, offline, language, excluded, selected = (
-        Harness(modes=("inline",) if number == 2 else ("edit",)) for number in range(9)
+    closed, off, paused, signed_out, offline, language, excluded, selected = (
+        Harness() for _ in range(8)
     )
+    denied = Harness(modes=("inline",))
     closed.files.close(URI)
     off.edit_settings = Settings(next_edit=False)
     paused.board.set(is_paused=True)
@@ -239,7 +240,7 @@ async def test_each_prohibition_is_reported_without_a_request() -> None:
     language.edit_settings = Settings(disabled_languages=("python",))
     excluded.excluded = ("*.py",)
     selected.file.has_selection = True
-    harnesses = (closed, off, unknown, paused, signed_out, offline, language, excluded, selected)
+    harnesses = (closed, off, denied, paused, signed_out, offline, language, excluded, selected)
 
     reasons = [await harness.request() for harness in harnesses]
 

@@ -26,6 +26,7 @@ def test_constraints_are_equal_by_value() -> None:
 
 
 def test_the_tenant_policy_raises_without_a_tenant() -> None:
+    """`current_setting` raises for an unknown setting, unless a second argument permits it."""
     statements = RowSecurity(name="x").rule_sql('"t"')
 
     (policy,) = [statement for statement in statements if statement.startswith("CREATE POLICY")]
