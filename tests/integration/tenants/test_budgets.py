@@ -145,17 +145,15 @@ def test_a_larger_amount_in_redis_is_not_overwritten(company: Company) -> None:
     assert connect_to_redis().hgetall(key) == {b"used": str(10**9).encode()}
 
 
-@pytest.mark.parametrize("is_outdated", [False, True])
-def test_only_a_change_of_the_current_version_is_accepted(
-    company: Company, is_outdated: bool
-) -> None:
+@pytest.mark.parametrize("is_stale", [False, True])
+def test_only_a_change_of_the_current_version_is_accepted(company: Company, is_stale: bool) -> None:
     budget = make_budget(company)
     actor = company.administrator.actor
     changed_budget = change_budget(
         actor=actor, budget_id=budget.id, terms=BudgetTerms(7), version=budget.version, now=NOW
     )
     assert (changed_budget.limit_micros, changed_budget.version) == (7, 2)
-    if not is_outdated:
+    if not is_stale:
         delete_budget(actor=actor, budget_id=budget.id, version=2, now=NOW)
         assert hard_budgets(company) == {}
         return

@@ -39,8 +39,7 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company, make_com
 
 # The database's own clock decides which records are young, so no fixed time works.
 NOW = datetime.now(UTC).replace(microsecond=0)
-USAGE = DataClass.USAGE
-LIMITS = DATA_CLASSES[USAGE]
+USAGE, LIMITS = DataClass.USAGE, DATA_CLASSES[DataClass.USAGE]
 
 
 @pytest.fixture

@@ -207,8 +207,7 @@ def test_an_hour_keeps_its_counts_after_its_records_are_deleted(company: Company
         UsageHour.objects.update(starts_at=NOON.replace(minute=0) - timedelta(days=30))
         UsageDay.objects.all().delete()
 
-    start = NOON - timedelta(days=30)
-    end = start + timedelta(hours=1)
+    start, end = NOON - timedelta(days=30), NOON - timedelta(days=29, hours=23)
     rolling.mark_period_dirty(tenant_id=company.tenant_id, start=start, end=end)
     roll_up(company)
 

@@ -349,9 +349,7 @@ def test_the_page_shows_the_recipients_of_alerts(company: Company, bill: Client)
 def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
     company: Company, bill: Client
 ) -> None:
-    # The completion below costs 6,000 of these micros. The maximum cost of another one is more than
-    # the remaining 500.
-    budget = make_budget(company, limit_micros=6_500)
+    budget = make_budget(company, limit_micros=6_500)  # the completion below costs 6,000
     now = timezone.now()
     a_minute_ago = now - timedelta(minutes=1)
     ingest_completion(company, company.developer, a_minute_ago, generated_tokens=10_000)
