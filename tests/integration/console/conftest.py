@@ -22,7 +22,7 @@ def _database(database: None) -> None:
 
 @pytest.fixture
 def sign_in() -> SignIn:
-    """Return a function that signs a user in; the sign-in page has its own tests."""
+    """Return a function that signs a user in without the sign-in page, which has its own tests."""
 
     def signed_in(person: Person) -> Client:
         from tenants.models import User

@@ -1,7 +1,7 @@
 """Every endpoint of the REST API, fuzzed from its OpenAPI description by a signed-in owner.
 
 Responses must match the description, and no server error may occur. The default suite repeats the
-same few cases. The deep suite draws about 5,000.
+same three cases of each endpoint. The deep suite draws 65 of each, about 5,000 in all.
 """
 
 from collections import Counter

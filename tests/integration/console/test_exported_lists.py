@@ -88,7 +88,7 @@ def add_row_of_each_export(company: Company) -> None:
         actor=company.platform,
         subject=OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company))),
         document={"has_secret_filter": True},
-        reason="-1",
+        reason="-1",  # like a formula
         now=timezone.now(),
     )
 
@@ -134,7 +134,7 @@ def to_exported_value(kind: ColumnType, value: Any) -> Any:
 
 
 def to_milliseconds(value: Any) -> Any:
-    """Return the exported time without microseconds, which the API does not write."""
+    """Return the exported time cut to milliseconds, as the API writes it."""
     return value and f"{value[:-4]}000Z"
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.api import sign_in_settings
+from console.api import rate_limit, sign_in_settings
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.operations import KeyRotation, rotate_key
@@ -115,6 +115,7 @@ def test_a_repeated_request_in_progress_is_refused_without_waiting(
             connections.close_all()
 
     with ThreadPoolExecutor(1) as threads, tenant_scope(company.tenant_id):
+        # This locks the idempotency key until the transaction ends, as a request in progress does.
         find_response(idempotent_request, now=timezone.now())
         refusal = threads.submit(send).result(timeout=10)
     done = create_key(administrator, "a")
@@ -371,7 +372,7 @@ def set_request_count() -> Callable[[Company, int], None]:
 def test_a_request_over_the_rate_limit_gets_a_retry_after(
     company: Company, administrator: Client, set_request_count: Callable[[Company, int], None]
 ) -> None:
-    set_request_count(company, 599)  # of 600 that are allowed in a minute
+    set_request_count(company, rate_limit.MAX_PER_MINUTE - 1)
 
     last, refusal = administrator.get("/api/v1/policy"), administrator.get("/api/v1/policy")
 

@@ -54,6 +54,7 @@ def report(body: object, *, secret: str | None = SECRET) -> Any:
 def report_as_github(
     body: bytes, *, signed: bytes | None = None, key_id: str = "k1", signature: str | None = None
 ) -> Any:
+    """Send a report with a signature of `signed`, by default of the body; or with `signature`."""
     computed_signature = base64.b64encode(
         GITHUB_KEY.sign(signed or body, ec.ECDSA(SHA256()))
     ).decode()

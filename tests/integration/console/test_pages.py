@@ -69,6 +69,7 @@ def test_a_user_of_two_tenants_switches_between_them(
     assert "<h1>Hooli</h1>" in second
 
 
+# None: the ID of a tenant that exists.
 @pytest.mark.parametrize("tenant_id", ["", "x", "00000000-0000-0000-0000-000000000000", None])
 def test_a_user_cannot_switch_to_a_tenant_without_membership(
     company: Company, cast: Cast, sign_in: SignIn, tenant_id: str | None

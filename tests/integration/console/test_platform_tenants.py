@@ -12,8 +12,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from caret.contracts.api_key import parse_key
 from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
-from caret.foundation.ids import TenantId
+from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api import rate_limit
 from tenants.base.operator_roles import OperatorScope
@@ -28,7 +29,7 @@ from tests.fixtures.companies import ACME, Company, make_company, make_service_k
 from tests.integration.console.conftest import SignIn
 
 # Method, path below /api/v1/platform/tenants (~: below /api/v1/platform), and a valid body; {slug}
-# is an existing tenant. No gateway responds, so that nothing can be assigned or published.
+# is an existing tenant. No gateway responds, so nothing can be assigned or published.
 ENDPOINTS: Final[list[tuple[str, str, dict[str, Any] | None]]] = [
     ("GET", "", None),
     ("POST", "", {"slug": "new-{slug}", "name": "New", "owner_email": "o@new.example"}),
@@ -64,6 +65,12 @@ def make_operator_key(*scopes: OperatorScope) -> str:
     return create_operator_key(
         name="Provisioning", scopes=scopes or OperatorScope, days=30, now=timezone.now()
     ).text
+
+
+def lookup_id_of(key: str) -> LookupId:
+    parsed_key = parse_key(key)
+    assert parsed_key is not None
+    return parsed_key.lookup_id
 
 
 def send_request(key: str | None, method: str, path: str, body: object = None) -> Any:
@@ -113,7 +120,7 @@ def test_a_tenants_key_is_refused(company: Company, method: str, path: str, body
 @every_endpoint
 def test_a_revoked_key_is_refused(company: Company, method: str, path: str, body: Any) -> None:
     key = make_operator_key()
-    revoke_operator_key(lookup_id=key[8:16], now=timezone.now())
+    revoke_operator_key(lookup_id=lookup_id_of(key), now=timezone.now())
 
     response = call_endpoint(key, company, method, path, body)
 
@@ -190,7 +197,7 @@ def test_a_script_creates_a_tenant(slug: str) -> None:
     assert tenants == [response.json()["tenant"]]
     entry = first_entry(slug)
     assert (entry.action, entry.actor_kind) == ("tenant.created", "operator")
-    assert entry.actor_key == f"operator:key:{key[8:16]}"
+    assert entry.actor_key == f"operator:key:{lookup_id_of(key)}"
     assert status_and_code(send_request(key, "POST", "", body)) == (409, "conflict")
 
 
@@ -351,10 +358,10 @@ def test_the_command_creates_lists_and_revokes_a_key() -> None:
     key = match[0]
     assert send_request(key, "GET", "").status_code == 200
 
-    run("revoke", key[8:16])
+    run("revoke", lookup_id_of(key))
 
     assert status_and_code(send_request(key, "GET", "")) == (401, "revoked_api_key")
-    key_line = next(line for line in run("list").splitlines() if line.startswith(key[8:16]))
+    key_line = next(line for line in run("list").splitlines() if line.startswith(lookup_id_of(key)))
     assert "revoked" in key_line
     assert "tenants.read" in key_line
     assert key not in run("list")

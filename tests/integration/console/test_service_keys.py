@@ -23,7 +23,8 @@ from tests.integration.console.test_api_permissions import (
     call_endpoint,
 )
 
-# All endpoints authenticate in the same way, so the default suite calls one of each method.
+# All endpoints authenticate in the same way, so the default suite calls only the first endpoint of
+# each method. The deep suite calls all.
 FIRST_OF_EACH_METHOD = [
     pytest.param(
         endpoint,

@@ -58,10 +58,10 @@ def test_an_unknown_address_gets_the_error_of_a_wrong_password(cast: Cast) -> No
 def test_the_sixth_try_within_a_minute_is_refused_even_with_the_right_password(cast: Cast) -> None:
     client, bob = Client(REMOTE_ADDR="198.51.100.1"), cast.globex.administrator
 
-    answers = [sign_in_status(client, bob, "wrong") for _ in range(5)]
+    answers = [sign_in_status(client, bob, "wrong") for _ in range(MAX_TRIES)]
     refusal = client.post("/sign-in", {"email": bob.email, "password": PASSWORD})
 
-    assert answers == [400] * 5
+    assert answers == [400] * MAX_TRIES
     assert refusal.status_code == 429
     assert 0 < int(refusal["Retry-After"]) <= 60
     assert b"Too many attempts. Try again in 1 minute." in refusal.content
@@ -69,7 +69,7 @@ def test_the_sixth_try_within_a_minute_is_refused_even_with_the_right_password(c
 
 def test_the_limit_does_not_apply_to_another_ip_address(cast: Cast) -> None:
     gus = cast.globex.developer
-    for _ in range(6):
+    for _ in range(MAX_TRIES + 1):
         sign_in_status(Client(REMOTE_ADDR="198.51.100.2"), gus, "wrong")
 
     assert sign_in_status(Client(REMOTE_ADDR="198.51.100.3"), gus) == 302
@@ -216,7 +216,7 @@ def test_an_address_with_a_nul_character_is_a_failed_attempt() -> None:
 
 
 def encoded_form(charset: str, email: str) -> tuple[bytes, str]:
-    """Return a form's body in this charset, and its content type."""
+    """Return a form's body, always in UTF-8, and a content type that states `charset`."""
     body = f'--b\r\nContent-Disposition: form-data; name="email"\r\n\r\n{email}\r\n--b--\r\n'
     return body.encode(), f"multipart/form-data; boundary=b; charset={charset}"
 

@@ -12,13 +12,13 @@ from django.test import Client
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.limits.outbound_limit import OUTWARD
 from tenants.base.permissions import Role
+from tenants.compliance.audit_sinks.operations import MAX_NAME_CHARS
 from tenants.models import AuditEntry, AuditSink
 from tenants.security.encryption.queries import find_destruction_proofs
 from tests.fakes.siem_servers import Hook, make_sink, syslog_server, webhook
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
-# The audit log of a new company has six entries. Creating its first sink writes the seventh.
 ADDRESS = "/api/v1/audit/sinks"
 
 
@@ -77,6 +77,7 @@ def test_the_list_shows_the_delivery_state_of_a_sink(alice: Client, hook: Hook) 
 
     assert (sink["name"], sink["kind"]) == ("Splunk", "webhook")
     assert sink["origin"] == hook.url.removesuffix("/hook/planted-path")
+    # Creating the company wrote six audit entries, and creating the sink wrote the seventh.
     assert (sink["delivered_sequence"], sink["num_waiting"]) == (0, 7)
     assert (sink["failed_since"], sink["last_error"]) == (None, "")
 
@@ -148,7 +149,7 @@ def test_deleting_a_sink_destroys_its_encryption_key(
     ("body", "field"),
     [
         ({"name": "", "address": "https://siem.example/"}, "name"),
-        ({"name": "x" * 121, "address": "https://siem.example/"}, "name"),
+        ({"name": "x" * (MAX_NAME_CHARS + 1), "address": "https://siem.example/"}, "name"),
         ({"name": "\0", "address": "https://siem.example/"}, "name"),
         ({"name": "x", "address": "ftp://siem.example/"}, "address"),
         ({"name": "x", "address": "https://10.0.0.1/"}, "address"),

@@ -10,7 +10,7 @@ from tenants.base.redis_connection import connect_to_redis
 
 
 def find_occurrences(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
-    """Return the tables, keys and files that contain the text, also in hexadecimal."""
+    """Return the tables (also in hexadecimal), Redis keys and files that contain the text."""
     return _search_tables(text, tenant_id) | _search_keys(text) | _search_files(text, folder)
 
 
@@ -55,7 +55,7 @@ def _read_value(key: bytes) -> object:
         b"zset": lambda name: redis.zrange(name, 0, -1),
     }
     kind = redis.type(key)
-    return readers[kind](key) if kind in readers else None  # type: ignore[operator]  # redis-py's types are of both clients
+    return readers[kind](key) if kind in readers else None  # type: ignore[operator]  # redis-py has the same types for its asynchronous client
 
 
 def _search_files(text: str, folder: Path) -> set[str]:

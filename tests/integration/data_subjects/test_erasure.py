@@ -3,7 +3,7 @@
 import uuid
 import zlib
 from datetime import datetime, timedelta
-from datetime import timezone as timezone_of
+from datetime import timezone as fixed_offset
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +225,7 @@ def test_an_error_in_one_tenant_does_not_delay_another(
     run_due_erasures(now=timezone.now())
     make_completion(healthy.company, healthy.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
-    out_of_range = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # unreadable
+    out_of_range = datetime.min.replace(tzinfo=fixed_offset(timedelta(hours=14)))  # unreadable
     with tenant_scope(broken.company.tenant_id):
         LegalHold.objects.filter(id=hold_id).update(since=out_of_range)
 

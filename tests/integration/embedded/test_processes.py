@@ -22,7 +22,8 @@ from caret.local.processes.process_tag import (
 from caret.local.processes.watchdog import Watchdog
 from tests.stack.waiting import wait_until
 
-# A supervisor with one child, which has a grandchild in another session that ignores signals.
+# A supervisor with one child, a shell, which starts two `sleep` processes. One of the two runs in a
+# session of its own. All three ignore SIGTERM.
 _SUPERVISOR = """
     import os, sys, time
     from pathlib import Path
@@ -72,6 +73,7 @@ def _start_supervisor(
     )
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "started\n"
+    # The shell and its two `sleep` processes.
     wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=60)
     return supervisor
 

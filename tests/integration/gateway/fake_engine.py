@@ -1,11 +1,12 @@
 """A server with vLLM's streaming format, for tests that do not test the engine.
 
 `python -m tests.integration.gateway.fake_engine` prints its port and runs until its standard input
-ends. A completion of up to SHORT_TOKENS is sent at once. A longer one continues with a token each 2
-ms until the client disconnects. `GET /streams` returns the number of running completions, and `GET
-/v1/models` returns the model of the stack's pools. `GET /fault/NAME` sets the fault of later
-completions: a name in `faults.py`, `none`, or `short`, with which every completion ends after
-SHORT_TOKENS. Other paths get 404.
+ends. A completion of up to SHORT_TOKENS is sent at once. A longer one gets a token each 2 ms until
+`max_tokens`, or until the client disconnects. `GET /streams` returns the number of running
+completions, and `GET /v1/models` returns the model of the stack's pools. `GET /fault/NAME` sets the
+fault of later completions: a name in `faults.py`, `none`, or `short`, with which every completion
+ends after SHORT_TOKENS. Any other GET request gets an empty response, and any other POST request
+gets 404.
 """
 
 import asyncio

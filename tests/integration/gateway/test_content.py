@@ -153,8 +153,8 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
 
         tenant.publish(is_allowed_by_tenant=True, is_allowed_by_user=False)
 
-        # Content of the barrier tenant arrives after content that was sent before it. So when it
-        # has arrived, content of `tenant` would have arrived, too.
+        # Content arrives in the order in which it was sent. So once content of the barrier tenant
+        # has arrived, any content of `tenant` that was sent before it has arrived, too.
         async def is_withdrawn() -> bool:
             before = len(tenant.sent_items())
             barrier_tenant = make_tenant(quick_site)

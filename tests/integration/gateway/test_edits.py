@@ -15,6 +15,11 @@ from caret.client.websocket_client import CompletionStream, GatewayRefused
 from caret.contracts.policy import Mode, TenantPolicy
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import USAGE_STREAM, OutcomeEvent, OutcomeRecord
+from inference.gateway.receive import (
+    MAX_DIAGNOSTICS,
+    MAX_RECENT_EDITS,
+    MAX_RECENT_EDITS_CHARS,
+)
 from tests.benchmarks.installation import UNSHED, create_home, new_tenant, publish, root_secret_of
 from tests.fakes.edits import make_answer
 from tests.fakes.gateway import TOKENS
@@ -177,13 +182,16 @@ async def test_unfinished_invalid_or_unchanged_edits_are_not_proposed(
     assert done["meta"]["filter_reason"] == filter_reason
 
 
+TOO_LONG = RENAMED | {"added": "x" * MAX_RECENT_EDITS_CHARS}  # its path counts, too
+
+
 @pytest.mark.parametrize(
     ("fields", "code", "name"),
     [
-        ({"recent_edits": [RENAMED] * 17}, "too_large", "recent_edits"),
-        ({"recent_edits": [RENAMED | {"added": "x" * 9_000}]}, "too_large", "recent_edits"),
+        ({"recent_edits": [RENAMED] * (MAX_RECENT_EDITS + 1)}, "too_large", "recent_edits"),
+        ({"recent_edits": [TOO_LONG]}, "too_large", "recent_edits"),
         ({"recent_edits": [RENAMED | {"start_line": -1}]}, "invalid_field", "start_line"),
-        ({"diagnostics": [UNDEFINED] * 17}, "too_large", "diagnostics"),
+        ({"diagnostics": [UNDEFINED] * (MAX_DIAGNOSTICS + 1)}, "too_large", "diagnostics"),
         ({"diagnostics": [UNDEFINED | {"severity": "fatal"}]}, "invalid_field", "severity"),
         ({"diagnostics": [UNDEFINED | {"message": "x" * 501}]}, "too_large", "message"),
         ({"mode": "inline", "diagnostics": []}, "invalid_field", "recent_edits"),

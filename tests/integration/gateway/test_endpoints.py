@@ -92,6 +92,7 @@ async def test_endpoint_changes_are_noticed_before_the_next_poll(environment: En
         assert await environment.wait_for_members(*members)
         durations_s.append(time.monotonic() - began_s)
 
+    # Polling alone would take half a round on average.
     assert sum(durations_s) < len(durations_s) * ROUND_S / 2
 
 

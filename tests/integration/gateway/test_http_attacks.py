@@ -75,21 +75,21 @@ async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> N
     publish(quick_site.home.paths, snapshot)
     revoked = tuple(msgspec.structs.replace(c, revoked_at_ms=1) for c in snapshot.credentials)
 
-    async def is_key_refused(*, expected: bool) -> bool:
-        """Return True if all endpoints behave as expected: either all or none refuse the key."""
+    async def do_all_endpoints(*, refuse: bool) -> bool:
+        """Return whether all endpoints refuse the key, or, without `refuse`, whether none does."""
         async with quick_site.http(key) as session:
             for path in PATHS_WITH_KEY:
                 body = b"{}" if path in PATHS_WITH_BODY else None
                 async with session.request(method_of(path), path, data=body) as response:
-                    if (response.status == 401) is not expected:
+                    if (response.status == 401) is not refuse:
                         return False
         return True
 
-    assert await wait_until(lambda: is_key_refused(expected=False))
+    assert await wait_until(lambda: do_all_endpoints(refuse=False))
     publish(
         quick_site.home.paths, msgspec.structs.replace(snapshot, version=2, credentials=revoked)
     )
-    assert await wait_until(lambda: is_key_refused(expected=True), timeout_s=1.5)
+    assert await wait_until(lambda: do_all_endpoints(refuse=True), timeout_s=1.5)
 
 
 @pytest.mark.parametrize("name", SAMPLE_REQUESTS)

@@ -90,11 +90,11 @@ async def test_opening_a_file_and_the_first_request_warm_up_without_usage_record
         _, done = await request_completion(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
         await engine.wait_for_requests(3)
 
-    file_warm_up, completion, first_of_repository = engine.requests
+    file_warm_up, completion, repository_warm_up = engine.requests
     warmed = file_warm_up["prompt"]
-    assert warmed == completion["prompt"][: len(warmed)] == first_of_repository["prompt"]
-    assert file_warm_up["max_tokens"] == first_of_repository["max_tokens"] == 1
-    assert file_warm_up["priority"] == first_of_repository["priority"] > completion["priority"]
+    assert warmed == completion["prompt"][: len(warmed)] == repository_warm_up["prompt"]
+    assert file_warm_up["max_tokens"] == repository_warm_up["max_tokens"] == 1
+    assert file_warm_up["priority"] == repository_warm_up["priority"] > completion["priority"]
     assert file_warm_up["cache_salt"] == completion["cache_salt"]
     (record,) = await site.records_after(0)
     assert record.request_id == done["meta"]["request_id"]

@@ -33,6 +33,7 @@ class Account:
     credentials: Credentials
 
     def code(self, *, later_by: int = 0) -> str:
+        """Return the current code, or the code `later_by` time steps (30 s each) later."""
         query = parse_qs(urlsplit(self.credentials.totp_uri).query)
         secret = base64.b32decode(query["secret"][0])
         return totp.compute_code(secret, int(time.time()) // totp.STEP_S + later_by)

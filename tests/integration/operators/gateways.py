@@ -130,9 +130,9 @@ def _restore_redis_afterwards(services: Services, tenant_id: str) -> Iterator[No
             connection.incr(CHANGES)
             forget_drains(connection)
             forget_additions(connection)
-            since = cast(Any, connection.xrange(USAGE_STREAM, min=b"(" + marker))
-            if added_entries := [entry for entry, _ in since]:
-                connection.xdel(USAGE_STREAM, *added_entries)
+            entries = cast(Any, connection.xrange(USAGE_STREAM, min=b"(" + marker))
+            if added_ids := [entry_id for entry_id, _ in entries]:
+                connection.xdel(USAGE_STREAM, *added_ids)
 
 
 def forget_drains(connection: redis.Redis) -> None:

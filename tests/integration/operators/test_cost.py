@@ -62,7 +62,7 @@ def pool() -> str:
 def _complete(
     company: Company, pool: str, *, ago: timedelta = timedelta(), accepted: int = 0
 ) -> None:
-    """Add a completion of 10 tokens in 100 characters, of which `accepted` were accepted."""
+    """Add a completion of 10 tokens and 100 characters, and accept `accepted` of the characters."""
     at = timezone.now() - ago
     request_id = uuid7(now_ms=int(at.timestamp() * 1000))
     fields = completion_fields(pool=pool, generated_tokens=10, num_chars=100, request_id=request_id)

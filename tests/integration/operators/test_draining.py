@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 import structlog
 
+from console.limits.throttling import MAX_TRIES
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.draining import read_drains
@@ -193,7 +194,7 @@ def test_a_new_code_is_required_after_ten_minutes(gateway: Gateway) -> None:
 def test_guessing_codes_is_throttled(gateway: Gateway) -> None:
     account, browser, _ = _sign_in_with_code()
     replica, _ = gateway.replicas
-    for _ in range(5):
+    for _ in range(MAX_TRIES):
         _post_drain(browser, replica, code="000000")
 
     response = _post_drain(browser, replica, code=account.code(later_by=1))

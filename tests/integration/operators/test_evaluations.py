@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from tenants.base.pagination import PagePosition, encode_cursor
+from tenants.fleet.evaluations import MAX_TITLE_CHARS
 from tenants.models import Evaluation
 from tests.fakes.evaluation import make_report_file
 from tests.integration.operators.browsers import signed_in
@@ -129,7 +130,7 @@ def test_a_file_that_is_not_a_report_is_refused(
     assert Evaluation.objects.count() == before
 
 
-@pytest.mark.parametrize("title", ["", " ", "x" * 121, "a\0b"])
+@pytest.mark.parametrize("title", ["", " ", "x" * (MAX_TITLE_CHARS + 1), "a\0b"])
 def test_an_invalid_title_is_refused(tmp_path: Path, title: str) -> None:
     with pytest.raises(CommandError):
         _store(tmp_path, make_report_file(), title=title)

@@ -30,7 +30,7 @@ def submit(browser: Any, form: dict[str, str]) -> Any:
     return browser.client.post("/operators/tenants/new", form)
 
 
-def test_a_manager_creates_a_tenant_and_sees_the_link_once(form: dict[str, str]) -> None:
+def test_an_operator_creates_a_tenant_and_sees_the_link_once(form: dict[str, str]) -> None:
     browser = with_recent_step_up()
 
     response = submit(browser, form)

@@ -192,7 +192,7 @@ def test_the_file_of_slow_requests_names_unreachable_gateways(
 
 
 def _request_id(row: dict[str, str]) -> str:
-    """Request IDs increase with time."""
+    """Return the row's request ID. Request IDs increase with time."""
     return row["request_id"]
 
 

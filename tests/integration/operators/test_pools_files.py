@@ -31,8 +31,8 @@ def read_file(answer: Any) -> tuple[list[Row], list[str]]:
     return rows, [line[0] for line in lines if len(line) == 1]
 
 
-def download(**file_request: str) -> tuple[list[Row], list[str]]:
-    return read_file(signed_in().client.get("/operators/pools", {"as": "csv", **file_request}))
+def download(**query: str) -> tuple[list[Row], list[str]]:
+    return read_file(signed_in().client.get("/operators/pools", {"as": "csv", **query}))
 
 
 def test_replicas_are_exported_as_csv(gateway: Gateway) -> None:
@@ -52,7 +52,7 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
     rejected_replica = RejectedReplica("other:8000", "block_size", "16", "32", 2)
     pools = [replace(installation.pools[0], rejected=[rejected_replica])]
 
-    rows, _ = read_file(pools_csv(file_request(), replace(installation, pools=pools), None))
+    rows, _ = read_file(pools_csv(file_request(), replace(installation, pools=pools), changes=None))
 
     row = rows[-1]
     assert (row["replica"], row["state"]) == ("other:8000", "rejected")
@@ -80,7 +80,7 @@ def test_a_replica_has_the_same_state_as_on_the_page(
         pools_csv(
             file_request(),
             replace(installation, pools=[replace(pool, replicas=[odd_replica])]),
-            None,
+            changes=None,
         )
     )
 
@@ -120,7 +120,7 @@ def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
 
     rows, notes = download(of="changes")
     unknown_rows, notes_without_redis = read_file(
-        pools_csv(file_request(of="changes"), installation, None)
+        pools_csv(file_request(of="changes"), installation, changes=None)
     )
 
     assert [row["replica"] for row in rows] == [change.replica for change in latest]

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
-from console.limits.throttling import MAX_ATTEMPTS, Secret, SecretAttempt, count_attempt
+from console.limits.throttling import MAX_ATTEMPTS, MAX_TRIES, Secret, SecretAttempt, count_attempt
 from console.sign_in.sessions.operator_cookies import cookie_names
 from tenants.base.permissions import Role
 from tenants.fleet.operators.accounts import disable_operator, reset_operator
@@ -78,7 +78,7 @@ def test_a_code_can_be_used_once() -> None:
 
 def test_guessing_is_throttled() -> None:
     account, browser = make_account(), new_browser()
-    for _ in range(5):
+    for _ in range(MAX_TRIES):
         browser.sign_in(account.form(code="000000"))
 
     response = browser.sign_in(account.form())

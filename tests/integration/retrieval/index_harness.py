@@ -129,6 +129,6 @@ def make_index(name: str, embeddings: FakeEmbeddings) -> TenantIndex:
 
 
 def make_code(*words: str) -> str:
-    """Return a definition of twelve lines about `words`."""
-    lines = "".join(f"    {word}_{n} = {word}\n" for n in range(12) for word in words[:1])
+    """Return a function of 14 lines whose name and result contain `words`."""
+    lines = "".join(f"    {words[0]}_{n} = {words[0]}\n" for n in range(12))
     return f"def {'_'.join(words)}():\n{lines}    return {' + '.join(words)}\n"

@@ -11,6 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk
 from tenants.privacy.retrieval_index import erasure
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
+from tenants.privacy.retrieval_index.queries import MIN_SCORE
 from tests.fakes.embeddings import MODEL, FakeEmbeddings
 from tests.integration.retrieval.index_harness import TenantIndex, make_code
 
@@ -23,7 +24,7 @@ def test_the_most_similar_chunk_is_found_first(acme: TenantIndex) -> None:
 
     assert [snippet.path for snippet in snippets][:1] == ["invoices.py"]
     assert snippets[0].text == make_code("invoice", "total", "tax").rstrip("\n")
-    assert 0.2 <= snippets[-1].score <= snippets[0].score <= 1.0
+    assert MIN_SCORE <= snippets[-1].score <= snippets[0].score <= 1.0
 
 
 def test_dissimilar_chunks_are_not_found(acme: TenantIndex) -> None:

@@ -17,6 +17,7 @@ def members(company: Company) -> dict[str, Role]:
 
 
 def provision(provider: Provider, company: Company, email: str) -> tuple[str, Person]:
+    """Create a user through SCIM, and return their SCIM ID and the person."""
     user = provider.create_user(email)
     user_id = find_user(email=email)
     assert user_id is not None

@@ -164,7 +164,7 @@ def test_excluding_members_keeps_the_etag_and_reads_no_members(
 
 
 @pytest.mark.parametrize(
-    ("filter_text", "has_members"),
+    ("query", "has_members"),
     [
         ("attributes=displayName", False),
         ("attributes=members.value", True),
@@ -175,12 +175,12 @@ def test_excluding_members_keeps_the_etag_and_reads_no_members(
     ],
 )
 def test_members_are_included_only_if_requested(
-    provider: Provider, filter_text: str, has_members: bool
+    provider: Provider, query: str, has_members: bool
 ) -> None:
     group = provider.create_group("Go people", provider.create_user("ada@acme.example")["id"])
 
-    single_group = provider.request("GET", f"Groups/{group['id']}?{filter_text}").json()
-    (listed_group,) = provider.request("GET", f"Groups?{filter_text}").json()["Resources"]
+    single_group = provider.request("GET", f"Groups/{group['id']}?{query}").json()
+    (listed_group,) = provider.request("GET", f"Groups?{query}").json()["Resources"]
 
     assert ("members" in single_group) is ("members" in listed_group) is has_members
 

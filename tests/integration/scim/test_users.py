@@ -228,7 +228,7 @@ def test_a_name_change_as_sent_by_entra_is_accepted(domain: str, provider: Provi
         {"op": "Replace", "path": 'emails[type eq "work"].value', "value": f"ada@{domain}"},
         {
             "op": "Add",
-            "path": "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department",
+            "path": f"{ENTERPRISE}:department",
             "value": "R&D",
         },
     )

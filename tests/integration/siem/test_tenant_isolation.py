@@ -9,7 +9,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.audit_sinks.delivery_worker import deliver_due_entries
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.models import AuditSink
-from tests.fakes.siem_servers import Hook, Syslog, webhook
+from tests.fakes.siem_servers import Hook, webhook
 from tests.fixtures.companies import Company, make_company
 from tests.integration.siem.clock import Clock
 from tests.integration.siem.sink_fixtures import add_entries, attach_webhook, get_sink
@@ -54,7 +54,7 @@ def test_a_name_that_resolves_to_an_internal_address_is_refused(
 
 
 def test_networks_that_are_no_longer_allowed_are_refused(
-    company: Company, hook: Hook, syslog: Syslog, clock: Clock, settings: Any
+    company: Company, hook: Hook, clock: Clock, settings: Any
 ) -> None:
     attach_webhook(company, hook)
     settings.PRIVATE_TARGETS = [ip_network("10.20.0.0/16")]

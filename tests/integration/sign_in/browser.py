@@ -36,6 +36,7 @@ class Browser:
 
 
 def code_of(secret: str, *, later_by: int = 0) -> str:
+    """Return the current code, or the code `later_by` time steps (30 s each) later."""
     return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + later_by)))
 
 

@@ -1,4 +1,4 @@
-"""A company whose users sign in with their own identity provider."""
+"""Companies whose users sign in with the identity provider of their company."""
 
 from __future__ import annotations
 

@@ -157,13 +157,9 @@ def test_an_invalid_token_is_refused(
 ) -> None:
     client = fresh_client()
 
-    response = (
-        sign_in_through(client, provider, owner.email, **claims) if "email" not in claims else None
-    )
-    if response is None:
-        redirect_url = provider.authorize(provider_url(client, owner.email))
-        provider.claims = dict(claims)
-        response = client.get(redirect_url)
+    redirect_url = provider.authorize(provider_url(client, owner.email))
+    provider.claims = {"email": owner.email, **claims}
+    response = client.get(redirect_url)
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -270,17 +266,14 @@ def test_an_administrator_cannot_configure_a_provider(
         )
 
 
-@pytest.mark.parametrize(
-    ("issuer", "field"),
-    [("http://x.example", "issuer"), ("https://", "issuer"), ("https://u:p@x.example", "issuer")],
-)
-def test_an_issuer_must_be_a_https_url(company: Company, issuer: str, field: str) -> None:
+@pytest.mark.parametrize("issuer", ["http://x.example", "https://", "https://u:p@x.example"])
+def test_an_issuer_must_be_an_https_url(company: Company, issuer: str) -> None:
     with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as exc_info:
         set_provider(
             actor=company.platform, new=OidcProviderConfig(issuer, "a", "b"), now=timezone.now()
         )
 
-    assert exc_info.value.field == field
+    assert exc_info.value.field == "issuer"
 
 
 def test_the_client_secret_is_sealed_and_never_shown(company: Company) -> None:

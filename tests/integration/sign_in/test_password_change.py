@@ -62,6 +62,7 @@ def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Per
 
 
 def _outdate_hash(person: Person) -> str:
+    """Store a hash of the password with a cost other than the current one, and return the hash."""
     hasher = CheapPasswordHasher()
     hasher.time_cost += 1
     outdated_hash = hasher.encode(PASSWORD, salt="saltsaltsalt")

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.limits.password_hashing import MAX_CHECKS, hashing_slot
+from console.limits.throttling import MAX_ATTEMPTS, Secret
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import insert_membership
@@ -112,7 +113,7 @@ def test_guessing_codes_is_throttled(browser: Browser) -> None:
     secret = browser.set_up_app()
     other_browser = new_browser(browser.person)
     other_browser.sign_in()
-    for _ in range(6):
+    for _ in range(MAX_ATTEMPTS[Secret.CODE] + 1):
         other_browser.client.post("/sign-in/code", {"code": "000000"})
 
     other_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})

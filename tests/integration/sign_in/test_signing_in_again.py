@@ -28,10 +28,11 @@ REAUTHENTICATE = "/account/reauthenticate?next=%2Fsign-in-settings%2Fprovider%2F
 class Provider(Protocol):
     """A provider for OpenID Connect or SAML, reached by a page's link."""
 
-    def requests_new_sign_in(self, url: str) -> bool: ...
+    def requests_new_sign_in(self, url: str) -> bool:
+        """Return whether the link asks the provider to sign the user in again."""
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
-        """Return our page to which the browser returns."""
+        """Let the provider sign the user in, and return the response of our page that follows."""
 
 
 @dataclass

@@ -62,6 +62,7 @@ def stored_rows(services: Services) -> Iterator[str]:
 
 
 def opens(key: str) -> bool:
+    """Return whether `key` is accepted as a session cookie."""
     client = fresh_client()
     client.cookies[COOKIE] = key
     return client.get("/api/v1/tenant").status_code == 200

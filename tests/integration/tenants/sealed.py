@@ -23,6 +23,7 @@ def unseal(company: Company, sealed: bytes) -> bytes:
 
 
 def rotate(company: Company, *, replacing: bool = False) -> RotationResult:
+    """Rotate the tenant's keys. With `replacing`, also replace the tenant key itself."""
     now = timezone.now()
     return rotate_tenant_keys(
         tenant_id=company.tenant_id, now=now, older_than=now if replacing else None

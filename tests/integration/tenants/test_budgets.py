@@ -51,7 +51,7 @@ COSTLY_USAGE = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_0
 COST = 6_000
 # The maximum cost of a completion in the fast tier: 2,000 prompt tokens and 512 generated ones.
 MAX_COST = 608
-TODAY = NOW - timedelta(hours=1)
+AN_HOUR_AGO = NOW - timedelta(hours=1)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def _mails_in_memory(settings: LazySettings) -> None:
     mail.outbox = []
 
 
-def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
+def spend(company: Company, times: int = 1, *, at: datetime = AN_HOUR_AGO) -> None:
     for number in range(times):
         used_at = at + timedelta(seconds=number)
         ingest_completion(company, company.developer, used_at, **COSTLY_USAGE)
@@ -145,15 +145,15 @@ def test_a_larger_amount_in_redis_is_not_overwritten(company: Company) -> None:
     assert connect_to_redis().hgetall(key) == {b"used": str(10**9).encode()}
 
 
-@pytest.mark.parametrize("is_old", [False, True])
-def test_only_a_change_of_the_current_version_is_accepted(company: Company, is_old: bool) -> None:
+@pytest.mark.parametrize("is_stale", [False, True])
+def test_only_a_change_of_the_current_version_is_accepted(company: Company, is_stale: bool) -> None:
     budget = make_budget(company)
     actor = company.administrator.actor
     changed_budget = change_budget(
         actor=actor, budget_id=budget.id, terms=BudgetTerms(7), version=budget.version, now=NOW
     )
     assert (changed_budget.limit_micros, changed_budget.version) == (7, 2)
-    if not is_old:
+    if not is_stale:
         delete_budget(actor=actor, budget_id=budget.id, version=2, now=NOW)
         assert hard_budgets(company) == {}
         return

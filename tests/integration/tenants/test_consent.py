@@ -293,6 +293,7 @@ def test_a_developer_sees_only_their_own_receipts(consenting_company: Company) -
     )
 
     assert {receipt.user_email for receipt in own} == {consenting_company.developer.email}
+    # The tenant allowed two kinds of consent, and two users consented to one of them.
     assert len(all_receipts) == 4
 
 

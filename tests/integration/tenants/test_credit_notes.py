@@ -65,7 +65,7 @@ def test_credit_notes_cannot_exceed_the_invoices_net_amount(company: Company) ->
 
     with pytest.raises(Conflict):
         issue_credit_note(actor=company.platform, number=1, net_cents=1, reason="More.", now=AFTER)
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict):  # number 2 is the credit note
         issue_credit_note(actor=company.platform, number=2, net_cents=1, reason="It.", now=AFTER)
 
 

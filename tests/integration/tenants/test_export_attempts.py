@@ -44,7 +44,7 @@ def num_stored(company: Company, export_id: uuid.UUID) -> int:
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
         ids = list(objects.values_list("id", flat=True))
-    return sum(storages["exports"].exists(f"{company.tenant_id}/{export_id}") for export_id in ids)
+    return sum(storages["exports"].exists(f"{company.tenant_id}/{object_id}") for object_id in ids)
 
 
 def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(

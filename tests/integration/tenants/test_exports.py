@@ -33,8 +33,7 @@ from tenants.compliance.exports.rows import Period, Row, RowQuery
 from tenants.compliance.exports.verification import verify_export
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.queries import ReportKind, read_report
-from tenants.usage.reports.queries import ReportQuery as AskedReport
+from tenants.usage.reports.queries import ReportKind, ReportQuery, read_report
 from tenants.usage.rollups.operations import UNDER_WAY, roll_up_tenant
 from tests.fakes.workbook import read_workbook
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
@@ -137,7 +136,7 @@ def test_daily_exports_agree_with_the_report(company: Company) -> None:
 
     rows = export_rows(company, USAGE_DAYS)
 
-    query = AskedReport(DAY.start.date(), DAY.end.date())
+    query = ReportQuery(DAY.start.date(), DAY.end.date())
     counts = read_report(
         actor=company.administrator.actor, kind=ReportKind.USAGE, query=query
     ).total.counts
@@ -258,9 +257,10 @@ def test_times_are_exported_in_utc(company: Company) -> None:
     assert export_rows(company)[0]["occurred_at"] == "2026-11-20T12:30:00.000000Z"
 
 
-def workbook(company: Company, name: str, export: Export = USAGE_RECORDS) -> bytes:
+def workbook(company: Company) -> bytes:
+    """Return the exported usage records as a workbook."""
     out = io.BytesIO()
-    FORMATS[name](export, rows_of(company, export), out)
+    FORMATS["xlsx"](USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
     return out.getvalue()
 
 
@@ -268,14 +268,14 @@ def test_a_workbook_has_the_same_values(company: Company) -> None:
     for minutes in range(3):
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
 
-    assert read_workbook(workbook(company, "xlsx")) == export_rows(company)
+    assert read_workbook(workbook(company)) == export_rows(company)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "\n=2", "＝2", "http://a.example"])
 def test_a_workbook_escapes_formulas_and_has_no_links(company: Company, text: str) -> None:
     add_completion(company, model=text)
 
-    (row,) = read_workbook(workbook(company, "xlsx"))
+    (row,) = read_workbook(workbook(company))
 
     escaped_text = text if text.startswith("http") else f"'{text}"
     assert row["model"] == escaped_text
@@ -284,7 +284,7 @@ def test_a_workbook_escapes_formulas_and_has_no_links(company: Company, text: st
 def test_the_same_rows_give_the_same_workbook(company: Company) -> None:
     add_completion(company)
 
-    assert workbook(company, "xlsx") == workbook(company, "xlsx")
+    assert workbook(company) == workbook(company)
 
 
 def test_more_rows_than_a_sheet_can_hold_are_refused(
@@ -295,14 +295,14 @@ def test_more_rows_than_a_sheet_can_hold_are_refused(
         add_completion(company, at=NOON + timedelta(minutes=minutes))
 
     with pytest.raises(InvalidValue, match="at most 1 rows"):
-        workbook(company, "xlsx")
+        workbook(company)
 
 
 def test_a_text_longer_than_a_cell_can_hold_is_refused(company: Company) -> None:
     add_completion(company, model="x" * 32_768)
 
     with pytest.raises(InvalidValue, match="32,767 characters"):
-        workbook(company, "xlsx")
+        workbook(company)
 
 
 def test_files_of_a_killed_writer_are_removed(

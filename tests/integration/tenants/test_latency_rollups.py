@@ -44,22 +44,29 @@ def read_from_records(company: Company) -> LatencyReport:
         return measure_latency(records, begins_at=DAY, ends_at=NEXT_DAY)
 
 
-def approximately(speed: LatencyRow) -> tuple[object, ...]:
+def approximately(latency: LatencyRow) -> tuple[object, ...]:
     def approximate(value: float | None) -> object:
-        # Sketch buckets grow by two percent, and exact percentiles lie between two times.
+        # Each bucket of the histogram is two percent longer than the one before it, and an exact
+        # percentile lies between two measured times.
         return None if value is None else pytest.approx(value, rel=3 * RELATIVE_ERROR)
 
     return (
-        speed.completed,
-        approximate(speed.p50_ms),
-        approximate(speed.p99_ms),
-        speed.in_flight_at_replica,
-        speed.sent,
+        latency.completed,
+        approximate(latency.p50_ms),
+        approximate(latency.p99_ms),
+        latency.in_flight_at_replica,
+        latency.sent,
     )
 
 
-def as_tuple(speed: LatencyRow) -> tuple[object, ...]:
-    return (speed.completed, speed.p50_ms, speed.p99_ms, speed.in_flight_at_replica, speed.sent)
+def as_tuple(latency: LatencyRow) -> tuple[object, ...]:
+    return (
+        latency.completed,
+        latency.p50_ms,
+        latency.p99_ms,
+        latency.in_flight_at_replica,
+        latency.sent,
+    )
 
 
 @pytest.mark.parametrize("by_hour", [False, True])

@@ -62,7 +62,7 @@ def test_a_migration_gives_up_after_the_maximum_of_tries(
 @pytest.mark.parametrize("work", [lambda: run("SELECT pg_sleep(9)"), lambda: run("SELECT nothing")])
 def test_other_errors_are_not_retried(work: Callable[[], None]) -> None:
     with pytest.raises(Exception, match=r"statement timeout|nothing"):
-        run_with_lock_retry(connections["owner"], work, policy=SHORT_POLICY, pause=_never)
+        run_with_lock_retry(connections["owner"], work, policy=SHORT_POLICY, pause=_fail_if_retried)
 
 
 def test_the_roles_timeouts_are_restored_afterwards() -> None:
@@ -87,7 +87,7 @@ def test_the_migrate_command_accepts_the_limits(capsys: pytest.CaptureFixture[st
     assert "No migrations to apply." in capsys.readouterr().out
 
 
-def _never(seconds: float) -> None:
+def _fail_if_retried(seconds: float) -> None:
     raise AssertionError("it must not be tried again")
 
 

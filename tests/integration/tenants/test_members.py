@@ -11,7 +11,13 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.identity.members.operations import add_member, create_tenant, create_user, is_slug
+from tenants.identity.members.operations import (
+    MAX_NAME_CHARS,
+    add_member,
+    create_tenant,
+    create_user,
+    is_slug,
+)
 from tenants.models import AuditEntry, Tenant, User
 from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import (
@@ -100,7 +106,9 @@ def test_a_slug_that_poses_as_the_platform_is_reserved() -> None:
         create_tenant(slug="admin", name="Acme", now=timezone.now())
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 121, "Acme\nBcc: all@acme.example"])
+@pytest.mark.parametrize(
+    "name", ["", "  ", "x" * (MAX_NAME_CHARS + 1), "Acme\nBcc: all@acme.example"]
+)
 def test_a_tenants_name_is_one_short_line(name: str) -> None:
     with pytest.raises(InvalidValue) as exc_info:
         create_tenant(slug=f"acme-{secrets.token_hex(4)}", name=name, now=timezone.now())

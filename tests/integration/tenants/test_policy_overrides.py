@@ -19,6 +19,7 @@ from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.teams.operations import add_team_member, delete_team, remove_team_member
 from tenants.models import AuditEntry, PolicyOverrideVersion
+from tenants.policy.document import MAX_EXCLUSIONS, MAX_GLOB_CHARS, MAX_NAMES
 from tenants.policy.overrides import operations
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
@@ -228,10 +229,10 @@ def test_another_tenants_users_and_teams_cannot_get_an_override(
         ({"features": ["telepathy"]}, "features[0]"),
         ({"features": "chat"}, "features"),
         ({"models": ["x"] * 99 + [""]}, "models"),
-        ({"models": [f"m{n}" for n in range(101)]}, "models"),
-        ({"regions": ["x" * 201]}, "regions"),
+        ({"models": [f"m{n}" for n in range(MAX_NAMES + 1)]}, "models"),
+        ({"regions": ["x" * (MAX_GLOB_CHARS + 1)]}, "regions"),
         ({"content_exclusion": {"*": [""]}}, "content_exclusion"),
-        ({"content_exclusion": {"*": ["x"] * 201}}, "content_exclusion"),
+        ({"content_exclusion": {"*": ["x"] * (MAX_EXCLUSIONS + 1)}}, "content_exclusion"),
         ({"content_exclusion": {"*": ["\0"]}}, "content_exclusion"),
         ({"user_limit": {"per_minute": 0, "burst": 1}}, "user_limit.per_minute"),
         ({"key_limit": {"per_minute": 1}}, "key_limit"),

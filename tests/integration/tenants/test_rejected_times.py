@@ -1,6 +1,6 @@
 """Times that Postgres can store and Python cannot read are rejected everywhere.
 
-If one is stored already, it affects only its tenant.
+If such a time is stored already, it affects only its tenant.
 """
 
 from dataclasses import replace

@@ -12,7 +12,7 @@ from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, Membership, Team, TeamMembership, User
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.operations import set_min_group_users
+from tenants.usage.reports.operations import MAX_MIN_USERS, set_min_group_users
 from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, read_report
 from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM
 from tenants.usage.reports.suppression.small_groups import Suppression
@@ -139,7 +139,7 @@ def test_a_tenant_configures_the_minimum_group_size(company: Company) -> None:
     assert (entry.before, entry.after) == ({"min_users": 5}, {"min_users": 2})
 
 
-@pytest.mark.parametrize("number", [0, -1, 1_001])
+@pytest.mark.parametrize("number", [0, -1, MAX_MIN_USERS + 1])
 def test_an_invalid_minimum_group_size_is_refused(company: Company, number: int) -> None:
     with pytest.raises(InvalidValue):
         set_min_group_users(

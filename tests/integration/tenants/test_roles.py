@@ -73,7 +73,7 @@ def test_each_way_to_bypass_row_security_is_detected(services: Services, power: 
         password=password,
         autocommit=True,
     ) as superuser:
-        # Names and powers come from this test.
+        # All parts of this statement come from this test.
         superuser.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x' {power}".encode())
         strong = ConnectionHandler(
             {"default": settings.DATABASES["default"] | {"USER": role, "PASSWORD": "x"}}

@@ -207,7 +207,7 @@ def test_an_hour_keeps_its_counts_after_its_records_are_deleted(company: Company
         UsageHour.objects.update(starts_at=NOON.replace(minute=0) - timedelta(days=30))
         UsageDay.objects.all().delete()
 
-    start, end = NOON - timedelta(days=30), NOON - timedelta(days=30, hours=-1)
+    start, end = NOON - timedelta(days=30), NOON - timedelta(days=29, hours=23)
     rolling.mark_period_dirty(tenant_id=company.tenant_id, start=start, end=end)
     roll_up(company)
 
@@ -323,13 +323,13 @@ def test_a_killed_rollup_leaves_consistent_counts(company: Company) -> None:
 
 
 def _roll_up_until_killed(company: Company) -> None:
-    """Roll up, and kill the process after the second day's marks are deleted, in mid-count."""
-    execute: Callable[..., None] = rolling._count_hour
+    """Roll up, and kill the process in the middle of the second day: after its first hour."""
+    count_hour: Callable[..., None] = rolling._count_hour
     days: set[Any] = set()
 
     def count(cursor: Any, tenant_id: Any, hour: datetime) -> None:
         days.add(hour.date())
-        execute(cursor, tenant_id, hour)
+        count_hour(cursor, tenant_id, hour)
         if len(days) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(60)

@@ -1,4 +1,7 @@
-"""A tenant's spending, read from the last entries of its days, equals the whole ledger."""
+"""A tenant's spending equals the sum of its ledger.
+
+It is computed only from the last ledger entry of each day and line.
+"""
 
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -39,7 +42,7 @@ def company() -> Company:
 
 
 def add_usage(company: Company, *, times: int = 3) -> None:
-    """Add usage on two days, each rated separately, so that halves are rounded."""
+    """Add usage on two days, and rate it in several parts, so that amounts are rounded."""
     for number in range(times):
         for day in (3, 19):
             at = datetime(2026, 10, day, number, tzinfo=UTC)

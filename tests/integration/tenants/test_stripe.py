@@ -36,7 +36,7 @@ from tests.fakes.stripe_server import SECRET, Fault, StripeServer, stripe_server
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
-TODAY = NOW - timedelta(hours=3)
+USED_AT = NOW - timedelta(hours=3)
 OCTOBER = date(2026, 10, 1)
 METERS = tuple(build_event_name(line) for line in TIER_LINES)
 USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
@@ -65,7 +65,7 @@ def company(stripe: HttpStripe) -> Company:
     return company
 
 
-def add_usage(company: Company, at: datetime = TODAY) -> None:
+def add_usage(company: Company, at: datetime = USED_AT) -> None:
     ingest_completion(company, company.developer, at, **USED_TOKENS)
     rate_tenant(company.tenant_id, now=NOW)
 

@@ -9,7 +9,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.received: list[tuple[dict[str, str], bytes]] = []
-        self.statuses: list[int] = []  # responses; 204 once they are used up
+        self.statuses: list[int] = []  # of the next responses; later ones have 204
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):

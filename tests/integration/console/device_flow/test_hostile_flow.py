@@ -94,11 +94,11 @@ def test_a_token_cannot_be_requested_by_get() -> None:
     assert Client().get("/oauth/token").status_code == 405
 
 
-@pytest.mark.parametrize("has_key", [True, False])
+@pytest.mark.parametrize("is_key_valid", [True, False])
 def test_an_api_key_in_the_request_is_ignored(
-    company: Company, editor: Editor, *, has_key: bool
+    company: Company, editor: Editor, *, is_key_valid: bool
 ) -> None:
-    text = make_key(company, company.developer).text if has_key else "cpk_live_wrong"
+    text = make_key(company, company.developer).text if is_key_valid else "cpk_live_wrong"
     headers = {"Authorization": f"Bearer {text}"}
     body = urlencode(START_FIELDS)
 

@@ -13,6 +13,7 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.own_keys.device_requests import ALPHABET, INTERVAL_S, LIFETIME
+from tenants.identity.own_keys.operations import DEVICE_KEY_LIFETIME
 from tenants.models import AuditEntry
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import GLOBEX, Company, make_company
@@ -59,7 +60,7 @@ def test_a_confirmed_editor_gets_a_key_of_its_own(
     assert token["scope"].split() == row.scopes
     assert "inference" not in row.scopes
     assert token["token_type"] == "Bearer"
-    assert 0 < token["expires_in"] <= 180 * 86_400
+    assert 0 < token["expires_in"] <= DEVICE_KEY_LIFETIME.total_seconds()
     key_list = ada.get("/account/keys", {"origin": "devices"}).content.decode()
     assert "Neovim 0.11 on ada-laptop" in key_list
     with tenant_scope(company.tenant_id):

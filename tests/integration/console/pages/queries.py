@@ -7,7 +7,8 @@ from typing import Final
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-# No page may need more queries of tables. One of them is for the banner of a stopped tenant.
+# A page may make at most this many queries of tables. One of them is for the banner of a stopped
+# tenant.
 MAX_QUERIES: Final = 12
 # Statements that open and end transactions and scopes read no table.
 _SCOPE_STATEMENTS: Final = (
@@ -21,7 +22,7 @@ _SCOPE_STATEMENTS: Final = (
 
 @contextmanager
 def few_queries(at_most: int = MAX_QUERIES) -> Iterator[None]:
-    """Fail if the block queries tables more often than this."""
+    """Fail if the block queries tables more than `at_most` times."""
     with CaptureQueriesContext(connection) as captured:
         yield
     queries = table_queries(captured)

@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tenants.base.permissions import Role
-from tenants.billing.invoices.billing_profile import set_billing_profile
+from tenants.billing.invoices.billing_profile import MAX_CHARS, set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.billing.invoices.queries import find_billing_profile
 from tenants.security.audit.queries import AuditFilter, list_entries
@@ -99,12 +99,12 @@ def test_only_an_actual_change_adds_an_audit_entry(company: Company, bill: Clien
     ("field", "value"),
     [
         ("name", " "),
-        ("name", "x" * 121),
+        ("name", "x" * (MAX_CHARS + 1)),
         ("email", "nobody"),
         ("tax_id", "DE\a1"),
-        ("tax_id", "x" * 121),
+        ("tax_id", "x" * (MAX_CHARS + 1)),
         ("address", "line\n" * 9),
-        ("address", "x" * 121),
+        ("address", "x" * (MAX_CHARS + 1)),
     ],
 )
 def test_a_value_that_an_invoice_cannot_hold_gets_an_error_at_its_field(

@@ -349,7 +349,7 @@ def test_the_page_shows_the_recipients_of_alerts(company: Company, bill: Client)
 def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
     company: Company, bill: Client
 ) -> None:
-    budget = make_budget(company, limit_micros=6_500)
+    budget = make_budget(company, limit_micros=6_500)  # the completion below costs 6,000
     now = timezone.now()
     a_minute_ago = now - timedelta(minutes=1)
     ingest_completion(company, company.developer, a_minute_ago, generated_tokens=10_000)
@@ -370,8 +370,8 @@ def test_another_tenants_budget_is_not_found(
     fields = {"limit": "1", "version": "1"}
 
     for budget_id in (budget.id, uuid.uuid4()):
-        ask = bob.post if action else bob.get
-        assert ask(f"/budgets/{budget_id}{action}", fields).status_code == 404
+        send = bob.post if action else bob.get
+        assert send(f"/budgets/{budget_id}{action}", fields).status_code == 404
     assert [budget.version for budget in list_budgets(company)] == [1]
 
 

@@ -18,9 +18,9 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-def record_experiment(company: Company, *, num: int) -> None:
+def record_experiment(company: Company, *, num_users: int) -> None:
     for variant, accepted in (("window/control", 1), ("window/wide", 2)):
-        for person in make_colleagues(company, num):
+        for person in make_colleagues(company, num_users):
             add_requests(company, person, num=2, accepted=accepted, variant=variant)
     roll_up(company)
 
@@ -41,7 +41,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
 
 
 def test_variants_are_compared_with_confidence_intervals(company: Company, sign_in: SignIn) -> None:
-    record_experiment(company, num=5)
+    record_experiment(company, num_users=5)
 
     client = sign_in(company.administrator)
 
@@ -57,7 +57,7 @@ def test_variants_are_compared_with_confidence_intervals(company: Company, sign_
 
 
 def test_a_variant_with_few_users_is_hidden(company: Company, sign_in: SignIn) -> None:
-    record_experiment(company, num=4)
+    record_experiment(company, num_users=4)
 
     page = sign_in(company.administrator).get("/experiments").content.decode()
 
@@ -65,7 +65,7 @@ def test_a_variant_with_few_users_is_hidden(company: Company, sign_in: SignIn) -
 
 
 def test_the_csv_file_has_the_figures_of_the_page(company: Company, sign_in: SignIn) -> None:
-    record_experiment(company, num=5)
+    record_experiment(company, num_users=5)
 
     answer = sign_in(company.administrator).get("/experiments", {"as": "csv"})
 
@@ -79,7 +79,7 @@ def test_the_csv_file_has_the_figures_of_the_page(company: Company, sign_in: Sig
 
 
 def test_another_tenant_does_not_see_the_experiments(company: Company, sign_in: SignIn) -> None:
-    record_experiment(company, num=5)
+    record_experiment(company, num_users=5)
     client = sign_in(make_company("globex", GLOBEX).administrator)
 
     assert "No experiments for these requests" in client.get("/experiments").content.decode()

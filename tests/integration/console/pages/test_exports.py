@@ -166,8 +166,8 @@ def test_an_unfinished_export_has_neither_file_nor_proof(
     audrey.post("/exports/new", EXPORT_FORM)
     (export,) = list_company_exports(company)
 
-    ask = audrey.get if suffix == "proof" else audrey.post
-    answer = ask(f"/exports/{export.id}/{suffix}")
+    send = audrey.get if suffix == "proof" else audrey.post
+    answer = send(f"/exports/{export.id}/{suffix}")
 
     assert answer["Location"] == f"/exports/{export.id}"
 
@@ -181,8 +181,8 @@ def test_another_tenants_export_is_not_found(
     bob = sign_in(make_company("hooli", GLOBEX).administrator)
 
     for export_id in (export.id, uuid.uuid4()):
-        ask = bob.get if suffix in ("", "/proof") else bob.post
-        assert ask(f"/exports/{export_id}{suffix}").status_code == 404
+        send = bob.get if suffix in ("", "/proof") else bob.post
+        assert send(f"/exports/{export_id}{suffix}").status_code == 404
     assert list_company_exports(company)[0].state == "queued"
 
 

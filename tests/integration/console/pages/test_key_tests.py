@@ -173,7 +173,7 @@ def test_keys_that_the_member_cannot_see_are_not_sent_to_the_gateway(
     foreign_key = make_key(other_company, other_company.developer).text
     administrators_key = make_key(company, company.administrator).text
 
-    for person, key in [
+    for browser, key in [
         (client, foreign_key),
         (client, "cpk_live_nonsense"),
         (client, "x" * 100_000),
@@ -181,7 +181,7 @@ def test_keys_that_the_member_cannot_see_are_not_sent_to_the_gateway(
         (client, ""),
         (sign_in(company.developer), administrators_key),
     ]:
-        answer = person.post("/keys/test", {"key": key})
+        answer = browser.post("/keys/test", {"key": key})
         assert answer.status_code == 400
         assert "does not match any key that you can see" in answer.content.decode()
     assert gateway.requests == []

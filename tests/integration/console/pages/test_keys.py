@@ -73,7 +73,7 @@ def test_roles_that_may_not_change_keys_are_refused_the_forms(
     cast: Cast, sign_in_now: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in_now(cast.acme.people[role])
-    # Developers may revoke their own keys, and this is none.
+    # No key has this lookup ID. Developers, who may revoke their own keys, therefore get 404.
     status = 404 if role is Role.DEVELOPER and path.endswith("/revoke") else 403
 
     assert client.get(path).status_code == status

@@ -76,7 +76,7 @@ def add_an_object_of_every_kind(company: Company) -> None:
     purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     document = serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture}
-    set_policy(actor=company.platform, document=document, reason="-1", now=now)
+    set_policy(actor=company.platform, document=document, reason="-1", now=now)  # like a formula
     choice = ConsentChoice(
         UserConsent(content_capture=True, training=False),
         frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]}),

@@ -12,7 +12,7 @@ from tenants.identity.teams.operations import add_team_member
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
 from tests.integration.console.pages.usage_rows import add_requests, make_colleagues, roll_up
 
 FIGURES = ["First token p99, inline", "Cancellation rate", "Prefix-cache hits", "Acceptance rate"]
@@ -26,8 +26,10 @@ def company() -> Company:
 
 @pytest.fixture
 def busy_company(company: Company) -> Company:
-    """Give six users two requests each in python, and one of them one in cobol and a superseded
-    one in python."""
+    """Make a company in which six users make two requests each in python.
+
+    One of the six also makes a request in cobol, and one in python that is superseded.
+    """
     people = [company.developer, *make_colleagues(company, 5)]
     for person in people:
         add_requests(company, person, num=2, accepted=1)
@@ -68,7 +70,7 @@ def test_the_figures_are_computed_from_the_usage_records(
 ) -> None:
     page = performance_page(sign_in(busy_company.administrator))
 
-    # Of the 14 requests, one is cancelled, and the suggestions of six are accepted.
+    # Of the 14 requests, one is superseded and counts as cancelled. Six suggestions are accepted.
     assert value_of(page, "First token p99, inline") == "40 ms"
     assert value_of(page, "Cancellation rate") == "7.1%"
     assert value_of(page, "Prefix-cache hits") == "80.0%"
@@ -138,7 +140,7 @@ def test_an_unknown_team_has_no_figures(busy_company: Company, sign_in: SignIn) 
 def test_each_period_needs_few_queries(busy_company: Company, sign_in: SignIn, period: str) -> None:
     client = sign_in(busy_company.administrator)
 
-    with few_queries(at_most=13):  # a filter needs one more than the whole page
+    with few_queries(MAX_QUERIES + 1):  # one query more than a page without a filter
         page = performance_page(client, range=period, editor="zed")
 
     assert value_of(page, "Prefix-cache hits") == "80.0%"
@@ -157,7 +159,7 @@ def test_filtering_by_team_needs_few_queries(company: Company, sign_in: SignIn) 
     roll_up(company)
     client = sign_in(company.administrator)
 
-    with few_queries(at_most=13):
+    with few_queries(MAX_QUERIES + 1):
         page = performance_page(client, team=team_id, editor="zed")
 
     assert value_of(page, "Prefix-cache hits") == "80.0%"

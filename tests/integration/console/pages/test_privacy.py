@@ -98,6 +98,7 @@ def test_consent_is_counted_and_listed_by_member(
     assert "I allow Caret to store content of my completions" in overview
     assert members.count("Consented") == 1
     assert breakable(consenting_company.developer.email) in members
+    # The tenant allows content capture and training, and the developer consents to the former.
     assert receipts.count('data-label="Decision"') == 3
 
 

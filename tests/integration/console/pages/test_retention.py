@@ -17,7 +17,7 @@ from console.templatetags.email_addresses import breakable
 from console.views.retention import certificates
 from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry
-from tenants.policy.data_classes import DataClass
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
@@ -36,6 +36,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.step_up import with_recent_step_up
 
+DEFAULT_DAYS = DATA_CLASSES[DataClass.USAGE].default_days
 PAGES = (
     "/retention",
     "/retention/holds",
@@ -129,7 +130,7 @@ def test_the_preview_counts_deletions_and_saves_nothing(company: Company, alice:
         page = alice.get(f"{USAGE_PAGE}?days=90").content.decode()
 
     assert "To be deleted" in page
-    assert read_retention_days(company) == 400
+    assert read_retention_days(company) == DEFAULT_DAYS
 
 
 def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
@@ -159,7 +160,7 @@ def test_an_invalid_retention_setting_is_refused(
     answer = alice.post(USAGE_PAGE, fields)
 
     assert answer.status_code == status
-    assert read_retention_days(company) == 400
+    assert read_retention_days(company) == DEFAULT_DAYS
 
 
 @pytest.mark.parametrize("name", ["sessions", "x", "captured_content"])
@@ -351,4 +352,4 @@ def test_destructive_actions_require_a_step_up(
     answer = client.post(target_path, {"days": "90", "expected_version": "0", "reason": "r"})
 
     assert answer["Location"].startswith("/account/confirm?next=")
-    assert read_retention_days(company) == 400
+    assert read_retention_days(company) == DEFAULT_DAYS

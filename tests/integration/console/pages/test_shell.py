@@ -13,8 +13,6 @@ from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 
 PREFERENCES = "/account/preferences"
-
-
 HTMX_HEADERS = {"HX-Request": "true"}
 
 

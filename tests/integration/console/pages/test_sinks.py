@@ -20,6 +20,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR}
+OLD, FUTURE = 1_000, 2_000_000_000  # Unix times of 1970 and 2033
 
 
 @pytest.fixture(autouse=True)
@@ -158,9 +159,9 @@ def test_deleting_a_sink_requires_a_step_up(
 @pytest.mark.parametrize(
     ("session_values", "next_step"),
     [
-        ({"account_authentication_methods": [{"method": "password", "at": 1_000}]}, "confirm"),
-        ({"signed-in-by-provider-at": 1_000}, "reauthenticate"),
-        ({"signed-in-by-provider-at": 2_000_000_000}, None),
+        ({"account_authentication_methods": [{"method": "password", "at": OLD}]}, "confirm"),
+        ({"signed-in-by-provider-at": OLD}, "reauthenticate"),
+        ({"signed-in-by-provider-at": FUTURE}, None),  # not old
     ],
 )
 def test_an_old_sign_in_must_be_confirmed_by_the_same_method(
@@ -210,8 +211,8 @@ def test_another_tenants_sink_is_not_found(
     bob = sign_in_now(make_company("hooli", GLOBEX).administrator)
 
     for sink_id in (sink.id, uuid.uuid4()):
-        ask = bob.post if action else bob.get
-        assert ask(f"/audit-sinks/{sink_id}{action}", {"from_sequence": "1"}).status_code == 404
+        send = bob.post if action else bob.get
+        assert send(f"/audit-sinks/{sink_id}{action}", {"from_sequence": "1"}).status_code == 404
     assert len(list_audit_sinks(company)) == 1
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Role
 from tenants.identity.members.search import MemberFilter, search_members
-from tenants.identity.teams.operations import add_team_member, create_team
+from tenants.identity.teams.operations import MAX_NAME_CHARS, add_team_member, create_team
 from tenants.identity.teams.queries import TeamView
 from tenants.identity.teams.search import TeamFilter, find_teams
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
@@ -161,7 +161,7 @@ def test_a_team_is_created_renamed_and_deleted(company: Company, client: Client)
     assert list_team_names(company) == []
 
 
-@pytest.mark.parametrize("name", ["", "platform", "a\x07b", "x" * 121])
+@pytest.mark.parametrize("name", ["", "platform", "a\x07b", "x" * (MAX_NAME_CHARS + 1)])
 def test_an_invalid_name_gets_an_error_message(
     company: Company, platform_team: TeamView, client: Client, name: str
 ) -> None:

@@ -25,7 +25,7 @@ def company() -> Company:
 def team_targets(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[BudgetTarget]:
     """Return three teams as targets of budgets.
 
-    ada is in the first two. Both have a hard budget, which is the maximum in these tests.
+    ada is in the first two, which have hard budgets. A user may be in at most two such teams here.
     """
     monkeypatch.setattr(limits, "MAX_TEAM_BUDGETS_OF_USER", 2)
     holders = [BudgetTarget(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
