@@ -51,7 +51,7 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
     for export_id in ended_ids:
         _clean_up_job(tenant_id, export_id, now)
     for export_id in finished_ids:
-        _delete_job_objects(tenant_id, export_id, ~Q(member=None) | Q(stored_at=None))
+        _delete_job_objects(tenant_id, export_id, ~Q(pack_index=None) | Q(stored_at=None))
 
 
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
