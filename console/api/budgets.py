@@ -63,7 +63,7 @@ class BudgetResponse(ResponseSchema):
     holder_name: str | None
     limit_micros: int  # for a month; for each seat, if is_per_seat
     is_per_seat: bool
-    month_limit_micros: int  # of all current seats
+    month_limit_micros: int  # limit_micros; times the number of current seats if is_per_seat
     currency: Currency
     is_hard: bool
     webhook_url: str  # "": alerts by mail only
@@ -100,7 +100,7 @@ class ChangeBudget(
     version: _Version  # the version to replace
 
 
-class VersionBody(RequestSchema):
+class VersionQuery(RequestSchema):
     version: _Version
 
 
@@ -169,7 +169,7 @@ def change(request: AuthenticatedRequest, budget_id: uuid.UUID, body: ChangeBudg
     openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
 def delete(
-    request: AuthenticatedRequest, budget_id: uuid.UUID, query: Query[VersionBody]
+    request: AuthenticatedRequest, budget_id: uuid.UUID, query: Query[VersionQuery]
 ) -> Status[None]:
     delete_budget(
         actor=actor_of(request), budget_id=budget_id, version=query.version, now=timezone.now()

@@ -27,7 +27,7 @@ _Row = TypeVar("_Row", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    by: Combinable | F  # never null: a cursor could not continue after a null
+    key: Combinable | F  # never null: a cursor could not continue after a null
     is_time: bool = False  # False: a text
     is_descending: bool = False
 
@@ -40,7 +40,7 @@ def fetch_sorted_page(
     Raises InvalidValue.
     """
     assert 1 <= limit <= MAX_PAGE
-    rows = items.annotate(sort_key=order.by)
+    rows = items.annotate(sort_key=order.key)
     comparison = "lt" if order.is_descending else "gt"
     if cursor:
         sort_key, row_id = _decode_cursor(cursor, order)

@@ -145,7 +145,7 @@ def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
             raise Conflict(
                 "The final export has no file, because its status is “{state}”.", state=export.state
             )
-        object_ids = sealed_objects.list_object_ids(actor.tenant_id, export.id, member=None)
+        object_ids = sealed_objects.list_object_ids(actor.tenant_id, export.id, pack_index=None)
         record_read(actor=actor, action="export.downloaded", target=f"export:{export.id}", now=now)
     return (
         sealed_objects.read_object(actor.tenant_id, export.id, object_id)

@@ -71,17 +71,18 @@ class ExportJob(models.Model):
 
 
 class ExportObject(models.Model):
-    """An encrypted object in the store: rows that were read, or a piece of the file.
+    """An encrypted object in the store: exported rows that were read, or a piece of the file.
 
-    The row is written before the object, so that each object in the store has a row.
+    This database row is written before the object, so that each object in the store has one.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     export_id = models.UUIDField()  # the export job; the migration adds its foreign key
-    # The index of the export among the job's members; None: a piece of the file.
-    member = models.PositiveSmallIntegerField(null=True)
+    # The position of the export whose rows these are among the exports of the job (its `members`);
+    # None: a piece of the finished file.
+    pack_index = models.PositiveSmallIntegerField(null=True)
     number = models.PositiveIntegerField()  # from 0
     stored_at = models.DateTimeField(null=True)  # None: not stored yet, or left by a killed worker
 
@@ -91,7 +92,7 @@ class ExportObject(models.Model):
         indexes: ClassVar = [
             # Readers: read_parts and downloads, in order; the clean-up.
             models.Index(
-                fields=["tenant", "export_id", "member", "number"], name="export_object_order"
+                fields=["tenant", "export_id", "pack_index", "number"], name="export_object_order"
             ),
         ]
 

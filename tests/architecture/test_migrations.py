@@ -25,6 +25,9 @@ EXCEPTIONS: dict[str, str] = {
     "0011_plain_column_names": "No installation of an earlier release is upgraded while it runs.",
     "0012_export_job_names": "No installation of an earlier release is upgraded while it runs.",
     "0013_legal_hold_ids": "No installation of an earlier release is upgraded while it runs.",
+    "0014_export_object_pack_index": (
+        "No installation of an earlier release is upgraded while it runs."
+    ),
     "0009_model_prices": "Postgres makes a varchar longer without reading the table.",
 }
 

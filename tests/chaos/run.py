@@ -18,7 +18,7 @@ from tests.benchmarks.results import Report, say
 from tests.chaos.billing_check import NOTHING, Balance
 from tests.chaos.client_log import Note
 from tests.chaos.environment import World
-from tests.chaos.figures import Figures, QuietTenant, Recovery, first_p99, is_bad
+from tests.chaos.fault_result import FaultResult, QuietTenant, Recovery, first_p99, is_bad
 from tests.chaos.load import ClientsProcess
 from tests.chaos.resource_usage import (
     leaked_requests_and_connections,
@@ -88,7 +88,7 @@ class Run:
         notes = self.world.notebook.since(began_s)
         read_notes = self.world.notebook.read
         balance, billed_s = settled_balance(self.world, read_notes, timeout_s=_BILLING_S)
-        figures = Figures(
+        fault_result = FaultResult(
             notes=notes,
             quiet=self._measure_quiet_tenant(notes),
             ledger=self._ledger_since_last(balance),
@@ -100,7 +100,7 @@ class Run:
             holds_up_tokens=scenario.holds_up_tokens,
         )
         self._report(
-            scenario, figures, grown=resource_growth(before, resources_by_process(self.world))
+            scenario, fault_result, grown=resource_growth(before, resources_by_process(self.world))
         )
 
     def _inject(self, scenario: Scenario) -> None:
@@ -155,15 +155,15 @@ class Run:
     def _is_quiet(self, note: Note) -> bool:
         return note.tenant == self.clients_process.tenant
 
-    def _report(self, scenario: Scenario, figures: Figures, **fields: Any) -> None:
+    def _report(self, scenario: Scenario, fault_result: FaultResult, **fields: Any) -> None:
         self.report.judged(
             scenario.name,
-            figures.num_failed,
+            fault_result.num_failed,
             "requests failed visibly",
-            passed=figures.has_passed,
-            target=figures.target,
-            **figures.details(),
-            **scenario.details(figures.notes),
+            passed=fault_result.has_passed,
+            target=fault_result.target,
+            **fault_result.details(),
+            **scenario.details(fault_result.notes),
             **fields,
         )
 

@@ -33,7 +33,7 @@ def start_export(
     return request_export(actor=actor, export_request=export_request, now=timezone.now()).id
 
 
-def build_all(company: Company) -> None:
+def build_exports(company: Company) -> None:
     while run_slice_of_oldest_job(company.tenant_id, timezone.now):
         pass
 
@@ -44,7 +44,7 @@ def view_export(company: Company, export_id: uuid.UUID) -> ExportView:
 
 def file_of(company: Company, export_id: uuid.UUID) -> bytes:
     """Return the file that a download would deliver."""
-    object_ids = sealed_objects.list_object_ids(company.tenant_id, export_id, member=None)
+    object_ids = sealed_objects.list_object_ids(company.tenant_id, export_id, pack_index=None)
     return b"".join(
         sealed_objects.read_object(company.tenant_id, export_id, object_id)
         for object_id in object_ids
@@ -55,7 +55,7 @@ def make_export(company: Company) -> str:
     """Make a finished export, after ending those of earlier tests."""
     end_all_exports(company)
     export_id = start_export(company)
-    build_all(company)
+    build_exports(company)
     return str(export_id)
 
 

@@ -21,8 +21,11 @@ MODEL_PATH: Final = "/v1/models/"  # followed by the name of a model
 ONE_MODEL: Final = f"{MODEL_PATH}{{name}}"
 
 
-class ModelsListConsumer(HttpConsumer):
-    """Responds to a lookup. Subclasses implement `build_response`."""
+class AuthenticatedJsonConsumer(HttpConsumer):
+    """Responds with JSON to a request with an API key, without rate limits.
+
+    Subclasses implement `build_response`.
+    """
 
     methods: tuple[bytes, ...] = (b"GET",)
 
@@ -86,14 +89,14 @@ class Models(msgspec.Struct, frozen=True):
     object: str = "list"
 
 
-class ModelsConsumer(ModelsListConsumer):
+class ModelsConsumer(AuthenticatedJsonConsumer):
     """`GET /v1/models` in OpenAI's and Mistral's format."""
 
     def build_response(self, _body: bytes) -> Models:
         return Models([_describe_model(self, name) for name in self.list_models()])
 
 
-class ModelConsumer(ModelsListConsumer):
+class ModelConsumer(AuthenticatedJsonConsumer):
     """`GET /v1/models/NAME`. A name may contain slashes."""
 
     def build_response(self, _body: bytes) -> ModelInfo:
@@ -107,7 +110,7 @@ class ModelConsumer(ModelsListConsumer):
         return _describe_model(self, name)
 
 
-def _describe_model(consumer: ModelsListConsumer, name: str) -> ModelInfo:
+def _describe_model(consumer: AuthenticatedJsonConsumer, name: str) -> ModelInfo:
     names, modes = consumer.list_models_by_tier(), consumer.principal.modes
     capabilities = ModelCapabilities(
         completion_chat=name in names[Tier.QUALITY] and Mode.CHAT in modes,

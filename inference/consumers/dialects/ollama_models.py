@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from caret.contracts.policy import ANY_LANGUAGE, Tier
-from inference.consumers.dialects.models_list import ModelsListConsumer
+from inference.consumers.dialects.models_list import AuthenticatedJsonConsumer
 from inference.consumers.dialects.ollama_generate import decode_body, error_body, read_model_name
 from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.errors import BadRequest, CompletionError
@@ -74,7 +74,7 @@ class ShowResponse(msgspec.Struct, frozen=True):
     modified_at: str = "1970-01-01T00:00:00Z"
 
 
-class OllamaConsumer(ModelsListConsumer):
+class OllamaConsumer(AuthenticatedJsonConsumer):
     def select_pool(self, request: ModelBody) -> str:
         """Return the pool of the model. Raises CompletionError."""
         return self.plane.pool_selector.select(

@@ -13,7 +13,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import RequestId
-from inference.consumers.dialects.models_list import ModelsListConsumer
+from inference.consumers.dialects.models_list import AuthenticatedJsonConsumer
 from inference.consumers.dialects.tabby_completions import ID_PREFIX
 from inference.consumers.http.request_bodies import decode
 from inference.gateway.protocol.outcome_reports import MAX_NUMBER
@@ -40,7 +40,7 @@ class TabbyHealth(msgspec.Struct, frozen=True):
     webserver: bool = True
 
 
-class TabbyHealthConsumer(ModelsListConsumer):
+class TabbyHealthConsumer(AuthenticatedJsonConsumer):
     methods = (b"GET", b"POST")
 
     def build_response(self, _body: bytes) -> TabbyHealth:
@@ -55,7 +55,7 @@ class ServerSetting(msgspec.Struct, frozen=True):
     disable_client_side_telemetry: bool = True  # keeps plugins from sending usage to their vendor
 
 
-class ServerSettingConsumer(ModelsListConsumer):
+class ServerSettingConsumer(AuthenticatedJsonConsumer):
     def build_response(self, _body: bytes) -> ServerSetting:
         return ServerSetting()
 
@@ -79,7 +79,7 @@ _OUTCOMES: Final = {
 _decoder: Final = msgspec.json.Decoder(EventBody)
 
 
-class EventsConsumer(ModelsListConsumer):
+class EventsConsumer(AuthenticatedJsonConsumer):
     """`POST /v1/events`: outcomes of suggestions.
 
     Other events, and those of unknown completions, are ignored without an error: after an error the

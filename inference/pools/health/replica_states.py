@@ -20,7 +20,7 @@ from inference.pools.pool_config import Replica
 CHECK_INTERVAL_S: Final = 0.05
 # The time from the opening of a circuit to a trial request. A killed engine takes longer to start:
 # the trial fails, the circuit opens again, and requests still go to other replicas.
-EJECTION_S: Final = 2.0
+COOLDOWN_S: Final = 2.0
 # A single lost request may be the fault of the request or of a connection.
 MAX_FAILURES: Final = 3  # in a row
 log = structlog.get_logger(__name__)
@@ -128,7 +128,7 @@ class ReplicaStates:
         return replica.name in self._drained
 
     def cooldown_s(self, replica: Replica) -> float | None:
-        """Return the remaining ejection time in seconds; None if the circuit is not open."""
+        """Return the remaining cooldown in seconds; None if the circuit is not open."""
         health = self._get_health(replica)
         if health.circuit is not CircuitState.OPEN:
             return None
@@ -143,7 +143,10 @@ class ReplicaStates:
         return health.circuit is CircuitState.CLOSED
 
     def is_ejected(self, replica: Replica) -> bool:
-        """Return whether other replicas are preferable although the circuit is closed."""
+        """Return whether the replica's first tokens are late, so that other replicas are preferred.
+
+        This is independent of the circuit.
+        """
         return self._get_health(replica).lateness.is_ejected(self._clock.monotonic_s())
 
     def get_circuit(self, replica: Replica) -> CircuitState:
@@ -167,9 +170,9 @@ class ReplicaStates:
     ) -> Iterator[ReplicaAttempt]:
         """Count a request as in flight until the block ends. Its result then advances the circuit.
 
-        A preemptible request does not count, and is cancelled when another request is sent. Raises
-        EngineError (`engine_timeout`) if the first token is late and `reroute_overdue` prefers
-        `fallback`.
+        A preemptible request does not count. It is cancelled when a request that is not preemptible
+        is sent. Raises EngineError (`engine_timeout`) if the first token is late and
+        `reroute_overdue` prefers `fallback`.
         """
         health = self._get_health(replica)
         task = None if fallback is None else _current_task()
@@ -244,7 +247,7 @@ class ReplicaStates:
         health = self._get_health(replica)
         before, health.circuit = health.circuit, advance(health.circuit, event)
         if health.circuit is CircuitState.OPEN and event is not CircuitEvent.COOLDOWN_OVER:
-            health.cooldown_until_s = self._clock.monotonic_s() + EJECTION_S
+            health.cooldown_until_s = self._clock.monotonic_s() + COOLDOWN_S
         if health.circuit is not before:
             log.info("replica.circuit_changed", replica=replica.name, circuit=health.circuit.value)
 

@@ -1,11 +1,14 @@
 """Estimates for which languages a pool's speculating replicas are useful.
 
-It periodically reads the engines' counters, and counts the tokens that these engines generated for
-completions of this gateway, including completions in flight. `acceptance_rate` computes the
-estimates. An engine's other tokens belong to requests of other gateways. This gateway does not know
-their languages, so they are one kind of their own. If the languages of all gateways become more or
-less frequent together, estimates differ too much from the average. Therefore, windows that consist
-mostly of such tokens are ignored: two gateways with equal load get estimates, three do not.
+It periodically reads the engines' counters. The time between two reads of an engine is a window. It
+counts the tokens that the engine generated in each window for completions of this gateway,
+including completions in flight. `acceptance_rate` computes the estimates from the windows.
+
+The other tokens of a window belong to requests of other gateways. This gateway does not know their
+languages, so these tokens count as one more language. The estimates are inaccurate if the mix of
+languages at the other gateways changes together with the mix at this gateway. Windows in which more
+than 60% of the tokens are from other gateways are therefore ignored. With two gateways under equal
+load that share is 50%, with three it is 67%.
 
 A language whose acceptance rate stays low for some minutes falls back to the replicas without
 speculation, if the pool has any. After a longer time, the language uses speculating replicas again.

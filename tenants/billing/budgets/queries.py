@@ -54,7 +54,7 @@ class BudgetView:
     holder_name: str | None  # None: a tenant's budget, or the holder was deleted
     limit_micros: int  # for each seat, if is_per_seat
     is_per_seat: bool
-    month_limit_micros: int  # of all current seats
+    month_limit_micros: int  # limit_micros; times the number of current seats if is_per_seat
     currency: Currency
     is_hard: bool
     webhook_url: str

@@ -108,7 +108,7 @@ def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
     """
     with tenant_scope(tenant_id):
         newest = read_latest_batch(tenant_id)
-    rate_tenant(tenant_id, now=now, until=newest)
+    rate_tenant(tenant_id, now=now, until_batch=newest)
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
         return [_issue_invoice(state, month, now) for month in _list_due_months(state, newest, now)]

@@ -29,15 +29,16 @@ def rate_all_tenants(*, now: datetime) -> None:
             log.error("billing.rating_failed", tenant_id=tenant_id, error=type(error).__name__)
 
 
-def rate_tenant(tenant_id: TenantId, *, now: datetime, until: int | None = None) -> int:
+def rate_tenant(tenant_id: TenantId, *, now: datetime, until_batch: int | None = None) -> int:
     """Post seats and usage of a tenant, and return the number of usage batches.
 
-    Rates batches up to `until`; None: all batches. Raises NotFound for a tenant without a plan.
+    Rates the batches up to and including number `until_batch`; None: all batches. Raises NotFound
+    for a tenant without a plan.
     """
     num_days, num_batches = post_seat_charges(tenant_id, now=now), 0
     has_more = True
     while has_more:
-        result = rate_tokens(tenant_id, now=now, until=until)
+        result = rate_tokens(tenant_id, now=now, until_batch=until_batch)
         num_batches, has_more = num_batches + result.num_batches, result.has_more
     if num_batches or num_days:
         log.info("billing.rated", tenant_id=tenant_id, batches=num_batches, seat_days=num_days)

@@ -69,17 +69,17 @@ def rate_tokens(
     tenant_id: TenantId,
     *,
     now: datetime,
-    until: int | None = None,
+    until_batch: int | None = None,
     max_batches: int = MAX_BATCHES,
 ) -> RatingResult:
-    """Rate the next batches up to `until`; None: up to the newest.
+    """Rate the next batches, up to and including number `until_batch`; None: up to the newest.
 
     Raises NotFound for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
         newest = read_latest_batch(tenant_id)
-        newest = newest if until is None else min(newest, until)
+        newest = newest if until_batch is None else min(newest, until_batch)
         last_batch = min(newest, state.rated_batch + max_batches)
         num_batches = last_batch - state.rated_batch
         if num_batches <= 0:

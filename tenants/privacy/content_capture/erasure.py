@@ -51,7 +51,7 @@ class ContentErasureReason(StrEnum):
     UNFINISHED = "unfinished"  # never completely stored
 
 
-def build_scope(user_id: UserId) -> str:
+def build_key_scope(user_id: UserId) -> str:
     """Return the scope of a user's data keys. It is below the user's scope and erased with it."""
     return f"user:{user_id}/content"
 
@@ -65,7 +65,7 @@ def request_content_erasure(
     created.
     """
     with tenant_scope(actor.tenant_id):
-        shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_scope(user_id), now=now)
+        shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_key_scope(user_id), now=now)
         objects = _list_unmarked(actor.tenant_id).filter(user_id=user_id)
         _request_erasure_of_objects(
             actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now

@@ -25,7 +25,7 @@ from tenants.models import ContentObject, Tenant
 from tenants.policy.queries import load_active_policy
 from tenants.privacy.consent.queries import find_active_consent
 from tenants.privacy.content_capture import object_store
-from tenants.privacy.content_capture.erasure import build_scope
+from tenants.privacy.content_capture.erasure import build_key_scope
 from tenants.security.encryption.operations import seal_in_scope
 
 
@@ -76,7 +76,7 @@ def _seal_items(
         data = b"".join(msgspec.json.encode(item) + b"\n" for item in consented_items)
         envelope = seal_in_scope(
             tenant_id,
-            build_scope(user_id),
+            build_key_scope(user_id),
             context=object_store.build_seal_context(object_id),
             data=data,
             now=now,

@@ -15,7 +15,7 @@ from django.db import connections
 
 from caret.client.api.cli import EXIT_REFUSED, run
 from tenants.identity.api_keys.scopes import KeyScope
-from tests.fakes.exports import build_all
+from tests.fakes.exports import build_exports
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 # A key cannot create a key with more permissions than its own.
@@ -90,7 +90,7 @@ def export_worker(company: Company) -> Iterator[None]:
 
     def work() -> None:
         while not is_over.wait(0.1):
-            build_all(company)
+            build_exports(company)
         connections.close_all()
 
     worker = threading.Thread(target=work)

@@ -21,7 +21,7 @@ from tenants.compliance.exports.verification import verify_export
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import AuditEntry
-from tests.fakes.exports import build_all, end_all_exports, file_of, make_export
+from tests.fakes.exports import build_exports, end_all_exports, file_of, make_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
@@ -73,7 +73,7 @@ def test_an_auditor_requests_downloads_and_verifies_an_export(
     assert post(auditor, f"{API}/{export_id}/link").status_code == 409
     assert auditor.get(f"{API}/{export_id}/proof").status_code == 409
 
-    build_all(company)
+    build_exports(company)
 
     export = auditor.get(f"{API}/{export_id}").json()
     assert (export["state"], export["rows_done"]) == ("finished", len(ACME))  # its members

@@ -24,7 +24,7 @@ from tenants.models import (
     Membership,
     TenantKey,
 )
-from tenants.privacy.content_capture.erasure import build_scope
+from tenants.privacy.content_capture.erasure import build_key_scope
 from tenants.security.encryption import destroyed_keys
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.operations import shred_scope, shred_tenant
@@ -115,7 +115,7 @@ def test_data_shredded_after_the_backup_stays_shredded(
     if whole_tenant:
         shredded = shred_tenant(tenant_id=tenant_id, now=now)
     else:
-        scope = build_scope(acme.company.developer.user_id)
+        scope = build_key_scope(acme.company.developer.user_id)
         shredded = shred_scope(tenant_id=tenant_id, scope=scope, now=now)
 
     with empty_database(services, monkeypatch):
@@ -192,7 +192,7 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, SECRET)
     back_up(backup)
-    scope = build_scope(acme.company.developer.user_id)
+    scope = build_key_scope(acme.company.developer.user_id)
     shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=timezone.now())
     storage = storages[tombstones.STORAGE]
 
@@ -220,7 +220,7 @@ def test_a_tombstone_that_could_not_be_stored_is_stored_later(
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, SECRET)
     storage = storages[tombstones.STORAGE]
-    scope, now = build_scope(acme.company.developer.user_id), timezone.now()
+    scope, now = build_key_scope(acme.company.developer.user_id), timezone.now()
     with monkeypatch.context() as context:
         context.setattr(type(storage), "save", _raise_unreachable)
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)

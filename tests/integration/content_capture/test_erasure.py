@@ -60,7 +60,7 @@ def test_withdrawing_consent_leaves_a_record_for_the_certificate(acme: Consentin
     assert record.finished_at is not None
     (key,) = record.keys
     (evidence,) = find_destruction_proofs(
-        tenant_id=acme.company.tenant_id, scope=erasure.build_scope(ada.user_id)
+        tenant_id=acme.company.tenant_id, scope=erasure.build_key_scope(ada.user_id)
     )
     assert (key["id"], key["fingerprint"]) == (str(evidence.key_id), evidence.fingerprint)
     assert not evidence.opens
@@ -75,7 +75,7 @@ def test_the_certificate_of_a_withdrawal_proves_that_the_keys_are_destroyed(
 
     acme.give_consent(ada, NO_CONSENT)
     erase_due_content()
-    erase_due_content()
+    erase_due_content()  # A second run must not issue a second certificate.
 
     alice = acme.company.administrator.actor
     (certificate,) = list_certificates(actor=alice, limit=10, cursor=None).rows

@@ -36,6 +36,7 @@ RATE = BucketSpec(
     max_lease=25,
 )
 QUOTA = replace(RATE, kind="tokens", key="caret:token-quota:{acme}:fast", interval_s=None)
+# A stored lease: "number since spent_since units end". See LeaseRequest; the end is in us.
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +60,19 @@ class LeaseHolder:
         self.store = store
         self.rule = rule
         self.name = name
-        self.number = 1
-        self.since = 1
+        self.number = 1  # of the last request; before the first request, a number that none has
+        self.since = 1  # number of the last request whose response has arrived
 
     async def renew(self, units: int, *, spent: int = 0, has_response: bool = True) -> LeaseGrant:
         """Renew the lease. Without `has_response`, the holder acts as if the response was lost."""
-        self.number += 1
-        (grant,) = await self.store.renew(self.name, [self.request(units, spent)])
+        (grant,) = await self.store.renew(self.name, [self.next_request(units, spent)])
         if has_response:
             self.since = self.number
         return grant
+
+    def next_request(self, units: int, spent: int = 0) -> LeaseRequest:
+        self.number += 1
+        return self.request(units, spent)
 
     def request(self, units: int, spent: int = 0) -> LeaseRequest:
         return LeaseRequest(self.rule, self.number, self.since, spent, units, units, units)
@@ -77,9 +81,9 @@ class LeaseHolder:
 async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
     """Return the units that another gateway could get, by taking and returning them."""
     probe = LeaseHolder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
-    request = replace(probe.request(rule.capacity), number=2, min_units=0)
+    request = replace(probe.next_request(rule.capacity), min_units=0)
     (grant,) = await probe.store.renew(probe.name, [request])
-    (_,) = await probe.store.renew(probe.name, [replace(probe.request(0), number=3)])
+    (_,) = await probe.store.renew(probe.name, [probe.next_request(0)])
     return grant.granted_units
 
 
@@ -111,7 +115,7 @@ async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
 
 
 async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -> None:
-    request = replace(LeaseHolder(RedisLeaseStore(redis)).request(20), number=2, wanted_units=90)
+    request = replace(LeaseHolder(RedisLeaseStore(redis)).next_request(20), wanted_units=90)
 
     (grant,) = await RedisLeaseStore(redis).renew("here", [request])
 
@@ -204,11 +208,9 @@ async def test_a_refusal_returns_the_time_until_enough_units_are_available(redis
 
 async def test_several_buckets_are_returned_in_the_requested_order(redis: Redis) -> None:
     store = RedisLeaseStore(redis)
-    requests = [
-        LeaseHolder(store, rule).request(units) for rule, units in ((RATE, 7), (QUOTA, 100))
-    ]
+    rate, quota = LeaseHolder(store), LeaseHolder(store, QUOTA)
 
-    grants = await store.renew("here", [replace(request, number=2) for request in requests])
+    grants = await store.renew("here", [rate.next_request(7), quota.next_request(100)])
 
     assert [grant.granted_units for grant in grants] == [7, 100]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
 from caret.contracts.public_code import (
     PUBLIC_CODE,
@@ -105,6 +106,18 @@ def test_one_index_is_in_use_at_a_time() -> None:
 def test_an_invalid_index_is_refused(changes: dict[str, str]) -> None:
     assert _post("create", **(INDEX | changes)).status_code == 400
     assert read_public_code_state(connect_to_redis()).records == {}
+
+
+def test_without_redis_the_page_does_not_claim_that_there_are_no_indexes() -> None:
+    client = signed_in().client
+    connect_to_redis.cache_clear()
+    with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
+        page = client.get("/operators/public-code").content.decode()
+    connect_to_redis.cache_clear()
+
+    assert "Redis does not respond, so the indexes cannot be shown." in page
+    assert "There are no indexes." not in page
+    assert "There are no indexes." in _page()
 
 
 def test_a_change_needs_a_code_and_the_right_role() -> None:

@@ -112,11 +112,11 @@ def _purge(index: TenantIndex) -> None:
     purge_cache(actor=index.company.platform, reason="a test", now=timezone.now())
 
 
-@pytest.mark.parametrize("end_consent", [_suspend, _purge])
+@pytest.mark.parametrize("erase_by", [_suspend, _purge])
 def test_suspending_a_tenant_or_purging_its_cache_erases_the_index(
-    two_repositories: TenantIndex, end_consent: Callable[[TenantIndex], None]
+    two_repositories: TenantIndex, erase_by: Callable[[TenantIndex], None]
 ) -> None:
-    end_consent(two_repositories)
+    erase_by(two_repositories)
 
     assert two_repositories.indexed_paths() == set()
 

@@ -166,7 +166,7 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
     with tenant_scope(globex):
         pieces = [
             sealed_objects.read_object(globex, pack.id, object_id)
-            for object_id in sealed_objects.list_object_ids(globex, pack.id, member=None)
+            for object_id in sealed_objects.list_object_ids(globex, pack.id, pack_index=None)
         ]
     assert verify_pack(io.BytesIO(b"".join(pieces)), load_signing_keys().public_keys())
     assert failed_job.error

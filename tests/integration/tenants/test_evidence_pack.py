@@ -25,7 +25,7 @@ from tenants.privacy.retention.verification import main as verify_certificate
 from tenants.security.audit.export_verification import main as verify_audit
 from tests.fakes.exports import (
     OCTOBER,
-    build_all,
+    build_exports,
     end_all_exports,
     file_of,
     start_export,
@@ -58,7 +58,7 @@ def pack(
         export_id = start_export(
             company, PACK, "zip", period=ALWAYS, actor=company.people[Role.AUDITOR].actor
         )
-        build_all(company)
+        build_exports(company)
         export = view_export(company, export_id)
         assert export.state == "finished", export.error
         file = folder / export.name
@@ -200,7 +200,7 @@ def test_an_interrupted_pack_is_continued(
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
 
     export_id = start_export(company, PACK, "zip", period=OCTOBER)
-    build_all(company)
+    build_exports(company)
 
     manifest = verify_pack(io.BytesIO(file_of(company, export_id)), KEYS)
     assert len(manifest["files"]) >= 2 * len(EXPORTS) + 3

@@ -53,7 +53,7 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     export_id = start_records_export(company)
     read_without_writing(company, monkeypatch)
-    last_part = sealed_objects.list_object_ids(company.tenant_id, export_id, member=0)[-1]
+    last_part = sealed_objects.list_object_ids(company.tenant_id, export_id, pack_index=0)[-1]
     sealed_objects.delete_object(company.tenant_id, last_part)
     clock, num_stored_after_attempts = [timezone.now()], []
 

@@ -40,7 +40,7 @@ from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import BrokenExport, verify_export
 from tenants.models import AuditEntry, ExportJob, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
-from tests.fakes.exports import build_all, end_all_exports, file_of, start_export, view_export
+from tests.fakes.exports import build_exports, end_all_exports, file_of, start_export, view_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
@@ -94,7 +94,7 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
 ) -> None:
     export_id = start_records_export(company, media)
 
-    build_all(company)
+    build_exports(company)
 
     export, data = view_export(company, export_id), file_of(company, export_id)
     assert export.state is JobState.FINISHED
@@ -110,7 +110,7 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
 
 def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
     export_id = start_records_export(company)
-    build_all(company)
+    build_exports(company)
     data, proof = file_of(company, export_id), view_export(company, export_id).proof.encode()
     chance = random.Random(8)
 
@@ -135,7 +135,7 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
     # As if the previous worker had been killed after sealing a part and before counting it.
     claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
-    sealed_objects.store_object(claim, b"left", member=0, number=2)
+    sealed_objects.store_object(claim, b"left", pack_index=0, number=2)
     assert not run_slice_of_oldest_job(company.tenant_id, timezone.now), "it must be claimed"
 
     while run_slice_of_oldest_job(company.tenant_id, after_claim_expiry):
@@ -152,7 +152,7 @@ def test_a_lost_claim_can_store_nothing(company: Company) -> None:
     assert quick is not None
 
     with pytest.raises(ClaimLost):
-        sealed_objects.store_object(slow, b"late", member=0, number=0)
+        sealed_objects.store_object(slow, b"late", pack_index=0, number=0)
 
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
@@ -163,8 +163,8 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
     company: Company, cast: Cast
 ) -> None:
     export_id = start_records_export(company, "ndjson")
-    build_all(company)
-    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, export_id, member=None)
+    build_exports(company)
+    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, export_id, pack_index=None)
 
     with storages["exports"].open(f"{company.tenant_id}/{object_id}") as file:
         stored = file.read()
@@ -181,14 +181,14 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
 
 def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Company) -> None:
     export_id = start_records_export(company)
-    build_all(company)
+    build_exports(company)
 
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now())
 
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, export_id=export_id)
-        assert [stored.member for stored in objects] == [None]
-    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, export_id, member=None)
+        assert [stored.pack_index for stored in objects] == [None]
+    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, export_id, pack_index=None)
     name = f"{company.tenant_id}/{object_id}"
     with storages["exports"].open(name) as file:
         copy = file.read()  # as a backup contains it
@@ -206,7 +206,7 @@ def test_a_cancelled_export_stops_and_is_deleted(company: Company) -> None:
     export_id = start_records_export(company)
     claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
-    sealed_objects.store_object(claim, b"part", member=0, number=0)
+    sealed_objects.store_object(claim, b"part", pack_index=0, number=0)
 
     cancel_export(actor=company.administrator.actor, export_id=export_id, now=timezone.now())
 
@@ -244,7 +244,7 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
     monkeypatch.setattr(xlsx, "MAX_ROWS", 3)
     export_id = start_records_export(company, "xlsx")
 
-    build_all(company)
+    build_exports(company)
 
     export = view_export(company, export_id)
     assert (export.state, export.rows_done) == (JobState.FAILED, 2)
@@ -278,7 +278,7 @@ def test_an_export_of_another_definition_version_fails(company: Company) -> None
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id, id=export_id).update(members=members)
 
-    build_all(company)
+    build_exports(company)
 
     assert "has changed" in view_export(company, export_id).error
 
@@ -294,7 +294,7 @@ def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.Mo
 
     start_export(other_company)
     monkeypatch.setattr(operations, "MAX_STORED_BYTES", 1)
-    build_all(company)
+    build_exports(company)
     with pytest.raises(Conflict, match="stored exports"):
         start_records_export(company)
 

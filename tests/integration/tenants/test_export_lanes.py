@@ -55,7 +55,7 @@ def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
     run_due_jobs(clock=timezone.now, max_run_s=600)
 
     assert (view_export(company, export_id).state, view_export(company, export_id).rows_done) == (
-        "running",
+        JobState.RUNNING,
         ROWS,
     )
     run_due_jobs(clock=timezone.now, lane=JobLane.LONG, max_run_s=600)
@@ -102,6 +102,7 @@ def test_one_long_export_is_written_at_a_time(company: Company) -> None:
     with redis_lock(connect_to_redis(), "long-exports"):
         tasks.run_long_export_jobs()
 
+    # All rows are read, but the file is not written: the export is RUNNING until it is FINISHED.
     assert view_export(company, export_id).state is JobState.RUNNING
 
 
@@ -113,8 +114,8 @@ def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> 
     read_all(company)
 
     assert [view_export(company, export_id).state for export_id in (long, small)] == [
-        "running",
-        "finished",
+        JobState.RUNNING,
+        JobState.FINISHED,
     ]
 
 

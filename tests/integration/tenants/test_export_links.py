@@ -16,7 +16,7 @@ from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry
-from tests.fakes.exports import build_all, file_of, start_export
+from tests.fakes.exports import build_exports, file_of, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
 from tests.fixtures.users import make_colleague
 
@@ -35,7 +35,7 @@ def download(token: str, now: datetime | None = None) -> bytes:
 
 def test_creating_and_using_a_link_is_audited(company: Company) -> None:
     export_id = start_export(company)
-    build_all(company)
+    build_exports(company)
 
     link = create_signed_url(
         actor=company.administrator.actor, export_id=export_id, now=timezone.now()
@@ -56,7 +56,7 @@ def test_creating_and_using_a_link_is_audited(company: Company) -> None:
 
 def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
     export_id = start_export(company)
-    build_all(company)
+    build_exports(company)
     now = timezone.now()
     token = create_signed_url(actor=company.administrator.actor, export_id=export_id, now=now).token
 
@@ -72,7 +72,7 @@ def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
 
 def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
     export_id = start_export(company)
-    build_all(company)
+    build_exports(company)
     bob = cast.globex.administrator
     at = timezone.now() + timedelta(minutes=5)
     token = sign_url(SignedUrl(cast.globex.tenant_id, export_id, at, bob.user_id, None))
@@ -84,7 +84,7 @@ def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: C
 def test_links_of_a_removed_member_are_invalid(company: Company) -> None:
     colleague = make_colleague(company, Role.AUDITOR)
     export_id = start_export(company)
-    build_all(company)
+    build_exports(company)
     token = create_signed_url(actor=colleague.actor, export_id=export_id, now=timezone.now()).token
     download(token)
 
@@ -100,7 +100,7 @@ def test_links_of_a_revoked_key_are_invalid(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
     export_id = start_export(company, actor=actor)
-    build_all(company)
+    build_exports(company)
     token = create_signed_url(actor=actor, export_id=export_id, now=timezone.now()).token
     download(token)
 

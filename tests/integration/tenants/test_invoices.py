@@ -166,8 +166,8 @@ def test_rating_stops_at_the_given_record(company: Company) -> None:
     for _ in range(3):
         ingest_completion(company, company.developer, OCTOBER)
 
-    assert rate_tenant(company.tenant_id, now=AFTER, until=2) == 2
-    assert rate_tenant(company.tenant_id, now=AFTER, until=2) == 0
+    assert rate_tenant(company.tenant_id, now=AFTER, until_batch=2) == 2
+    assert rate_tenant(company.tenant_id, now=AFTER, until_batch=2) == 0
     assert rate_tenant(company.tenant_id, now=AFTER) == 1
 
 

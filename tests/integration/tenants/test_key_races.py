@@ -1,4 +1,4 @@
-"""Tenant keys are rotated while other processes seal, open and create keys."""
+"""Tenant keys are rotated while other processes seal data, open it and create keys."""
 
 import time
 from threading import Event, Thread, current_thread

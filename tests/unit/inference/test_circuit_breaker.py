@@ -4,7 +4,7 @@ import pytest
 
 from inference.pools.health.circuit_breaker import TRANSITIONS, CircuitEvent, CircuitState, advance
 from inference.pools.health.replica_states import (
-    EJECTION_S,
+    COOLDOWN_S,
     MAX_FAILURES,
     HealthStatus,
     ReplicaStates,
@@ -83,7 +83,7 @@ def test_an_open_circuit_stays_open_for_the_cooldown(
     replicas: ReplicaStates, clock: FakeClock
 ) -> None:
     _fail(replicas)
-    clock.pass_s(EJECTION_S - 0.1)
+    clock.pass_s(COOLDOWN_S - 0.1)
     was_unavailable = not replicas.is_available(REPLICA)
     clock.pass_s(0.1)
 
@@ -93,7 +93,7 @@ def test_an_open_circuit_stays_open_for_the_cooldown(
 
 def test_a_half_open_circuit_allows_one_trial(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
-    clock.pass_s(EJECTION_S)
+    clock.pass_s(COOLDOWN_S)
     assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA):
@@ -104,7 +104,7 @@ def test_a_half_open_circuit_allows_one_trial(replicas: ReplicaStates, clock: Fa
 
 def test_a_successful_trial_closes_the_circuit(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
-    clock.pass_s(EJECTION_S)
+    clock.pass_s(COOLDOWN_S)
     assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA) as trial:
@@ -115,18 +115,18 @@ def test_a_successful_trial_closes_the_circuit(replicas: ReplicaStates, clock: F
 
 def test_a_failed_trial_opens_the_circuit_again(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
-    clock.pass_s(EJECTION_S)
+    clock.pass_s(COOLDOWN_S)
     assert replicas.is_available(REPLICA)
 
     _fail(replicas, 1)
-    clock.pass_s(EJECTION_S - 0.1)
+    clock.pass_s(COOLDOWN_S - 0.1)
 
     assert not replicas.is_available(REPLICA)
 
 
 def test_an_abandoned_trial_decides_nothing(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
-    clock.pass_s(EJECTION_S)
+    clock.pass_s(COOLDOWN_S)
     assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA):

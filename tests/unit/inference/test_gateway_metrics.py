@@ -8,7 +8,7 @@ import pytest
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
-from inference.pools.health.replica_states import EJECTION_S, HealthStatus, ReplicaStates
+from inference.pools.health.replica_states import COOLDOWN_S, HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.monitoring import parse
 from inference.recording.metrics.engine_metrics import EngineMetricsPoller, Values
@@ -171,7 +171,7 @@ def test_draining_and_cooldown_are_exported() -> None:
     assert value(families, "caret_replica_drained", replica=first.name) == 1
     assert value(families, "caret_replica_drained", replica=second.name) == 0
     assert (
-        value(families, "caret_replica_cooldown_seconds", replica=second.name) == EJECTION_S - 0.5
+        value(families, "caret_replica_cooldown_seconds", replica=second.name) == COOLDOWN_S - 0.5
     )
     assert value(families, "caret_replica_cooldown_seconds", replica=first.name) is None
 

@@ -8,7 +8,7 @@ from caret.foundation.web.connections import Connections, ConnectionSlot
 from caret.foundation.web.server_limits import ServerLimits
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.base import Scope
-from inference.consumers.dialects.models_list import ModelsListConsumer
+from inference.consumers.dialects.models_list import AuthenticatedJsonConsumer
 from inference.consumers.http.completions import CompletionConsumer
 from inference.consumers.http.identical_requests import IdenticalRequests
 from inference.consumers.websocket import WebSocketConsumer
@@ -19,7 +19,7 @@ from tests.fakes.tenants import make_credential, make_snapshot
 
 DEADLINE_S = 5
 KEY_PATHS = sorted(
-    path for path, consumer in LOOKUPS.items() if issubclass(consumer, ModelsListConsumer)
+    path for path, consumer in LOOKUPS.items() if issubclass(consumer, AuthenticatedJsonConsumer)
 )
 PUBLIC_PATHS = {"/health", "/healthz"}
 

@@ -12,9 +12,8 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from inference.errors import CompletionDropped
 from inference.pools.engine import EngineRequest
-from inference.pools.health.outlier_detection import EJECTION_S as OUTLIER_EJECTION_S
-from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
-from inference.pools.health.replica_states import EJECTION_S, HealthStatus
+from inference.pools.health.outlier_detection import EJECTION_S, MAX_CONSECUTIVE_LATE
+from inference.pools.health.replica_states import COOLDOWN_S, HealthStatus
 from inference.pools.pool_config import Replica
 from inference.prefix_cache.kv_events import BlockStored
 from inference.routing.consistent_hashing import MIN_CAPACITY
@@ -84,7 +83,7 @@ def test_files_return_to_a_recovered_replica() -> None:
     before = _replica_by_path(router)
 
     _fail(router, POOL.replicas[0])
-    clock.pass_s(EJECTION_S)
+    clock.pass_s(COOLDOWN_S)
 
     assert _replica_by_path(router) == before
 
@@ -106,7 +105,7 @@ def test_an_ejected_replica_gets_no_requests_until_its_ejection_ends() -> None:
 
     with _late_requests(router, POOL.replicas[0], clock=clock):
         during_ejection = _replica_by_path(router)
-    clock.pass_s(OUTLIER_EJECTION_S)
+    clock.pass_s(EJECTION_S)
 
     assert "one:1" not in during_ejection.values()
     assert _replica_by_path(router) == before

@@ -1,4 +1,4 @@
-"""Content exclusion in the gitignore-like syntax of administrators."""
+"""The text format in which administrators write content exclusions: a small subset of YAML."""
 
 import pytest
 from hypothesis import given

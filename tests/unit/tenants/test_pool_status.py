@@ -139,7 +139,7 @@ def test_each_replica_has_its_health() -> None:
     assert second.hit_rate is None
 
 
-def test_a_pool_has_its_own_replicas_and_shed_requests_by_number() -> None:
+def test_a_pool_lists_its_own_replicas_and_its_shed_requests_most_frequent_first() -> None:
     pools = _pools(ONE)
 
     assert [replica.name for replica in pools["quality"].replicas] == ["two:1"]

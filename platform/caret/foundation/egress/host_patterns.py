@@ -27,7 +27,10 @@ def require_pattern(text: str) -> None:
 
 
 def matches(host: str, patterns: Iterable[str]) -> bool:
-    """Return whether a pattern matches the host: a name or an address, as in a URL."""
+    """Return whether a pattern matches the host.
+
+    `host` is a name or an IP address. An IPv6 address has no brackets.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -53,7 +53,7 @@ def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
         _clean_up_job(tenant_id, export_id, now)
     for export_id in finished_ids:
         # The parts, and objects that were never completely stored.
-        _delete_job_objects(tenant_id, export_id, ~Q(member=None) | Q(stored_at=None))
+        _delete_job_objects(tenant_id, export_id, ~Q(pack_index=None) | Q(stored_at=None))
 
 
 def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:

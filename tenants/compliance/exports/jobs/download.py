@@ -64,7 +64,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
             row.id,
             row.name,
             row.num_bytes,
-            sealed_objects.list_object_ids(link.tenant_id, row.id, member=None),
+            sealed_objects.list_object_ids(link.tenant_id, row.id, pack_index=None),
         )
         record_read(actor=actor, action="export.downloaded", target=f"export:{row.id}", now=now)
     return download

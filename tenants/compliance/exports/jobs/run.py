@@ -126,8 +126,8 @@ def _run_job(claim: JobClaim, lane: JobLane) -> None:
         raise Conflict(_TOO_MANY_ATTEMPTS)
     members = parse_members(row.members)
     deadline_s = monotonic() + _SLICE_S
-    while (member_index := find_next_unread(members)) is not None:
-        members[member_index] = _read_batch(claim, row, members, member_index)
+    while (pack_index := find_next_unread(members)) is not None:
+        members[pack_index] = _read_batch(claim, row, members, pack_index)
         if monotonic() >= deadline_s:
             claim.release()
             return
@@ -156,9 +156,9 @@ def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
 
 
 def _read_batch(
-    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], member_index: int
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], pack_index: int
 ) -> ExportProgress:
-    member, query = members[member_index], build_row_query(row, claim)
+    member, query = members[pack_index], build_row_query(row, claim)
     export = _find_export(member)
     if not member.is_begun:
         member = record_start(member, start_proof(export, query))
@@ -168,8 +168,8 @@ def _read_batch(
     _store_part(
         claim,
         row,
-        [*members[:member_index], progress, *members[member_index + 1 :]],
-        member_index,
+        [*members[:pack_index], progress, *members[pack_index + 1 :]],
+        pack_index,
         batch,
     )
     return progress
@@ -179,15 +179,15 @@ def _store_part(
     claim: JobClaim,
     row: ExportJob,
     members: Sequence[ExportProgress],
-    member_index: int,
+    pack_index: int,
     batch: RowBatch,
 ) -> None:
     """Store a part, then commit its mark and the job's progress in one transaction."""
     object_id: UUID | None = None
     if batch.rows:
-        number = members[member_index].num_parts - 1
+        number = members[pack_index].num_parts - 1
         object_id = sealed_objects.store_object(
-            claim, encode_part(batch.rows), member=member_index, number=number
+            claim, encode_part(batch.rows), pack_index=pack_index, number=number
         )
     with tenant_scope(claim.tenant_id):
         claim.update_job(

@@ -13,7 +13,7 @@ from tenants.base.permissions import Role
 from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.jobs.queries import ExportView, list_exports
 from tenants.compliance.exports.verification import verify_export
-from tests.fakes.exports import build_all, end_all_exports, file_of, start_export, view_export
+from tests.fakes.exports import build_exports, end_all_exports, file_of, start_export, view_export
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -79,7 +79,7 @@ def test_an_export_is_requested_built_downloaded_and_verified(
     assert "Waiting" in waiting
     assert 'hx-trigger="every 2s"' in waiting
 
-    build_all(company)
+    build_exports(company)
 
     page = audrey.get("/exports").content.decode()
     assert "Ready" in page
@@ -217,7 +217,7 @@ def build_export_with_proof(
     auditor = company.people[Role.AUDITOR].actor
     is_pack = definition == "evidence_pack"
     export_id = start_export(company, definition, "zip" if is_pack else "csv", actor=auditor)
-    build_all(company)
+    build_exports(company)
     export = view_export(company, export_id)
     proof = SimpleUploadedFile("proof.json", (export.proof or "").encode())
     return SimpleUploadedFile(export.name, file_of(company, export_id)), proof

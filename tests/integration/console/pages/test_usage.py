@@ -76,7 +76,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
 @pytest.mark.parametrize("group_by", ["day", "team", "language", "editor", "model", "variant", "x"])
 @pytest.mark.parametrize("path", ["/usage", "/usage/quality"])
 def test_each_grouping_needs_few_queries(alice: Client, path: str, group_by: str) -> None:
-    with few_queries(at_most=13):  # a filter needs one more than the whole page
+    with few_queries(at_most=13):  # one query more than a page without a filter
         page = usage_page(alice, path, group_by=group_by, editor="zed")
 
     assert "Total" in page
@@ -362,7 +362,7 @@ def test_a_request_shows_its_stages_and_its_anomalies(company: Company, sign_in:
     assert page.count('class="waterfall"') == 7
     assert "Cold cache: the engine prefilled 1,900 of 1,900 prompt tokens." in page
     assert page.count('class="over"') == 1
-    assert "another user&#x27;s request" not in page
+    assert "another user’s request" not in page
 
 
 def test_a_request_shows_when_its_text_was_on_the_screen(company: Company, sign_in: SignIn) -> None:

@@ -86,8 +86,8 @@ def write_pack(
     """
     with ZipFile(out, "w", ZIP_DEFLATED) as file:
         archive = _Archive(file)
-        for member_index, member in enumerate(members):
-            _write_member(archive, claim, row, member_index, member)
+        for pack_index, member in enumerate(members):
+            _write_member(archive, claim, row, pack_index, member)
         _write_trail(archive, claim, row)
         _write_certificates(archive, claim, members)
         keys = write_public_keys(load_signing_keys().public_keys())
@@ -97,12 +97,12 @@ def write_pack(
 
 
 def _write_member(
-    archive: _Archive, claim: JobClaim, row: ExportJob, member_index: int, member: ExportProgress
+    archive: _Archive, claim: JobClaim, row: ExportJob, pack_index: int, member: ExportProgress
 ) -> None:
     export = EXPORTS[member.definition]
     name = f"{export.name}.csv"
     with archive.zip.open(name, "w", force_zip64=True) as file:
-        digest = write_csv(export, read_stored_rows(claim, member_index, export), file)
+        digest = write_csv(export, read_stored_rows(claim, pack_index, export), file)
     archive.record_entry(name, digest)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
@@ -133,8 +133,8 @@ def _write_certificates(
 ) -> None:
     """Write the certificates of the period, from the rows of their export."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
-    member_index = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
-    for rows in read_stored_rows(claim, member_index, CERTIFICATE_ROWS):
+    pack_index = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
+    for rows in read_stored_rows(claim, pack_index, CERTIFICATE_ROWS):
         for values in rows:
             values_by_name = dict(zip(names, values, strict=True))
             archive.write_file(

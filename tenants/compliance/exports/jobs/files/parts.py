@@ -45,12 +45,12 @@ def _make_decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[
     return msgspec.msgpack.Decoder(GenericAlias(list, (GenericAlias(tuple, types),)))
 
 
-def read_stored_rows(claim: JobClaim, member_index: int, export: Export) -> Iterator[Sequence[Row]]:
+def read_stored_rows(claim: JobClaim, pack_index: int, export: Export) -> Iterator[Sequence[Row]]:
     """Yield the stored rows of one export in parts.
 
     Raises ClaimLost, and errors of decryption and of the storage.
     """
-    for data in sealed_objects.read_parts(claim, member=member_index):
+    for data in sealed_objects.read_parts(claim, pack_index=pack_index):
         yield decode_part(data, export.columns)
 
 

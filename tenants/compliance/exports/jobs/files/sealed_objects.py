@@ -1,9 +1,13 @@
-"""Encrypted objects in the store `exports`: rows that were read, and pieces of the file.
+"""Encrypted objects in the store `exports`: exported rows that were read, and pieces of the file.
 
     <tenant>/<object>        sealed with the job's own key, bound to job and object
 
-Each object's row is written first and marked once the object is stored. After a crash the clean-up
-deletes the unmarked row and its object. A job's key is shredded before its objects are deleted.
+Before an object is stored, its database row (`ExportObject`) is written. Once it is stored, the
+database row is marked. After a crash the clean-up deletes an unmarked database row and its object.
+A job's key is shredded before its objects are deleted.
+
+An evidence pack contains several exports. `pack_index` is the position of an object's export among
+them; in a job with one export it is 0. It is None for a piece of the finished file.
 """
 
 import io
@@ -31,7 +35,7 @@ def build_export_scope(export_id: UUID) -> str:
     return f"export:{export_id}"
 
 
-def store_object(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUID:
+def store_object(claim: JobClaim, data: bytes, *, pack_index: int | None, number: int) -> UUID:
     """Encrypt and store an object. The caller marks it in the transaction that uses it.
 
     Raises ClaimLost, and errors of encryption and of the storage.
@@ -43,7 +47,7 @@ def store_object(claim: JobClaim, data: bytes, *, member: int | None, number: in
             tenant_id=claim.tenant_id,
             id=object_id,
             export_id=claim.export_id,
-            member=member,
+            pack_index=pack_index,
             number=number,
         )
         envelope = seal_in_scope(
@@ -64,11 +68,11 @@ def mark_stored(claim: JobClaim, object_id: UUID, now: datetime) -> None:
     ExportObject.objects.filter(tenant_id=claim.tenant_id, id=object_id).update(stored_at=now)
 
 
-def list_object_ids(tenant_id: TenantId, export_id: UUID, *, member: int | None) -> list[UUID]:
+def list_object_ids(tenant_id: TenantId, export_id: UUID, *, pack_index: int | None) -> list[UUID]:
     """Return the IDs of stored objects, in order. One query."""
     with tenant_scope(tenant_id):
         rows = ExportObject.objects.filter(
-            tenant_id=tenant_id, export_id=export_id, member=member, stored_at__isnull=False
+            tenant_id=tenant_id, export_id=export_id, pack_index=pack_index, stored_at__isnull=False
         )
         return list(rows.order_by("number").values_list("id", flat=True))
 
@@ -93,13 +97,13 @@ def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
 def delete_file_pieces(claim: JobClaim) -> None:
     """Delete the pieces of the file that an earlier attempt has written, to free space.
 
-    The rows stay for the clean-up, because a worker that lost its claim may still be storing.
-    Raises ClaimLost, and errors of the storage.
+    Their database rows stay for the clean-up, because a worker that lost its claim may still be
+    storing. Raises ClaimLost, and errors of the storage.
     """
     with tenant_scope(claim.tenant_id):
         claim.update_job()
         pieces = ExportObject.objects.filter(
-            tenant_id=claim.tenant_id, export_id=claim.export_id, member=None
+            tenant_id=claim.tenant_id, export_id=claim.export_id, pack_index=None
         )
         pieces.update(stored_at=None)
         ids = list(pieces.values_list("id", flat=True))
@@ -138,7 +142,7 @@ class SealedFile(io.RawIOBase):
     def _store(self, num_bytes: int) -> None:
         data = bytes(self._buffer[:num_bytes])
         del self._buffer[:num_bytes]
-        object_id = store_object(self._claim, data, member=None, number=self._num_pieces)
+        object_id = store_object(self._claim, data, pack_index=None, number=self._num_pieces)
         with tenant_scope(self._claim.tenant_id):
             # `num_attempts` is not reset: after a failure the file is written from the beginning
             # again, so a stored piece is no progress.
@@ -147,12 +151,12 @@ class SealedFile(io.RawIOBase):
         self._num_pieces += 1
 
 
-def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
+def read_parts(claim: JobClaim, *, pack_index: int) -> Iterator[bytes]:
     """Yield the parts of an export, and renew the claim before each part.
 
     Raises ClaimLost, and the errors of `read_object`.
     """
-    for object_id in list_object_ids(claim.tenant_id, claim.export_id, member=member):
+    for object_id in list_object_ids(claim.tenant_id, claim.export_id, pack_index=pack_index):
         claim.renew()
         yield read_object(claim.tenant_id, claim.export_id, object_id)
 

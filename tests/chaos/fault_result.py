@@ -38,7 +38,7 @@ class QuietTenant:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class FaultResult:
     """All results of one fault."""
 
     notes: Sequence[Note]  # from the fault's beginning to the recovery

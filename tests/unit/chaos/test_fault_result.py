@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.client_log import Note
-from tests.chaos.figures import Figures, QuietTenant, Recovery, is_bad
+from tests.chaos.fault_result import FaultResult, QuietTenant, Recovery, is_bad
 
 SERVED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0)
 FAILED = Note(at_s=0.0, tenant="acme", ending="lost", total_ms=40.0, breaks=1)
@@ -13,7 +13,7 @@ RETRIED = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0, attempts=2
 LATE = QuietTenant(calm_ms=10.0, fault_ms=16.0, num=100)
 
 
-def _figures(**fields: Any) -> Figures:
+def _result(**fields: Any) -> FaultResult:
     values: dict[str, Any] = {
         "notes": [SERVED, RETRIED],
         "quiet": QuietTenant(calm_ms=10.0, fault_ms=14.0, num=100),
@@ -24,27 +24,27 @@ def _figures(**fields: Any) -> Figures:
         "fault_s": 1.0,
         "others_cores": 0.0,
     }
-    return Figures(**(values | fields))
+    return FaultResult(**(values | fields))
 
 
 def test_a_run_without_failures_and_with_a_balanced_ledger_passes() -> None:
-    assert _figures().has_passed
+    assert _result().has_passed
 
 
 @pytest.mark.parametrize("fields", [{"notes": [FAILED]}, {"is_even": False}, {"quiet": LATE}])
 def test_each_target_can_be_missed(fields: dict[str, Any]) -> None:
-    assert not _figures(**fields).has_passed
+    assert not _result(**fields).has_passed
 
 
 def test_slow_tokens_are_tolerated_while_others_use_the_cores() -> None:
-    assert _figures(quiet=LATE, others_cores=1.0).has_passed
+    assert _result(quiet=LATE, others_cores=1.0).has_passed
 
 
 def test_slow_tokens_are_tolerated_if_the_fault_delays_tokens() -> None:
-    held_up = _figures(quiet=LATE, holds_up_tokens=True)
+    held_up = _result(quiet=LATE, holds_up_tokens=True)
 
     assert held_up.has_passed
-    assert held_up.target != _figures().target
+    assert held_up.target != _result().target
 
 
 @pytest.mark.parametrize(("note", "verdict"), [(SERVED, False), (RETRIED, True), (FAILED, True)])
