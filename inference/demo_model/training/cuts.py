@@ -101,7 +101,8 @@ class Cutter:
         return position
 
     def _lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
-        """Return the index of the line break after this many lines; less in very long lines."""
+        """Return the index of the line break after this many lines, or fewer if they are long."""
+        # Ordinary lines have fewer than MAX_LINE_TOKENS / 8 tokens on average.
         last = min(file.end, start + num_lines * MAX_LINE_TOKENS // 8)
         position = start + 1
         while position < last:
