@@ -37,7 +37,7 @@ class _Address:
 @dataclass(frozen=True, slots=True)
 class _IdleConnection:
     connection: HttpConnection
-    since_s: float
+    since_s: float  # on the event loop's clock
 
 
 class HttpResponse:
