@@ -50,7 +50,8 @@ from inference.context.redaction.prefilter import find_suspect_lines
 
 REDACTED: Final = "REDACTED"
 # Longer lines are data, and some expressions take quadratic time. A long line is split into parts
-# that overlap by more than any token that could be cut.
+# that overlap, so a token of up to _OVERLAP_CHARS is whole in one of them. A longer token across
+# two parts, such as a JSON Web Token, may be missed.
 MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
