@@ -28,8 +28,8 @@ RESET_AFTER_S: Final = 30.0  # without a late first token
 INITIAL_PER_FLOOR: Final = 32  # initial limit / floor; the first late tokens correct it
 _QUEUEING_FACTOR: Final = 1.7  # times the median of an idle pool
 _IN_USE_SHARE: Final = 0.8  # of the limit; with fewer requests in flight, it is not in use
-_NUM_LATEST: Final = 24
-_MIN_SAMPLES: Final = 8
+_NUM_LATEST: Final = 24  # latencies that are remembered
+_MIN_SAMPLES: Final = 8  # for a median
 _IDLE_SAMPLE_WEIGHT: Final = 0.05  # of a new sample in the latency of an idle pool
 # Limits the idle ratio that a gateway learns if it starts under load.
 _MAX_IDLE_RATIO: Final = 0.5
