@@ -22,7 +22,7 @@ MAX_DOCSTRING_CHARS = 600
 REGION_LINES = 16  # lines from which a cut is chosen
 NUM_TOKENS_ABOVE = 300  # before the region, searched for names that occur again in it
 NUM_DRAWS = 6  # regions that are tried for a kind of cut
-MAX_LINE_TOKENS = 300
+MAX_LINE_TOKENS = 300  # in a longer line, the line break is not searched further
 NAME = re.compile(r"\b[A-Za-z_]\w{3,}")
 DOCSTRING = re.compile(r'"""(.+?""")', re.DOTALL)
 

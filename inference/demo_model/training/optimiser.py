@@ -29,6 +29,7 @@ class Muon(torch.optim.Optimizer):
             updates = orthogonalise(gradients.lerp(momentum, MOMENTUM))
             rows, columns = updates.shape[-2:]
             # The rate is a tensor if the step is recorded (see `steps`).
+            # The other factor is Muon's, for matrices with more rows than columns.
             updates *= group["lr"] * max(1.0, rows / columns) ** 0.5
             for parameter, update in zip(parameters, updates, strict=True):
                 parameter.sub_(update)
