@@ -178,7 +178,7 @@ def _draw_overload(
     x, bottom = scale.x(max(overloaded_rates)), _HEIGHT - _BOTTOM
     size = {"x": _LEFT, "y": _TOP, "width": x - _LEFT, "height": bottom - _TOP}
     parts = [_write_element("rect", **size, class_="overload")]
-    if x - _LEFT > 90:
+    if x - _LEFT > 90:  # wide enough for the label
         parts.append(
             _write_text(words.overloaded, (_LEFT + x) / 2, _TOP + 24, text_anchor="middle")
         )
