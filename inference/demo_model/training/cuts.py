@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from inference.demo_model.token_corpus import TokenCorpus, TokenFile
 
 MAX_SPAN_CHARS = 400  # of a cut of any characters
-LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # one to four lines
+LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # of cuts of one to four lines
 AT_INDENT_SHARE = 0.3  # of the cursors: after the indentation, where an editor puts them on Enter
 MAX_BLOCK_LINES = 12
 MAX_DOCSTRING_CHARS = 600

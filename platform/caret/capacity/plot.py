@@ -128,7 +128,7 @@ def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
 
 
 def _low_rate(overloaded_rates: Sequence[float]) -> float:
-    """Return the lowest hit rate of the axis: just below the end of the overload, or 0."""
+    """Return the axis's lowest hit rate: in steps of 5%, just below the overload's end; or 0."""
     return (
         min(0.9, math.floor(max(overloaded_rates) * 20 - 1) / 20)
         if overloaded_rates and max(overloaded_rates) > 0.1
