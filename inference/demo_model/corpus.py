@@ -15,7 +15,7 @@ TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})
 MAX_LINE_CHARS = 400  # longer lines are tables or packed data
 MIN_FILE_CHARS = 200
 MIN_HELD_OUT_CHARS = 2_000
-HELD_OUT_PER_MILLE = 40
+HELD_OUT_PER_MILLE = 40  # of the files that are no tests and have MIN_HELD_OUT_CHARS
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ async def request_completions(
 ) -> list[TaskCompletion]:
     """Return the completions in the order of the tasks.
 
-    Raises BadSetting if the pool answers none of them.
+    Raises BadSetting if the pool has no replicas, or answers none of the tasks.
     """
     pool = subject.pool
     if not pool.replicas:

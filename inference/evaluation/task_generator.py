@@ -12,10 +12,10 @@ from inference.evaluation.task import Task, TaskKind
 
 _MAX_FILES: Final = 5_000
 _MAX_FILE_BYTES: Final = 200_000  # larger files are skipped: they are probably generated code
-_MIN_LINES: Final = 8
+_MIN_LINES: Final = 8  # of a file
 _MAX_TASKS_PER_FILE: Final = 12
-_LINES_OF_ANSWER: Final = (2, 8)
-_CHARS_OF_SPAN: Final = (4, 120)
+_LINES_OF_ANSWER: Final = (2, 8)  # minimum, maximum
+_CHARS_OF_SPAN: Final = (4, 120)  # minimum, maximum
 _SKIPPED_FOLDERS: Final = frozenset({"node_modules", "__pycache__", "vendor"})
 
 

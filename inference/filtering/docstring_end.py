@@ -11,7 +11,7 @@ from typing import Final
 
 from inference.pools.engine import EngineChunk, EngineStop
 
-_NEARBY_LINES: Final = 40
+_NEARBY_LINES: Final = 40  # before the cursor, searched for the beginning of the docstring
 _ENDS: Final = {'"""': '"""', "'''": "'''", "/**": "*/", "/*": "*/"}
 _OPENER: Final = re.compile(r"""\s*(?:[rRuU]?(\"{3}|'{3})|(/\*\*?))""")
 _BEFORE_DOCSTRING: Final = re.compile(r":\s*(?:#.*)?$")  # the end of a line that opens a block

@@ -19,8 +19,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-# Lines kept on each side, and characters searched for lines that open and close blocks.
-SIZES: Final = ((8, 6), (40, 25))
+SIZES: Final = ((8, 6), (40, 25))  # lines kept before and after the cursor
+# For each size: characters on each side that are searched for lines that open and close blocks.
 _MAX_CHARS: Final = (4_000, 8_000)
 _MAX_JOINED_LINES: Final = 20  # between a kept `} else {` and the `if (a) {` that it continues
 # Lines that continue a block whose first line has the same indentation.

@@ -28,8 +28,9 @@ from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 _REPLICA_FAILURES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
 # After these errors, another replica may succeed. After other errors, it would fail, too.
 _RETRYABLE: Final = (*_REPLICA_FAILURES, "engine_timeout", "engine_busy")
+# Log events, by how the completion ends after a replica failed.
 _EVENTS: Final = {
-    None: "completion.resumed",
+    None: "completion.resumed",  # it goes on at another replica
     EngineStop.DISCONNECTED: "completion.cut_off",
     EngineStop.LENGTH: "completion.end_lost",  # nothing was missing except the end
 }

@@ -143,7 +143,7 @@ class WarmupQueue:
 
         If there is none, remove and return the oldest request.
         """
-        request = next(filter(self._is_first_of_tenant, self._requests), self._requests[0])
+        request = next(filter(self._is_tenant_idle, self._requests), self._requests[0])
         self._requests.remove(request)
         return request
 
@@ -165,10 +165,10 @@ class WarmupQueue:
         num_of_tenant = sum(
             running_request.tenant_id == request.tenant_id for running_request in self._running
         )
-        return num_of_tenant > 1 and any(map(self._is_first_of_tenant, self._requests))
+        return num_of_tenant > 1 and any(map(self._is_tenant_idle, self._requests))
 
-    def _is_first_of_tenant(self, request: _WarmupRequest) -> bool:
-        """Return whether no warm-up of its tenant is running."""
+    def _is_tenant_idle(self, request: _WarmupRequest) -> bool:
+        """Return whether no warm-up of the request's tenant is running."""
         return all(
             running_request.tenant_id != request.tenant_id for running_request in self._running
         )

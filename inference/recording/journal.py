@@ -33,7 +33,7 @@ from caret.contracts.usage import UsageRecord, encode_records
 
 _FRAME: Final = struct.Struct(">I")
 SHIP_EVERY_S: Final = 0.25  # a shipment costs as much CPU time as a completion
-MAX_RETRY_S: Final = 5.0
+MAX_RETRY_S: Final = 5.0  # the longest pause between failed shipments
 MAX_CLOSE_S: Final = 1.5  # of shutdown
 # Frames per Redis pipeline: one pipeline with 500 frames blocked the event loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50

@@ -32,7 +32,7 @@ class CompletionListener(CompletionObserver, Protocol):
 class Recorder:
     journal: Journal
     clock: Clock
-    observers: tuple[CompletionObserver, ...] = ()  # load, metrics, spans
+    observers: tuple[CompletionObserver, ...] = ()  # metrics, slow log, spans, content capture
     listeners: tuple[CompletionListener, ...] = ()  # speculation
     models: Mapping[str, str] = field(default_factory=dict)  # by the pool's name
 

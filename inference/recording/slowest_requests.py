@@ -1,8 +1,8 @@
 """The slowest completions of the last hour, for the operators' page, without user IDs.
 
 A completion is slow if its latency exceeds its mode's target. Completions are ranked by the ratio
-of the two. Of every five minutes, up to _MAX_PER_SLOT completions are kept, so that slow ones
-remain when older ones expire.
+of latency to target. Of every five minutes, up to _MAX_PER_SLOT completions are kept, so that slow
+ones remain when older ones expire.
 """
 
 from heapq import heappush, heappushpop

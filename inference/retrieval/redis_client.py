@@ -37,11 +37,12 @@ from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from inference.retrieval.tenant_lru import MAX_SHARE, TenantLru
 
-POLL_S: Final = 0.1  # between two looks for results, while a query is pending
+POLL_S: Final = 0.1  # between two reads of the results, while a query is pending
 IDLE_S: Final = 5.0  # the same while no query is pending
 MAX_WAIT_S: Final = 30.0  # for a result
 RESEND_S: Final = 600.0  # for unchanged files: the index may have lost or dropped them
 _MAX_PENDING: Final = 1_000  # queries
+_MAX_RESULTS: Final = 64  # received at once
 _MAX_UPLOADS: Final = 50_000  # digests of uploaded files
 _PAUSE_S: Final = 1.0
 log = structlog.get_logger(__name__)
@@ -99,7 +100,7 @@ class RetrievalClient:
         self._expire_pending()
         if not self._pending_queries:
             return
-        results = await cast(Any, self._redis.lpop(build_results_key(self._gateway), 64))
+        results = await cast(Any, self._redis.lpop(build_results_key(self._gateway), _MAX_RESULTS))
         for data in results or ():
             self._on_result(data)
 

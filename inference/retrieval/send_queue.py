@@ -18,6 +18,7 @@ MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
 MAX_QUERIES: Final = 256
 MAX_TENANT_SHARE: Final = 0.25  # of these places, so that one tenant does not block the others
 MAX_NOTED: Final = 25_000  # files whose next time is stored, and as many queries
+# After a file or query was sent, it is not sent again for this time.
 FILE_EVERY_S: Final = 120.0
 QUERY_EVERY_S: Final = 60.0
 # If nothing was found, the files may not be indexed yet. The pause doubles each time.

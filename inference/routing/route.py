@@ -31,9 +31,10 @@ _PRIORITIES: Final = {
     Mode.EDIT: 3,  # the editor requests it, not the user
 }
 _LAST: Final = 4  # for warm-ups
-# Twice the largest default block size of engines; a few lines of code.
+# Requests without a path prefer the same replica if this many first tokens of their prompts are
+# equal: a few lines of code, and twice the largest default block size of engines.
 _HEAD_TOKENS: Final = 64
-_MAX_RETRIES: Final = 1  # a user waits
+_MAX_RETRIES: Final = 1  # at other replicas; a user does not wait for more
 # A first token is late after this many times its target: 0.4 s for inline. On a GPU, a cold prompt
 # of 6,000 tokens takes half of that.
 LATE_TARGETS: Final = 5

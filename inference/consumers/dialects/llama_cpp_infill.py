@@ -88,7 +88,7 @@ class InfillError(msgspec.Struct, frozen=True):
     error: InfillErrorDetails
 
 
-_MAX_TIME_LIMIT_MS: Final = 600_000  # beyond the deadline of every completion
+_MAX_TIME_LIMIT_MS: Final = 600_000  # longer than any completion may take
 _KINDS: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -180,7 +180,7 @@ def parse_request(body: bytes) -> ParsedRequest:
     make_encoder = partial(InfillResponseEncoder, fields=tuple(request.response_fields or ()))
     framing = SSE_WITHOUT_DONE if request.stream else None
     return ParsedRequest(
-        protocol="infill", draft=draft, client=make_response_writer(make_encoder, framing)
+        protocol="infill", draft=draft, make_client=make_response_writer(make_encoder, framing)
     )
 
 

@@ -122,7 +122,7 @@ def parse_request(body: bytes) -> ParsedRequest:
             stop=normalize_stops(request.stop),
             model=request.model or "",
         ),
-        client=make_response_writer(FimResponseEncoder, SSE if request.stream else None),
+        make_client=make_response_writer(FimResponseEncoder, SSE if request.stream else None),
     )
 
 

@@ -99,7 +99,7 @@ def parse_request(body: bytes) -> ParsedRequest:
     )
     framing = None if request.stream is False else NDJSON
     return ParsedRequest(
-        protocol="ollama", draft=draft, client=make_response_writer(OllamaChatEncoder, framing)
+        protocol="ollama", draft=draft, make_client=make_response_writer(OllamaChatEncoder, framing)
     )
 
 

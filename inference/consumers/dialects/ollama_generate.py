@@ -143,7 +143,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         draft=replace(
             draft, is_warm_up=is_warm_up, trigger=trigger, model=read_model_name(request.model)
         ),
-        client=make_response_writer(
+        make_client=make_response_writer(
             OllamaResponseEncoder, None if request.stream is False else NDJSON
         ),
     )

@@ -184,8 +184,8 @@ def parse_request(body: bytes) -> ParsedRequest:
     )
     options = request.stream_options or StreamOptions()
     make_encoder = partial(ChatResponseEncoder, wants_usage=bool(options.include_usage))
-    client = make_response_writer(make_encoder, SSE if request.stream else None)
-    return ParsedRequest(protocol="chat", draft=draft, client=client)
+    make_client = make_response_writer(make_encoder, SSE if request.stream else None)
+    return ParsedRequest(protocol="chat", draft=draft, make_client=make_client)
 
 
 def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:

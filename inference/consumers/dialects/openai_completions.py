@@ -142,7 +142,7 @@ def parse_request(body: bytes) -> ParsedRequest | BatchRequest:
     return ParsedRequest(
         protocol="openai",
         draft=drafts[0],
-        client=make_response_writer(make_encoder, SSE if request.stream else None),
+        make_client=make_response_writer(make_encoder, SSE if request.stream else None),
     )
 
 

@@ -82,7 +82,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         repository=_repository_name(segments.git_url or ""),
         files=_to_files(segments),
     )
-    return ParsedRequest(protocol="tabby", draft=draft, client=_build_writer)
+    return ParsedRequest(protocol="tabby", draft=draft, make_client=_build_writer)
 
 
 def _build_writer(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:

@@ -45,7 +45,7 @@ class ParsedRequest:
 
     protocol: str  # in usage records
     draft: UnvalidatedRequest
-    client: MakeClient
+    make_client: MakeClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class CompletionConsumer(HttpConsumer):
                 await self._respond_to_batch(parsed_request)
             else:
                 arrival = self._make_arrival(parsed_request.protocol, parsed_request.draft)
-                await self._complete(arrival, parsed_request.client)
+                await self._complete(arrival, parsed_request.make_client)
 
     async def _respond_to_batch(self, batch: BatchRequest) -> None:
         first = self._make_arrival(batch.protocol, batch.drafts[0])

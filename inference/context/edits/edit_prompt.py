@@ -56,8 +56,8 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
         writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
     )
     room = total - len(writer.markers.begin) - sum(map(len, fixed_token_ids.values()))
-    # If the format's token counts do not fit, the region and the lines around it are reduced to
-    # this share of theirs. Edits and diagnostics get the rest.
+    # If the format's token counts exceed the room, the region and the lines around it get only this
+    # share of their counts. Edits and diagnostics get the rest.
     share = min(1.0, room / _sum_tokens(edit_format))
     context = _find_context(writer, edit_format, request, share)
     if context is None:

@@ -70,7 +70,7 @@ class _SafeEncoder:
         excerpt = self._safe_tail(excerpt, self._num_chars(excerpt, max_tokens))
         return self._encode(excerpt)[-max_tokens:]
 
-    # A part of a secret does not look like one. Texts are therefore cut between lines. If a line is
+    # A part of a secret does not look like a secret. So texts are cut between lines. If a line is
     # too long for that, its secrets are removed before it is cut.
 
     def _safe_head(self, text: str, max_chars: int) -> str:
@@ -89,7 +89,7 @@ class _SafeEncoder:
         return self.tokenizer.encode(redact_text(text, self.kind))
 
     def _num_chars(self, sample: str, max_tokens: int) -> int:
-        """Return about how many characters of `sample` hold `max_tokens`, plus a quarter.
+        """Estimate how many characters of `sample` hold `max_tokens`, and add a quarter.
 
         The caller cuts the text to this length first, because searching for secrets takes longer
         than encoding.

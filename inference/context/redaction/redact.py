@@ -2,7 +2,7 @@
 
 The rules are those of detect-secrets (Yelp): the expressions of its plugins, its entropy limits and
 its heuristics against false positives. ADR 0025 lists the plugins. The library's own scan is
-never called, because it can send what it finds to the service that issued it, to verify it.
+never called: to verify a secret that it finds, it can send it to the service that issued it.
 
 The matched text is replaced. After the header of a private key, the whole body is replaced.
 """
@@ -50,7 +50,8 @@ from inference.context.redaction.prefilter import find_suspect_lines
 
 REDACTED: Final = "REDACTED"
 # Longer lines are data, and some expressions take quadratic time. A long line is split into parts
-# that overlap by more than any token that could be cut.
+# that overlap, so a token of up to _OVERLAP_CHARS is whole in one of them. A longer token across
+# two parts, such as a JSON Web Token, may be missed.
 MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
@@ -188,7 +189,7 @@ def _token_spans(line: str, plugins: tuple[RegexBasedDetector, ...]) -> Iterator
 
 
 def _extend_to_token(line: str, match: re.Match[str]) -> tuple[int, int]:
-    """Extend the match to the whole token. Some expressions end before it does."""
+    """Extend the match to the whole token. Some expressions match only its beginning."""
     groups = [i for i in range(1, match.re.groups + 1) if match[i]]
     longest = max(groups, key=lambda i: len(match[i]), default=0)
     start, end = match.span(longest if len(match[longest]) >= _MIN_GROUP_CHARS else 0)

@@ -1,13 +1,12 @@
-"""A file's outline: the signatures of its definitions, in a few hundred tokens. Pure.
-
-Definitions are found by one tree-sitter query per grammar.
+"""A file's outline: the signatures of its definitions, in a few hundred tokens. Pure. An example:
 
     class Reader(Base):
         def read(self, path: str) -> bytes:
     LIMIT = 3
 
-A query captures `def` (the definition) and optionally `body` (the part that is left out). A
-definition without a body is included whole if it is short. Otherwise only its first line is.
+Each grammar has one tree-sitter query, which finds the definitions. It captures `def` (the
+definition) and optionally `body` (the part that is left out). A definition without a body is
+included whole if it is short. Otherwise only its first line is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,8 +27,8 @@ _MAX_SIGNATURE_CHARS: Final = 240
 _MAX_WHOLE_LINES: Final = 6
 # Node types whose bodies contain locals, but no definitions for other files.
 _FUNCTION_WORDS: Final = ("function", "method", "constructor", "lexical_declaration")
-# For files with errors: inside one error, a query takes quadratic time and cannot be stopped (8,000
-# brackets: 50 ms; this many nodes: 13 ms). Ordinary files have 2,500 nodes.
+# For files with errors: inside one error, a query takes quadratic time and cannot be stopped. This
+# many nodes take 13 ms (8,000 brackets would take 50 ms). Ordinary files have 2,500 nodes.
 _MAX_BROKEN_NODES: Final = 4_000
 _MIN_SIGNATURES: Final = 2  # with fewer, the text itself is more useful
 

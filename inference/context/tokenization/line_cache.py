@@ -39,12 +39,12 @@ class LineCache:
         `lines` come from `Tokenizer.split_lines`.
         """
         # The file type is part of the key: the same line may have other secrets in another type.
-        person = kind.name[:16].encode()
+        entry_kind = kind.name[:16].encode()
 
         def compute(missing_indexes: list[int]) -> list[list[int]]:
             return self._tokenizer.encode_lines(
                 redact_lines([lines[index] for index in missing_indexes], kind)
             )
 
-        keys = [compute_digest(line, partition, person) for line in lines]
+        keys = [compute_digest(line, partition, entry_kind) for line in lines]
         return self._cache.get_or_compute_many(keys, compute, partition=partition)

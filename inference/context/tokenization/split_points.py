@@ -12,7 +12,7 @@ from typing import Final
 
 _SETTLED_BREAK: Final = re.compile(r"\n(?=[^\r\n])")
 _BREAK_AFTER_TEXT: Final = re.compile(r"\S\n")
-_END_CHARS: Final = 256
+_END_CHARS: Final = 256  # of the text, searched first for its last break
 
 
 @dataclass(frozen=True, slots=True)

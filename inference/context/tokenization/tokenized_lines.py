@@ -58,7 +58,11 @@ class TokenizedLines:
     def anchor(
         self, current_line: list[int] | None, *, max_tokens: int, is_whole: bool
     ) -> PromptWindow:
-        """Return a window that begins with an anchor, or with the text if `is_whole`."""
+        """Return a window that begins with an anchor, or with the text.
+
+        It can begin with the text only if `is_whole`: then these lines are all that is before the
+        current line.
+        """
         num_current = len(current_line or ())
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_current))
         if first > self.num_lines or (current_line is None and first == self.num_lines):

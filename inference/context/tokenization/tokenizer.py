@@ -16,8 +16,8 @@ from inference.context.prompt.model_formats.model_families import ALL_MARKERS
 from inference.context.tokenization.bpe import make_bpe_encoder
 from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
 
-_MAX_WORDS: Final = 2_000
-_FILLER_LETTERS: Final = 3
+_MAX_WORDS: Final = 2_000  # in the library's word cache
+_FILLER_LETTERS: Final = 3  # after the stem: enough for 17,576 different words
 _FILLER_STEM: Final = "qxjzvkwq"  # in no vocabulary: words of a vocabulary may bypass the cache
 
 

@@ -2,7 +2,7 @@
 
 Rules:
 1. In memory only. An entry lives at most twice LIFETIME_S after the last request that used it, plus
-   the seconds until the next `evict_expired`. The engine's prefix cache has the same limits.
+   the seconds until the next `evict_expired`.
 2. An entry is found only in its own partition (tenant, epoch, and in strict isolation the user):
    one tenant's texts never make requests of another measurably faster.
 3. No partition uses more than a quarter of the cache, so none displaces all entries of another.

@@ -78,7 +78,7 @@ def main() -> None:
         type=float,
         default=math.inf,
         metavar="N",
-        help="keep the standard library and the first packages of the list (default: all)",
+        help="keep N tokens: the standard library, then the list's first packages (default: all)",
     )
     options = parser.parse_args()
     packages = read_list()

@@ -32,6 +32,7 @@ EXCLUDED_FOLDERS = frozenset(
 )  # fmt: skip
 SHINGLE_LINES = 3  # a shingle is a run of this many lines
 MIN_SHINGLE_CHARS = 45  # shorter runs of lines are idioms that unrelated files share
+# A file that shares more of its shingles with the held-out files counts as a copy.
 MAX_SHARED_SHINGLES = 8
 MAX_SHARED_SHARE = 0.1
 

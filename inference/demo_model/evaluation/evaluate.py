@@ -38,7 +38,7 @@ WINDOW_TOKENS = 2048
 PREFIX_TOKENS = 1024
 SUFFIX_TOKENS = 256
 MAX_NEW_TOKENS = 48
-CHARS_PER_TOKEN = 8  # more than code has on average; windows are then cut to their tokens
+CHARS_PER_TOKEN = 8  # more than code has on average; windows are then cut to their token limits
 ANSWER_LENGTHS = ((1, 8), (9, 20), (21, 10_000))  # characters
 NUM_SAMPLES = 16
 
@@ -84,7 +84,7 @@ class ModelCompleter:
         return text
 
     def _is_line_complete(self, tokens: Tensor, scores: Tensor) -> Tensor:
-        """Stop behind the first line, because only that is scored."""
+        """Stop after the first line, because only this line is scored."""
         newest: str = self.tokenizer.decode(tokens[0, -1:].tolist())
         return torch.tensor(["\n" in newest])
 

@@ -20,7 +20,7 @@ from inference.demo_model.fim import FimIds, TrainingOrder, arrange_document
 from inference.demo_model.token_corpus import Group, TokenCorpus, TokenFile
 from inference.demo_model.training.cuts import CutKind, Cutter, TokenSpans
 
-MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often than this size
+MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn as often as one of this size
 PLAIN_SHARE = 0.22  # of the documents: a part of a file, without a cut
 CONTEXT_SHARE = 0.2  # of the documents of longer files: they have context, too
 MIN_CONTEXT_ROW_TOKENS = 512  # shorter rows have no context
@@ -68,7 +68,7 @@ class Mixture:
 
     group_shares: Mapping[Group, float]
     echo_share: float = 0.0  # of the documents (see _draw_echo_document)
-    order: TrainingOrder | None = None  # None: both
+    order: TrainingOrder | None = None  # None: all three orders, and plain documents
 
 
 class DocumentSource:

@@ -15,14 +15,14 @@ from tokenizers import Tokenizer
 from inference.demo_model.token_corpus import TokenCorpus, TokenFile
 
 MAX_SPAN_CHARS = 400  # of a cut of any characters
-LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # one to four lines
+LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # of cuts of one to four lines
 AT_INDENT_SHARE = 0.3  # of the cursors: after the indentation, where an editor puts them on Enter
 MAX_BLOCK_LINES = 12
 MAX_DOCSTRING_CHARS = 600
 REGION_LINES = 16  # lines from which a cut is chosen
 NUM_TOKENS_ABOVE = 300  # before the region, searched for names that occur again in it
 NUM_DRAWS = 6  # regions that are tried for a kind of cut
-MAX_LINE_TOKENS = 300
+MAX_LINE_TOKENS = 300  # in a longer line, the line break is not searched further
 NAME = re.compile(r"\b[A-Za-z_]\w{3,}")
 DOCSTRING = re.compile(r'"""(.+?""")', re.DOTALL)
 
@@ -101,7 +101,8 @@ class Cutter:
         return position
 
     def _lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
-        """Return the index of the line break after this many lines; less in very long lines."""
+        """Return the index of the line break after this many lines, or fewer if they are long."""
+        # Ordinary lines have fewer than MAX_LINE_TOKENS / 8 tokens on average.
         last = min(file.end, start + num_lines * MAX_LINE_TOKENS // 8)
         position = start + 1
         while position < last:

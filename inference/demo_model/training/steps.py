@@ -18,7 +18,8 @@ class StepRunner:
     """Computes gradients and updates the weights, with a learning rate in each optimiser group.
 
     The first step of each shape runs without a graph: it compiles the model's code and creates the
-    state of the optimisers, which a recording must find.
+    state of the optimisers, which a recording must find. Without `records`, no step is
+    recorded.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Final
 _UNIT_CHARS: Final = range(3, 33)  # lengths of the text that is repeated
 _MIN_REPETITIONS: Final = 5
 _MIN_CHARS: Final = 40  # of all repetitions: `None, None, None, None, None` is ordinary code
-_MAX_LINES: Final = 4
+_MAX_LINES: Final = 4  # of a sequence of lines that is repeated
 
 
 def is_repeating(line: str) -> bool:

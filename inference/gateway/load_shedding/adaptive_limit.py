@@ -27,8 +27,9 @@ RETURN_S: Final = 8.0  # until the limit is back at the value that was too high
 RESET_AFTER_S: Final = 30.0  # without a late first token
 INITIAL_PER_FLOOR: Final = 32  # initial limit / floor; the first late tokens correct it
 _QUEUEING_FACTOR: Final = 1.7  # times the median of an idle pool
-_NUM_LATEST: Final = 24
-_MIN_SAMPLES: Final = 8
+_IN_USE_SHARE: Final = 0.8  # of the limit; with fewer requests in flight, it is not in use
+_NUM_LATEST: Final = 24  # latencies that are remembered
+_MIN_SAMPLES: Final = 8  # for a median
 _IDLE_SAMPLE_WEIGHT: Final = 0.05  # of a new sample in the latency of an idle pool
 # Limits the idle ratio that a gateway learns if it starts under load.
 _MAX_IDLE_RATIO: Final = 0.5
@@ -87,13 +88,16 @@ class CubicLimit:
         self._latest.append(ratio)
         if ratio <= 1.0:
             self._record_idle_ratio(ratio, num_ahead)
-            if num_ahead + 1 >= 0.8 * self.value:
+            if num_ahead + 1 >= _IN_USE_SHARE * self.value:
                 self._grow(now_s)
         elif num_ahead >= self.floor / 2 and admitted_s > self._decreased_s and self.is_queueing:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
 
     def on_rejected(self, num_in_flight: int, *, epoch_s: float, now_s: float) -> None:
-        """Decrease the limit: a further request would probably be late with this many in flight."""
+        """Decrease the limit: a further request would probably be late with this many in flight.
+
+        Does nothing within `epoch_s` of the last decrease, or if the latest requests were not slow.
+        """
         if now_s - self._decreased_s > epoch_s and self._is_slow(
             list(self._latest)[-_MIN_SAMPLES:]
         ):

@@ -27,15 +27,15 @@ from inference.gateway.load_shedding.adaptive_limit import CubicLimit
 from inference.gateway.load_shedding.fair_share import FairShareLimiter
 from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 
-_FLOOR_PER_REPLICA: Final = 2
+_FLOOR_PER_REPLICA: Final = 2  # the limit is never below this many requests
 _INITIAL_BATCHES: Final = 2  # the first limit in batches: one runs, and one waits
-_CHECK_INTERVAL_S: Final = 0.002
+_CHECK_INTERVAL_S: Final = 0.002  # between two checks of the waiting requests
 # The ratio of latency to target that is reported if an engine rejects a request.
 _REFUSED_RATIO: Final = 2.0
 _GUARDED_QUANTILE: Final = 0.99  # the quantile of first tokens that is compared with the target
 _MIN_SLOT_S: Final = 0.25  # minimum time in which first tokens are counted
-_NUM_SLOTS: Final = 20
-_MIN_FIRST_TOKENS: Final = 5
+_NUM_SLOTS: Final = 20  # time slots that are remembered
+_MIN_FIRST_TOKENS: Final = 5  # in the best of these slots
 _LONG_WAIT_RATIO: Final = 0.4  # of the target
 
 

@@ -94,7 +94,8 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     request_id: str = ""  # for completions that another connection requested
     chars: int | None = None  # None: the whole suggestion
     lines: int | None = None
-    after_ms: int = 0
+    after_ms: int = 0  # since the suggestion was shown; for persisted: since it was accepted
+    # Only for persisted: the edit distance as a share of the accepted text, 0 to 1.
     edited_ratio: float | None = None
     # Only for shown: from sending the request to text on the screen; None: nobody waited for it.
     display_ms: int | None = None

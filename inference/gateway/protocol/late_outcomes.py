@@ -30,7 +30,7 @@ MAX_AT_ONCE: Final = 512
 _INTERVAL_S: Final = 1.0  # seconds until one more report is allowed
 # For each tenant on this gateway: a hundred users whose laptops wake up at once.
 MAX_OF_TENANT_AT_ONCE: Final = 8_192
-_TENANTS_INTERVAL_S: Final = 1 / 32
+_TENANTS_INTERVAL_S: Final = 1 / 32  # seconds until one more report of the tenant is allowed
 _MAX_HOLDERS: Final = 4_096  # about 200 bytes each
 _UUID_VERSION: Final = 7  # of UUIDs that contain their time
 
@@ -113,7 +113,7 @@ def _check_request_id(text: str, now_ms: int) -> RequestId:
         raise InvalidFrame(
             "invalid_field", "request_id must be the request ID in the `meta` of a completion."
         )
-    age_ms = now_ms - (request_id.int >> 80)
+    age_ms = now_ms - (request_id.int >> 80)  # the first 48 of 128 bits are the time
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
         raise InvalidFrame("unknown_id", "Outcomes must be reported within a day.")
     return RequestId(text)

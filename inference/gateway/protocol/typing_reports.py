@@ -8,9 +8,9 @@ from caret.foundation.clock import Clock
 from inference.errors import TooManyRequests
 from inference.gateway.protocol.frames import InvalidFrame
 
-MAX_LANGUAGES: Final = 16
+MAX_LANGUAGES: Final = 16  # in one report
 MAX_CHARS: Final = 100_000  # in one language: an hour and a half of fast typing
-MIN_PAUSE_S: Final = 10.0
+MIN_PAUSE_S: Final = 10.0  # between two reports of a connection
 
 
 class TypingReportLimiter:

@@ -15,7 +15,7 @@ LEASE_S: Final = 60.0  # the store reclaims a lease after this time without a re
 IDLE_S: Final = 10.0  # a lease without any spending for this long is returned
 # A gateway stops spending a lease before the store reclaims it, since clocks differ.
 _VALID_S: Final = 50.0
-_RENEW_S: Final = 25.0
+_RENEW_S: Final = 25.0  # after the last request to the store, a lease in use is renewed
 _RETRY_S: Final = 1.0  # the wait that a client is told while the store is unavailable
 _MIN_LEASE_DURATION_S: Final = 2.0  # if a lease lasts less, the next one is larger
 

@@ -42,7 +42,7 @@ MAX_PREFETCHES: Final = 20  # that can accumulate
 # Code has more than three characters per token.
 _CHARS_PER_TOKEN: Final = 3
 _FIRST_ACTIONS: Final = 4  # that the first lease of a bucket covers
-_FIRST_TOKENS: Final = 20_000
+_FIRST_TOKENS: Final = 20_000  # the same for tokens
 _MAX_HOLDERS: Final = 20_000
 _MESSAGES: Final = {
     "tenant": "Too many requests of this tenant; try again in a moment.",
@@ -223,7 +223,10 @@ def _holder_of(principal: Principal) -> str:
 
 
 def _hash_position(request: CompletionRequest) -> int:
-    """Return a hash that is salted by the process and kept in memory only."""
+    """Return a hash of the cursor's position: of the text next to it, and of the path.
+
+    It is salted by the process and kept in memory only.
+    """
     return hash((request.path, request.prefix[-256:], request.suffix[:64]))
 
 

@@ -249,7 +249,7 @@ class UserBudgets:
 
 
 def _read_previous_format(spending: SpendingLimits) -> dict[UserId, bytes]:
-    """Return the budgets of each user in the older format, where each budget lists its users."""
+    """Read the older format, where each budget lists its users. Return each user's indexes."""
     indexes: defaultdict[UserId, set[int]] = defaultdict(set)
     for index, budget in enumerate(spending.budgets):
         if budget.scope is not BudgetScope.TENANT:

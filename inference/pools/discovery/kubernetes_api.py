@@ -26,9 +26,10 @@ from inference.pools.discovery.endpoint_slices import (
 WATCH_S: Final = 60
 _CONNECT_S: Final = 3.0
 _LIST_S: Final = 10.0
-_SLACK_S: Final = 10.0
+_SLACK_S: Final = 10.0  # beyond WATCH_S, until a silent connection counts as broken
 _MAX_LIST_BYTES: Final = 32 * 1024 * 1024
-# A slice has at most 1,000 endpoints of about 400 bytes; aiohttp reads lines of up to twice this.
+# A slice has at most 1,000 endpoints of about 400 bytes; aiohttp reads lines of up to
+# twice this length.
 _LINE_BYTES: Final = 1024 * 1024
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 _decode_listing = msgspec.json.Decoder(EndpointSliceList).decode
@@ -90,7 +91,7 @@ class KubernetesApi:
             raise ApiUnavailable("the list of endpoints took too long") from error
 
     async def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
-        """Yield changes until the API ends the watch, at most WATCH_S seconds.
+        """Yield changes after version `since`, until the API ends the watch: at most WATCH_S.
 
         Raises ApiUnavailable, ResourceVersionExpired.
         """

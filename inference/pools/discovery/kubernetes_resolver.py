@@ -32,7 +32,7 @@ class EndpointSliceApi(Protocol):
         """List the slices of a service. Raises ApiUnavailable, ResourceVersionExpired."""
 
     def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
-        """Yield changes until the API ends the watch.
+        """Yield the changes after version `since`, until the API ends the watch.
 
         Raises ApiUnavailable, ResourceVersionExpired.
         """

@@ -39,7 +39,7 @@ MIN_ROUND_S: Final = 0.2  # if changes trigger rounds
 # Every twelfth round checks the identity of all replicas. The other rounds skip replicas that were
 # accepted and have a closed circuit.
 FULL_CHECK_ROUNDS: Final = 12
-MAX_ASK_S: Final = 3.0
+MAX_ASK_S: Final = 3.0  # for the identity of one replica
 MAX_RESOLVE_S: Final = 3.0
 log = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """The circuit breaker of one replica, as a state table.
 
-Closed: requests are sent. Open: no requests are sent until the ejection time is over, unless no
+Closed: requests are sent. Open: no requests are sent until the cooldown is over, unless no
 other replica is available. Half open: one trial request is sent, and its result decides.
 """
 

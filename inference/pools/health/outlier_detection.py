@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 # A single late first token may be caused by a long prompt or a pause of the machine.
 MAX_CONSECUTIVE_LATE: Final = 3
 EJECTION_S: Final = 2.0  # the first ejection time
-MAX_EJECTION_S: Final = 16.0
+MAX_EJECTION_S: Final = 16.0  # each late trial doubles the ejection time
 Request = TypeVar("Request")
 
 

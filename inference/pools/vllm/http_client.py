@@ -20,7 +20,7 @@ from inference.pools.vllm.http_connection import ConnectionLost, HttpConnection
 CONNECT_S: Final = 1.0
 # vLLM closes idle connections after 5 s: close them earlier.
 IDLE_TIMEOUT_S: Final = 4.0
-_SWEEP_S: Final = 0.5
+_SWEEP_S: Final = 0.5  # between two searches for idle connections
 MAX_IDLE_CONNECTIONS: Final = 256  # per server
 # After the last line only a few bytes remain. If they do not arrive, the connection is closed.
 _END_S: Final = 0.05
@@ -37,7 +37,7 @@ class _Address:
 @dataclass(frozen=True, slots=True)
 class _IdleConnection:
     connection: HttpConnection
-    since_s: float
+    since_s: float  # on the event loop's clock
 
 
 class HttpResponse:

@@ -17,8 +17,9 @@ import httptools
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest lines have a few KB
 MAX_HELD_BYTES: Final = 256 * 1024
-# Minimum time between two reads of lines: half the duration of a frame on a screen. A read takes as
-# much CPU time as many lines. The first lines and the end of a response are returned at once.
+# Minimum time between two reads of lines: half the duration of a frame on a screen, which nobody
+# notices. A read costs as much CPU time as many lines, so fewer reads cost less. The first lines
+# and the end of a response are returned at once.
 PACE_S: Final = 0.008
 _DATA: Final = b"data: "
 _FIRST_FINAL_STATUS: Final = 200
@@ -215,7 +216,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _on_pace(self) -> None:
         self._pacing = None
-        self._next_read_s = 0.0  # event loops round their timers
+        self._next_read_s = 0.0  # the timer may fire slightly early
         self._wake_reader()
 
     def _on_stall(self) -> None:

@@ -149,7 +149,7 @@ def _find_min_hit_rate(figures: CapacityInputs, num_gpus: int) -> float | None:
     low, high = 0.0, 1.0
     if meets_target(low):
         return low
-    for _ in range(30):
+    for _ in range(30):  # halvings: the result is exact to 1e-9
         middle = (low + high) / 2
         low, high = (low, middle) if meets_target(middle) else (middle, high)
     return high

@@ -128,7 +128,7 @@ def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
 
 
 def _low_rate(overloaded_rates: Sequence[float]) -> float:
-    """Return the lowest hit rate of the axis: just below the end of the overload, or 0."""
+    """Return the axis's lowest hit rate: in steps of 5%, just below the overload's end; or 0."""
     return (
         min(0.9, math.floor(max(overloaded_rates) * 20 - 1) / 20)
         if overloaded_rates and max(overloaded_rates) > 0.1
@@ -178,7 +178,7 @@ def _draw_overload(
     x, bottom = scale.x(max(overloaded_rates)), _HEIGHT - _BOTTOM
     size = {"x": _LEFT, "y": _TOP, "width": x - _LEFT, "height": bottom - _TOP}
     parts = [_write_element("rect", **size, class_="overload")]
-    if x - _LEFT > 90:
+    if x - _LEFT > 90:  # wide enough for the label
         parts.append(
             _write_text(words.overloaded, (_LEFT + x) / 2, _TOP + 24, text_anchor="middle")
         )

@@ -74,7 +74,8 @@ def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
 
 
 MODES: Final = ("inline", "fim", "block", "docstring")
-_CONTEXT_LINES: Final = 8
+_LINES_BEFORE: Final = 8  # shown before the cursor
+_LINES_AFTER: Final = 3  # shown after the completion
 EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
 
@@ -185,12 +186,12 @@ async def _print_terminal(
 ) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{frame['path']}, line {line}", style="bold"))
-    console.print(Text("\n".join(split.prefix.split("\n")[-_CONTEXT_LINES:]), style="dim"), end="")
+    console.print(Text("\n".join(split.prefix.split("\n")[-_LINES_BEFORE:]), style="dim"), end="")
     async for received_frame in stream.complete(frame):
         if received_frame["type"] == "delta":
             console.print(Text(received_frame["text"], style="bold green"), end="")
             continue
-        lines_after = split.suffix.split("\n")[:3]
+        lines_after = split.suffix.split("\n")[:_LINES_AFTER]
         console.print(Text("\n".join(lines_after).rstrip("\n"), style="dim"))
         console.print(Text(_format_numbers(received_frame), style="cyan"))
 

@@ -19,8 +19,8 @@ from caret.foundation.log_config import configure_logging
 
 _FUNCTION_HEAD: Final = "def total(prices: list[int]) -> int:\n    "
 _LINE_STATES: Final = ("r", "re", "ret", "return ")  # the current line after each keystroke
-KEYSTROKE_S: Final = 0.08
-MAX_WAIT_S: Final = 5.0
+KEYSTROKE_S: Final = 0.08  # between two keystrokes
+MAX_WAIT_S: Final = 5.0  # for a whole probe
 # The buckets are finest around 100 ms, the target for inline completions.
 _BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 

@@ -81,7 +81,7 @@ _MAX_REDIS_CONNECTIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class SharedConnections:
-    """Connections that the components of the data plane share."""
+    """The connections, and the queue of claims, that the components of the data plane share."""
 
     redis: Redis
     leases: Redis

@@ -7,7 +7,7 @@ The control plane writes them to Redis, and gateways follow the changes:
     caret:added-replicas:changed   channel  the version; wakes gateways at once
     caret:added-replicas:log       list     encoded ReplicaChange, newest first, of bounded length
 
-Prompts are sent to added replicas. So the gateway's own catalogue decides on which hosts replicas
+Prompts are sent to added replicas. So the gateway's own pools file decides on which hosts replicas
 may be added. A missing version means that Redis has lost its data: gateways keep the replicas that
 they know.
 """
@@ -20,7 +20,7 @@ ADDITIONS: Final = "caret:added-replicas"
 ADDITIONS_VERSION: Final = "caret:added-replicas:version"
 ADDITIONS_CHANGED: Final = "caret:added-replicas:changed"
 ADDITIONS_LOG: Final = "caret:added-replicas:log"
-# Suffix decoding is not allowed here: it needs an engine setting that only the catalogue can
+# Suffix decoding is not allowed here: it needs an engine setting that only the pools file can
 # guarantee.
 SPECULATION: Final = ("ngram", "draft")
 

@@ -24,7 +24,7 @@ FILTERS: Final = ("syntax", "plain")
 # Shares of a prompt's budget. Files and suffix together leave the rest to snippets and the prefix.
 DEFAULT_FILES_SHARE: Final = 0.3
 DEFAULT_SUFFIX_SHARE: Final = 0.2
-MAX_SHARES: Final = 0.65
+MAX_SHARES: Final = 0.65  # snippets keep 0.1, and the prefix at least 0.25
 
 
 class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

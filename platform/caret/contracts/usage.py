@@ -81,7 +81,8 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     routed_ms: float | None = None
     num_in_flight_at_replica: int | None = None  # this gateway's requests in flight at the replica
 
-    editor: str = ""  # one of inference.consumers.base; "": not sent, or unknown to the gateway
+    # One of EDITORS in inference.consumers.base; "": not sent, or unknown to the gateway.
+    editor: str = ""
     model: str = ""  # as its pool names it; "": the request was not routed
     num_chars: int = 0  # sent to the client
     num_lines: int = 0  # of those characters, partial lines included
@@ -110,7 +111,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
 
 
 class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="late"):
-    """A late outcome: the gateway did not serve the completion it belongs to.
+    """A late outcome: it reached a gateway that did not serve its completion.
 
     It counts as an OutcomeRecord if ingestion finds the completion, the user is the same (for a
     service key: the key is the same), and the outcome was not reported before.

@@ -1,4 +1,4 @@
-"""Settings from the environment, read at start. An invalid value raises an error that names it."""
+"""Settings from the environment, read at start. An invalid value raises BadSetting."""
 
 import os
 import re

@@ -34,7 +34,7 @@ MAX_YOUNG_COST_S: Final = 0.012  # total of the young collections since the last
 # half of MAX_GROWN_BLOCKS.
 MIN_GROWN_BLOCKS: Final = 500_000  # 40 MB
 MAX_GROWN_BLOCKS: Final = 8_000_000  # 640 MB
-QUIET_S: Final = 1.0
+QUIET_S: Final = 1.0  # time without requests before a full collection, at least
 COUNT_EVERY_S: Final = 5.0  # counting a million blocks takes 0.5 ms
 # The required quiet time is proportional to the duration of the last full collection.
 _QUIET_PER_COST: Final = 10.0
@@ -67,7 +67,7 @@ class CollectionSchedule:
         self._num_young_collections = 0  # since the last collection of an older generation
         self._young_cost_s = 0.0  # total time of these collections
         self._quiet_since_s: float | None = None
-        self._required_quiet_s = QUIET_S  # before a full collection
+        self._required_quiet_s = QUIET_S
 
     def find_due(self, state: GcState) -> Generation | None:
         self._min_blocks = min(self._min_blocks, state.num_blocks)

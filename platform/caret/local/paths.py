@@ -46,7 +46,7 @@ class EmbeddedPaths:
 
     @property
     def pools(self) -> Path:
-        return self.home / "pools.toml"  # the data plane's catalogue of pools
+        return self.home / "pools.toml"  # the data plane's pools file
 
     @property
     def journal(self) -> Path:

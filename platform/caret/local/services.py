@@ -109,7 +109,7 @@ def _origins_of(console: Port) -> list[str]:
 
 
 def _make_engines(settings: UpSettings, *, environment: Mapping[str, str]) -> tuple[Service, ...]:
-    """Return the engines, and write the catalogue of pools for the gateway."""
+    """Return the engines, and write the pools file for the gateway."""
     if settings.own_pools is not None:
         return ()
     model = settings.engines[0].model

@@ -2,8 +2,8 @@
 
 The parts are then rendered again for our model. Rules:
 1. Pure; the markers of families are data (`model_families.FAMILIES`).
-2. A prompt is parsed only if all of it has one format. Each marker must occur once: a file that
-   contains markers makes the prompt ambiguous, and nothing is guessed.
+2. A prompt is parsed only if all of it has one format. Each fill-in-the-middle marker must occur
+   exactly once: a file that contains markers makes the prompt ambiguous, and nothing is guessed.
 3. If there are more than MAX_FILES other files, the last ones are kept: they are nearest to the
    cursor.
 4. The known orders are prefix-suffix-middle (PSM), suffix-prefix-middle (SPM), and SPM's variant 2.

@@ -3,10 +3,10 @@
 The check runs when the socket is opened, on the address that the socket then connects to. So a name
 that resolves to another address a moment later (DNS rebinding) cannot bypass it.
 
-    destination                        encrypted   plain text
-    a public address                   yes         no
-    one of the operator's networks     yes         yes
-    any other address (see special_addresses.py)   no   no
+    destination                                    encrypted   plain text
+    a public address                               yes         no
+    one of the operator's networks                 yes         yes
+    any other address (see special_addresses.py)   no          no
 """
 
 import ipaddress

@@ -1,10 +1,15 @@
 """Tenant isolation in Postgres: row-level security, the roles bound by it, and the tenant scope.
 
-tenant_scope.py      sets the tenant or user whose rows are visible
-row_security.py      policies and grants of a table, written by migrations
-roles.py             checks that row-level security binds the current role
-partitions.py        monthly partitions of a table
-database_router.py   chooses the application's or the owner's connection
+tenant_scope.py        sets the tenant or user whose rows are visible
+row_security.py        policies and grants of a table, written by migrations
+roles.py               checks that row-level security binds the current role
+database_router.py     chooses the application's or the owner's connection
+partitions.py          monthly partitions of a table
+partitioned_index.py   indexes of partitioned tables, built while the tables are in use
+lock_retry.py          migrations that wait only briefly for a lock, and try again
+create_models.py       one migration operation that creates many models
+rename_columns.py      one migration operation that renames many columns
+backup.py              backups: all data, and the keys that decrypt it
 """
 
 from typing import Final

@@ -32,7 +32,7 @@ class ConcurrencyLimits:
     max_stalled: int  # requests that wait for their clients without a slot
     max_held_bytes: int  # total of all bodies
     max_held_bytes_per_address: int  # total of the bodies from one client address
-    uncounted_bytes: int  # at the start of each body
+    uncounted_bytes: int  # at the start of each body, not part of these totals
 
 
 class _AtCapacity(Exception):

@@ -137,7 +137,7 @@ class EngineSettings:
 
     @property
     def entry(self) -> dict[str, str | int]:
-        """The replica's entry in the catalogue of pools."""
+        """The replica's entry in the pools file."""
         arguments = self.parsed_arguments
         entry: dict[str, str | int] = {"url": self.url}
         if arguments.speculation is not None:

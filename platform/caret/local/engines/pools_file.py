@@ -1,4 +1,4 @@
-"""The catalogue of pools (TOML) that `up` writes for its own engine."""
+"""The pools file (TOML) that `up` writes for its own engine."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def render_pools(
     has_token_healing: bool = True,
     additions_from: Sequence[str] = (),
 ) -> str:
-    """Return the catalogue's text.
+    """Return the text of the pools file.
 
     A sequence of `replicas` serves both tiers. `has_token_healing` is False for a model that can
     continue a partial word. `additions_from` lists the hosts on which operators may add replicas.

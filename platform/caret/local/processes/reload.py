@@ -25,7 +25,7 @@ _PROGRAMS: Final = {
 }
 _ROOTS: Final = ("inference", "tenants", "console", "platform/caret")
 _SUFFIXES: Final = (".py", ".mo")  # code and compiled translations
-_POLL_MS: Final = 1
+_POLL_MS: Final = 1  # how long a check waits for changes
 _SETTLE_MS: Final = 50  # an editor may write a file in several steps
 
 

@@ -17,9 +17,9 @@ from caret.local.errors import ServiceFailed
 from caret.local.processes.log_rotation import read_tail, rotate_while_open
 from caret.local.processes.service import Service, await_ready
 
-MAX_DEATHS = 6
+MAX_DEATHS = 6  # within WINDOW_S; after one more, the service is not restarted
 WINDOW_S = 120.0
-_FIRST_DELAY_S = 0.2
+_FIRST_DELAY_S = 0.2  # before a restart
 
 
 @dataclass(slots=True)
