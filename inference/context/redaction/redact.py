@@ -50,10 +50,10 @@ from inference.context.redaction.prefilter import find_suspect_lines
 
 REDACTED: Final = "REDACTED"
 # Longer lines are data, and some expressions take quadratic time. A long line is split into parts
-# that overlap, so a token of up to _OVERLAP_CHARS is whole in one of them. A longer token across
-# two parts, such as a JSON Web Token, may be missed.
+# that overlap, so a token of up to _OVERLAP_CHARS is whole in one of them.
 MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
+MIN_HEADER_CHARS: Final = 16  # of a JSON Web Token; {"alg":"none"} has 19
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
 
 # A plugin matches only a line with a long run of token characters: at least SHORT_RUN_CHARS for
@@ -63,6 +63,7 @@ SHORT_RUN_CHARS: Final = 11
 LONG_RUN_CHARS: Final = 20
 _RUN: Final = re.compile(rf"[A-Za-z0-9_+/=-]{{{SHORT_RUN_CHARS},}}")
 _REST_OF_RUN: Final = re.compile(r"[A-Za-z0-9_+/=-]*")
+_LONG_RUN: Final = re.compile(rf"[A-Za-z0-9_.+/=-]{{{_OVERLAP_CHARS + 1},}}")
 SHORT_TOKENS: Final[tuple[RegexBasedDetector, ...]] = (
     *(ArtifactoryDetector(), JwtTokenDetector(), NpmDetector(), SlackDetector()),
 )
@@ -113,7 +114,35 @@ def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int
     line = line.rstrip("\r\n")
     for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
         part = line[offset : offset + MAX_LINE_CHARS]
-        yield [(offset + start, offset + end) for start, end in _spans_of_part(part, kind)]
+        yield [
+            (offset + start, _end_in_line(line, offset + end) if end == len(part) else offset + end)
+            for start, end in _spans_of_part(part, kind)
+        ]
+    if len(line) > MAX_LINE_CHARS:
+        yield list(_find_long_web_tokens(line))
+
+
+def _end_in_line(line: str, end: int) -> int:
+    """Return where a token ends of which a part of the line contained only the beginning."""
+    run = _REST_OF_RUN.match(line, end)
+    return run.end() if run else end
+
+
+def _find_long_web_tokens(line: str) -> Iterator[tuple[int, int]]:
+    """Find JSON Web Tokens that no part may contain as a whole. Takes linear time.
+
+    Their plugin accepts only whole tokens.
+    """
+    for run in _LONG_RUN.finditer(line):
+        segments, position = run[0].split("."), run.start()
+        for index, segment in enumerate(segments[:-1]):
+            first = segment.find("eyJ")  # a header begins with this
+            if first >= 0 and len(segment) - first >= MIN_HEADER_CHARS:
+                token = ".".join([segment[first:], segments[index + 1]])
+                if JwtTokenDetector.is_formally_valid(token):
+                    signed_token = ".".join([token, *segments[index + 2 : index + 3]])
+                    yield position + first, position + first + len(signed_token)
+            position += len(segment) + 1
 
 
 def mask_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:

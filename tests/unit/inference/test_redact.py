@@ -1,5 +1,7 @@
 """Secrets are redacted before a text becomes part of a prompt."""
 
+import base64
+import json
 import pkgutil
 import re
 
@@ -163,6 +165,34 @@ def test_secrets_at_the_edges_of_the_parts_of_a_long_line_are_found(offset: int)
     redacted = redact_line(line, PYTHON)
 
     assert redacted == line.replace(key, REDACTED)
+
+
+@pytest.mark.parametrize(
+    ("offset", "num_chars"), [(1_500, 600), (10, 5_000)], ids=["in two parts", "in no part"]
+)
+def test_a_web_token_longer_than_the_overlap_is_removed_from_a_long_line(
+    offset: int, num_chars: int
+) -> None:
+    header, payload, signature = (
+        base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        for text in ('{"alg":"RS256"}', json.dumps({"sub": "1" * num_chars}), "s" * 256)
+    )
+    line = f"{'a' * offset} token={header}.{payload}.{signature} {'x = 1; ' * 400}"
+
+    redacted = redact_line(line, PYTHON)
+
+    assert not any(part in redacted for part in (header, payload[:40], payload[-40:], signature))
+    assert redacted.startswith("a" * offset)
+    assert redacted.endswith("x = 1; ")
+
+
+def test_the_rest_of_a_token_after_the_end_of_a_part_is_removed() -> None:
+    token = "pypi-AgEIcHlwaS5vcmc" + "Ab1_" * 150
+    line = f"{'a = 1; ' * 240} {token} {'x = 1; ' * 400}"
+
+    redacted = redact_line(line, PYTHON)
+
+    assert "Ab1_" not in redacted
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
