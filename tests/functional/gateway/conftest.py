@@ -29,7 +29,7 @@ def fragile_site(engine: Engine) -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def code(site: Site) -> CodeText:
-    """Prompts of which no two begin alike."""
+    """Return a source of code for prompts. No two of its texts begin with the same line."""
     pool = read_catalog(site.home.paths.pools).find_shared(tier_of("fim"))
     return CodeText(pool, seed=20261120)
 

@@ -77,7 +77,7 @@ def scenario(site: Site, folder: Path) -> dict[str, Any]:
             "text": OLDER_STATE + text,
             "position": len(OLDER_STATE) + position,
         },
-        "pauseMs": 30,
+        "pauseMs": 30,  # before the second request; shorter than the prefill of OLDER_STATE
     }
 
 

@@ -41,5 +41,5 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def code(site: Site) -> CodeText:
-    """Prompts of which no two begin alike."""
+    """Return a source of code for prompts. No two of its texts begin with the same line."""
     return CodeText(read_catalog(site.home.paths.pools).find_shared(tier_of("fim")), seed=20261121)
