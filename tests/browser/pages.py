@@ -274,7 +274,8 @@ _LISTED: Final = (
         Visitor.OPERATOR_WITH_REASON,
         example_urls.operators_tenant,
         variant="with-reason",
-        max_queries=16,  # the audit entry for the view, and the renewed session
+        # More than other pages: it writes an audit entry for the view, and renews the session.
+        max_queries=16,
     ),
 )
 NO_PAGES: Final = ACTIONS.keys() | FILES.keys() | REDIRECTS
