@@ -158,7 +158,7 @@ def _commits() -> Iterator[tuple[str, str]]:
 
 
 def _choose_commit(commits: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
-    while True:  # always ends: many of the repository's files have a hundred lines or more
+    while True:  # always ends: many of the repository's files have a size between the two limits
         commit, path = rng.choice(commits)
         if _MIN_CHARS < len(_git("show", f"{commit}:{path}")) < _MAX_CHARS:
             return commit, path

@@ -77,7 +77,7 @@ class Running:
 class Home:
     paths: EmbeddedPaths
     environment: dict[str, str] = field(repr=False)
-    mark: str
+    mark: str  # the tag of this home's processes, which their environment contains
 
 
 @contextmanager

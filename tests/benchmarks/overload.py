@@ -201,7 +201,11 @@ def _report_results(report: Report, phases: Phases, *, target_ms: float, capacit
         [observation for observation in phases.burst if observation.is_shed],
     )
     _report_p99(report, "burst.first_token_p99", first_ms, at_most=target_ms)
-    gateway_ms = [s.gateway_total_ms for s in shed if s.gateway_total_ms is not None]
+    gateway_ms = [
+        observation.gateway_total_ms
+        for observation in shed
+        if observation.gateway_total_ms is not None
+    ]
     _report_p99(report, "burst.shed_p99", gateway_ms, at_most=MAX_SHED_MS)
     for name, times in (
         ("burst.shed_p99_at_client", [observation.end_ms for observation in shed]),

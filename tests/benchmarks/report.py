@@ -82,7 +82,7 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], num_requests: int
         return lambda: read_recent_usage(actor=_actor(tenant), now=NOW)
 
     kinds: dict[str, Callable[[str], Callable[[], object]]] = {
-        "make_recent_query": make_recent_query,
+        "recent": make_recent_query,
         "by_day": lambda tenant: _make_report_query(tenant, ReportKind.USAGE, GroupBy.DAY),
         "by_language": lambda tenant: _make_report_query(
             tenant, ReportKind.USAGE, GroupBy.LANGUAGE
