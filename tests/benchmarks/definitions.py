@@ -45,7 +45,7 @@ from tests.benchmarks.edit_sessions import Change, Session, iterate_texts, make_
 from tests.benchmarks.installation import new_tenant
 from tests.benchmarks.results import Report, say
 
-BLOCK_TOKENS: Final = 32
+BLOCK_TOKENS: Final = 32  # --block-size of the CPU profiles
 MIN_CACHED_PERCENT: Final = 93.0  # as in prefix_reuse
 KINDS: Final = ("none", "sticky", "line")
 _MAX_CHANGES: Final = 400

@@ -144,7 +144,7 @@ REDIRECTS: Final = frozenset(
         "invitation/<token>",
         "reset-password/<uuid:user_id>/<token>",
         "sign-up/<token>",
-        "sign-in/passkey",  # a page only together with the form that leads to it
+        "sign-in/passkey",  # only the response to a form shows this page
         "sign-in/provider/<provider_id>",
         "sign-in/saml/<uuid:tenant_id>/done",
     }

@@ -1,6 +1,7 @@
 """PyPI's `pysaml2` in its own process: a SAML identity provider that we did not write.
 
-It is cached in `.caret/cache`, by its lock file.
+Its installation is cached in `.caret/cache`, in a folder that is named after a hash of the lock
+file.
 """
 
 import hashlib

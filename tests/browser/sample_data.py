@@ -1,7 +1,7 @@
 """Sample data for the pages: a company with one object of each kind, and users for each sign-in
 state.
 
-They are made at the first use and then kept.
+Each is made at its first use and then kept.
 """
 
 from collections.abc import Callable
