@@ -1,17 +1,13 @@
 // Drive the real tabby-agent: read a scenario (JSON) from standard input, print the results.
-// Requests to hosts other than the gateway are recorded and rejected.
+// Requests to other hosts than the gateway fail, such as those with which the agent reports its use.
 import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
 
 const scenario = JSON.parse(await text(process.stdin));
-const otherOrigins = [];
 const originalFetch = globalThis.fetch;
 globalThis.fetch = async (request, options) => {
   const url = new URL(request.url ?? request);
-  if (url.origin !== new URL(scenario.endpoint).origin) {
-    otherOrigins.push(url.origin);
-    throw new TypeError("refused");
-  }
+  if (url.origin !== new URL(scenario.endpoint).origin) throw new TypeError("refused");
   return originalFetch(request, options);
 };
 
@@ -53,6 +49,5 @@ if (seen.status === "ready") {
   ];
 }
 seen.issues = reportedIssues;
-seen.otherOrigins = otherOrigins;
 process.stdout.write(JSON.stringify(seen));
 process.exit(0);
