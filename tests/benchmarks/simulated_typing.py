@@ -136,7 +136,7 @@ async def replay(session: Session, gateway: SimulatedGateway, result: Result) ->
             editor, uri, request, change, result, min(max(gap_s, 0), _MAX_PAUSE_S)
         )
     editor.close(uri)
-    await asyncio.sleep(5)
+    await asyncio.sleep(5)  # in simulated time, so that pending requests end
 
 
 async def _ask(

@@ -52,7 +52,7 @@ class Measurements:
     """The results of one way to share the cores, in the order of the rounds."""
 
     streams_s: list[float] = field(default_factory=list)  # streams per second
-    gateway_ms: list[float] = field(default_factory=list)  # of CPU time, for each stream
+    gateway_ms: list[float] = field(default_factory=list)  # CPU time of the gateways for a stream
     preempted_s: list[float] = field(default_factory=list)  # preemptions of a gateway per second
     failures: Counter[str] = field(default_factory=Counter)
     others: float = 0.0  # cores used by other processes, at most

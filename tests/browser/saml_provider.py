@@ -56,7 +56,7 @@ def write_signing_key(folder: Path, name: str) -> SigningKey:
 
 @dataclass(frozen=True)
 class PySaml2Provider:
-    service_provider_url: str  # of our metadata
+    service_provider_url: str  # where the console serves its metadata
     base_url: str = field(default_factory=lambda: f"http://127.0.0.1:{free_port()}")
 
     @property
