@@ -307,6 +307,7 @@ def _read(commit: str, path: str) -> str:
 
 
 def _report_prompts(report: Report, kind: str, prompts: Prompts) -> None:
+    """Report the results of the prompts of this kind (see KINDS)."""
     cached = 100 * prompts.cached_tokens / prompts.prompt_tokens
     tokens = {
         "prompt_tokens": round(prompts.prompt_tokens / prompts.num_prompts),

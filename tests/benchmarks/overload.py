@@ -161,6 +161,7 @@ async def _measure_capacity(editors: Editors, seconds: float, report: Report) ->
 
 
 async def _measure_rate(editors: Editors, count: int, seconds: float) -> float:
+    """Return the completions per second with `count` requests in flight."""
     say(f"{count} at once")
     began_s = time.perf_counter()
     observations = await editors.send_concurrently(count, seconds=seconds)

@@ -133,6 +133,7 @@ def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up
 
 
 def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -> None:
+    """Export a tenant's month in the file format `kind`, and report memory and rows."""
     out = Path(plane.home.paths.home / f"export.{kind}")
     command = manage(
         *("export_usage", "tenant-0", "--from", str(START.date()), "--to", str(END.date())),

@@ -83,6 +83,7 @@ class Standby(EmbeddedPostgres):
 
 
 def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedPostgres:
+    """Return a Postgres that listens on this host; `mark` is the environment of its processes."""
     return EmbeddedPostgres(paths, tag_environment=mark, settings=_server_settings(host, paths))
 
 

@@ -34,7 +34,7 @@ class Developer:
         return (self.home / "XDG_STATE_HOME" / "caret" / "caret-ls.log").read_text()
 
     def records(self, kind: type[Record]) -> list[Record]:
-        """Return the developer's records, in the order of delivery."""
+        """Return the tenant's records of this kind, in the order of delivery."""
         all_records: list[UsageRecord] = self.site.records()
         return [
             record
@@ -43,6 +43,8 @@ class Developer:
         ]
 
     async def wait_for_records(self, kind: type[Record], count: int) -> list[Record]:
+        """Wait until there are `count` records of this kind, and return all of them."""
+
         async def are_there() -> bool:
             return len(self.records(kind)) >= count
 
