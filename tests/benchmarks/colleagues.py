@@ -1,4 +1,4 @@
-"""Shared prefix cache: how much of a user's first prompt have a colleague's prompts cached?
+"""Shared prefix cache: how much of a user's first prompt is cached because of a colleague's?
 
 Several users of one repository edit different files, with other files open beside them. Their
 sessions are replayed through a gateway with a real engine (see `edit_sessions`), one user after the

@@ -45,7 +45,7 @@ from tests.benchmarks.edit_sessions import Change, Session, iterate_texts, make_
 from tests.benchmarks.installation import new_tenant
 from tests.benchmarks.results import Report, say
 
-BLOCK_TOKENS: Final = 32
+BLOCK_TOKENS: Final = 32  # --block-size of the CPU profiles
 MIN_CACHED_PERCENT: Final = 93.0  # as in prefix_reuse
 KINDS: Final = ("none", "sticky", "line")
 _MAX_CHANGES: Final = 400
@@ -64,7 +64,7 @@ class Prompts:
     definition_tokens: int = 0
     num_prompts: int = 0
     num_words: int = 0  # prompts where a new identifier follows
-    num_present: int = 0
+    num_present: int = 0  # prompts that contain the new identifier that follows
     blocks: set[int] = field(default_factory=set)  # hashes of a block and all blocks before it
 
     def add(self, token_ids: Sequence[int]) -> None:
@@ -100,7 +100,9 @@ class ImportedNames:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.definitions")
     parser.add_argument("--sessions", type=int, default=12)
-    parser.add_argument("--uses", type=int, default=400)
+    parser.add_argument(
+        "--uses", type=int, default=400, help="number of places after an imported name"
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     report = Report("definitions")
@@ -117,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
         say(f"{session.path} at {session.commit[:8]}")
         _replay(session, writer, kinds)
     for kind, prompts in kinds.items():
-        _tell(report, kind, prompts)
+        _report_prompts(report, kind, prompts)
     _measure_uses(writer, random.Random(options.seed), report, num_uses=options.uses)
     return report.exit_status
 
@@ -158,11 +160,11 @@ def _replay(session: Session, writer: PromptWriter, kinds: dict[str, Prompts]) -
 def _measure_uses(
     writer: PromptWriter, rng: random.Random, report: Report, *, num_uses: int
 ) -> None:
-    """Report how many prompts have the identifier after an imported name, by `without` and `with`.
+    """Report the share of prompts that contain the identifier that follows an imported name.
 
     Places in this repository's files are taken where a name that the file imports from another file
-    has just been written. Prompts are made without and with the definition of that name. The other
-    open files are of the same folder.
+    has just been written. Prompts are made without the definition of that name (`without`) and with
+    it (`with`). The other open files are of the same folder.
     """
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
     principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
@@ -304,7 +306,8 @@ def _read(commit: str, path: str) -> str:
     return output.stdout if output.returncode == 0 else ""
 
 
-def _tell(report: Report, kind: str, prompts: Prompts) -> None:
+def _report_prompts(report: Report, kind: str, prompts: Prompts) -> None:
+    """Report the results of the prompts of this kind (see KINDS)."""
     cached = 100 * prompts.cached_tokens / prompts.prompt_tokens
     tokens = {
         "prompt_tokens": round(prompts.prompt_tokens / prompts.num_prompts),

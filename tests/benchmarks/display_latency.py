@@ -20,7 +20,7 @@ from caret.contracts.usage import (
 from tests.benchmarks.installation import Home
 from tests.benchmarks.results import Report, spread
 
-PROMISED_MS: Final = 100.0  # of an inline suggestion, when the developer waits for it
+PROMISED_MS: Final = 100.0  # for an inline suggestion that the developer waits for
 
 
 def read_delivered_records(home: Home) -> list[UsageRecord]:

@@ -43,7 +43,8 @@ _MAX_TYPED_LINES: Final = 14  # a longer hunk is pasted
 # Blocks of 2 to 10 lines are deleted from a standard-library file and typed again.
 _NUM_REMOVED_BLOCKS: Final = 4
 _MIN_BLOCK_LINES, _MAX_BLOCK_LINES = 2, 10
-_KEPT_LINES_AT_START, _KEPT_LINES_AT_END = 5, 12  # of such a file
+# No removed block begins in the first 5 or in the last 12 lines of the file.
+_MARGIN_AT_START, _MARGIN_AT_END = 5, 12
 _CLOSING_BRACKETS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -121,7 +122,7 @@ def _make_library_session(rng: random.Random) -> Session:
     paths = [path for path in paths if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
     other_paths = rng.sample([path for path in paths if path.name != edited.path], _NUM_FILES)
     lines = edited.text.splitlines(keepends=True)
-    possible_starts = range(_KEPT_LINES_AT_START, len(lines) - _KEPT_LINES_AT_END)
+    possible_starts = range(_MARGIN_AT_START, len(lines) - _MARGIN_AT_END)
     for start in sorted(rng.sample(possible_starts, _NUM_REMOVED_BLOCKS), reverse=True):
         del lines[start : start + rng.randint(_MIN_BLOCK_LINES, _MAX_BLOCK_LINES)]
     files = tuple(
@@ -158,7 +159,7 @@ def _commits() -> Iterator[tuple[str, str]]:
 
 
 def _choose_commit(commits: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
-    while True:  # always ends: many of the repository's files have a hundred lines or more
+    while True:  # always ends: many of the repository's files have a size between the two limits
         commit, path = rng.choice(commits)
         if _MIN_CHARS < len(_git("show", f"{commit}:{path}")) < _MAX_CHARS:
             return commit, path

@@ -80,7 +80,8 @@ async def measure(running: Running, plan: Plan, report: Report) -> None:
             samples = Samples()
             for number in range(plan.num_prompts):
                 say(f"{size} tokens, prompt {number + 1} of {plan.num_prompts}")
-                await _measure_prompt(used_routes, text, (size, mode, plan.num_repeats), samples)
+                case = (size, mode, plan.num_repeats)
+                await _measure_prompt(used_routes, text, case, samples)
             names, is_longest = [route.name for route in used_routes], size == max(plan.modes)
             _report_results(report, size, names, samples)
             _report_ratios(report, size, names, samples, is_longest=is_longest)
@@ -95,9 +96,13 @@ async def _warm_up(all_routes: Sequence[Route], text: CodeText, mode: str) -> No
 
 
 async def _measure_prompt(
-    all_routes: Sequence[Route], text: CodeText, plan: tuple[int, str, int], samples: Samples
+    all_routes: Sequence[Route], text: CodeText, case: tuple[int, str, int], samples: Samples
 ) -> None:
-    size, mode, num_repeats = plan
+    """Send one prompt cold and then warm over each route.
+
+    `case` is the prompt's number of tokens, its mode, and the number of warm requests.
+    """
+    size, mode, num_repeats = case
     sample = text.sample(mode=mode, num_tokens=size, max_tokens=MAX_TOKENS)
     rounds = ["cold", *["warm"] * num_repeats]
     for state in rounds:

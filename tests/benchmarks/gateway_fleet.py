@@ -106,7 +106,7 @@ def all_cores() -> Cores:
 
 @contextmanager
 def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) -> Iterator[Fleet]:
-    """Start the engines, Redis and the gateways.
+    """Start engines of this kind, Redis and the gateways.
 
     Raises ServiceFailed if a part does not start.
     """

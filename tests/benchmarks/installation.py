@@ -77,7 +77,7 @@ class Running:
 class Home:
     paths: EmbeddedPaths
     environment: dict[str, str] = field(repr=False)
-    mark: str
+    mark: str  # the tag of this home's processes, which their environment contains
 
 
 @contextmanager
@@ -175,8 +175,9 @@ def gateway_part(
     """Write the catalogue of pools and return the gateway's service, not yet launched.
 
     With metrics port 0, the gateway serves no metrics. By default, there are two pools, `fast` and
-    `quality`, with the demonstration model. `edit_format` is that of the last pool's model; ""
-    means that the model has none.
+    `quality`, with the demonstration model. `additions_from` lists the networks and host names at
+    which operators may add replicas. `edit_format` is that of the last pool's model; "" means that
+    the model has none.
     """
     pools = pools or _render_pools(replicas, additions_from)
     if edit_format:

@@ -54,6 +54,11 @@ class Tally:
     took_s: float = 0.0
 
     def send(self, group: ConnectionGroup, number: int, then: Callable[[int], None]) -> None:
+        """Send the next request of connection `number`, and count its response.
+
+        Call `then` with the number when the response has ended.
+        """
+
         def on_answer(_connection: ClientConnection, answer: Answer) -> None:
             self.num_pending -= 1
             self._count(answer)

@@ -77,9 +77,9 @@ _LITELLM_RATE: Final = 8.0  # LiteLLM cannot sustain much more
 _COLD_RATE: Final = 40.0
 _AT_RATE_S: Final = 6.0
 _FULL_LOAD_S: Final = 4.0
-_LITELLM_FULL_LOAD_S: Final = 12.0  # seconds pass before the first of 64 gets a response
+_LITELLM_FULL_LOAD_S: Final = 12.0  # the first of 64 concurrent requests already waits for seconds
 _WARM_UP_S: Final = 1.5
-# Of a window, and of its warm-up. There are not enough new files for longer windows.
+# Of a window of `cold`, and of its warm-up. There are not enough new files for longer ones.
 _COLD_FULL_LOAD_S: Final = 1.5
 _MAX_COLD_RATE: Final = 700.0  # at full load
 
@@ -121,9 +121,9 @@ class Measurements:
     """The results of one contender, with a value for each window."""
 
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    num: int = 0
+    num: int = 0  # complete responses
     failures: Counter[str] = field(default_factory=Counter)
-    num_withheld: int = 0
+    num_withheld: int = 0  # requests not sent, because no connection was free
 
     def add(self, **values: float) -> None:
         for name, value in values.items():
@@ -258,8 +258,8 @@ async def _one_round(
 
 async def _saturate(contender: Contender, measurement: Measurements) -> None:
     # Admission sheds requests until it has learned the capacity of the pool, so warm up first.
-    before, measured_s = contender.full_load_s
-    await send_at_full_load(contender.group, seconds=before)
+    warm_up_s, measured_s = contender.full_load_s
+    await send_at_full_load(contender.group, seconds=warm_up_s)
     before_s = cpu_s(contender.pid)
     tally = await send_at_full_load(contender.group, seconds=measured_s)
     measurement.count(tally)

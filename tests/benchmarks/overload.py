@@ -161,6 +161,7 @@ async def _measure_capacity(editors: Editors, seconds: float, report: Report) ->
 
 
 async def _measure_rate(editors: Editors, count: int, seconds: float) -> float:
+    """Return the completions per second with `count` requests in flight."""
     say(f"{count} at once")
     began_s = time.perf_counter()
     observations = await editors.send_concurrently(count, seconds=seconds)
@@ -201,7 +202,11 @@ def _report_results(report: Report, phases: Phases, *, target_ms: float, capacit
         [observation for observation in phases.burst if observation.is_shed],
     )
     _report_p99(report, "burst.first_token_p99", first_ms, at_most=target_ms)
-    gateway_ms = [s.gateway_total_ms for s in shed if s.gateway_total_ms is not None]
+    gateway_ms = [
+        observation.gateway_total_ms
+        for observation in shed
+        if observation.gateway_total_ms is not None
+    ]
     _report_p99(report, "burst.shed_p99", gateway_ms, at_most=MAX_SHED_MS)
     for name, times in (
         ("burst.shed_p99_at_client", [observation.end_ms for observation in shed]),

@@ -57,6 +57,7 @@ def make_workload() -> PageWorkload:
 
 
 def measure(report: Report, workload: PageWorkload, *, num_requests: int, only: str) -> None:
+    """Request the pages whose name contains `only`, each `num_requests` times."""
     for name, path in workload.paths.items():
         if only in name:
             _measure(report, workload.client, name, path, num_requests)

@@ -84,6 +84,7 @@ class Layout:
     measured: list[MeasuredRequest] = field(default_factory=list)
 
     def requests_after(self, kind: str) -> list[MeasuredRequest]:
+        """Return the requests after changes of this kind, such as typing."""
         return [request for request in self.measured if request.kind == kind]
 
 

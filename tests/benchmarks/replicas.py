@@ -27,6 +27,7 @@ class OwnReplica:
 
 @contextmanager
 def own_replicas(count: int) -> Iterator[list[OwnReplica]]:
+    """Start this many equal replicas."""
     with own_replicas_of(*([()] * count)) as replicas:
         yield replicas
 

@@ -82,7 +82,7 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], num_requests: int
         return lambda: read_recent_usage(actor=_actor(tenant), now=NOW)
 
     kinds: dict[str, Callable[[str], Callable[[], object]]] = {
-        "make_recent_query": make_recent_query,
+        "recent": make_recent_query,
         "by_day": lambda tenant: _make_report_query(tenant, ReportKind.USAGE, GroupBy.DAY),
         "by_language": lambda tenant: _make_report_query(
             tenant, ReportKind.USAGE, GroupBy.LANGUAGE
@@ -133,6 +133,7 @@ def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up
 
 
 def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -> None:
+    """Export a tenant's month in the file format `kind`, and report memory and rows."""
     out = Path(plane.home.paths.home / f"export.{kind}")
     command = manage(
         *("export_usage", "tenant-0", "--from", str(START.date()), "--to", str(END.date())),

@@ -8,8 +8,8 @@ Then 60 ms of it pass until a response's first token, and 10 ms until each furth
 
     visible   keystrokes with a suggestion within 150 ms and before the next key
     pause     from the last key before a pause of half a second to the first visible text
-    right     characters that were typed as the visible suggestion said
-    reasons   why there was none at the other keystrokes
+    right     keystrokes whose character is the next one of the visible suggestion
+    reasons   why no suggestion was visible at the other keystrokes
 
     python -m tests.benchmarks.simulated_typing [--model good] [--keystrokes 800]
 """
@@ -50,8 +50,9 @@ _MAX_CHANGES: Final = 100  # in a session, so that a few hundred keystrokes cove
 _MAX_PAUSE_S: Final = 2.0
 _PAUSE_S: Final = 0.5
 _URI: Final = "file:///nowhere/{path}"
-_MODELS: Final = {"good": (0.7, 0.3), "weak": (0.3, 0.6)}  # words right, completions empty
-
+# Shares of right words and of empty completions.
+_MODELS: Final = {"good": (0.7, 0.3), "weak": (0.3, 0.6)}
+# Errors of a real gateway on a busy machine. The request is sent again.
 _RETRIED: Final = (
     "deadline_exceeded",
     "engine_timeout",
@@ -135,7 +136,7 @@ async def replay(session: Session, gateway: SimulatedGateway, result: Result) ->
             editor, uri, request, change, result, min(max(gap_s, 0), _MAX_PAUSE_S)
         )
     editor.close(uri)
-    await asyncio.sleep(5)
+    await asyncio.sleep(5)  # in simulated time, so that pending requests end
 
 
 async def _ask(

@@ -138,6 +138,8 @@ class Editors:
         await self._take_observations()
 
     def _send_next(self, number: int, then: Callable[[int], None]) -> None:
+        """Send the next request of this editor; call `then` with its number after the response."""
+
         def on_answer(_connection: ClientConnection, _answer: object) -> None:
             self.num_pending -= 1
             then(number)

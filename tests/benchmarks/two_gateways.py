@@ -51,8 +51,8 @@ class Sharing:
 class Measurements:
     """The results of one way to share the cores, in the order of the rounds."""
 
-    streams_s: list[float] = field(default_factory=list)
-    gateway_ms: list[float] = field(default_factory=list)  # of CPU time, for each stream
+    streams_s: list[float] = field(default_factory=list)  # streams per second
+    gateway_ms: list[float] = field(default_factory=list)  # CPU time of the gateways for a stream
     preempted_s: list[float] = field(default_factory=list)  # preemptions of a gateway per second
     failures: Counter[str] = field(default_factory=Counter)
     others: float = 0.0  # cores used by other processes, at most
@@ -85,7 +85,7 @@ def second_gateway(report: Report, kind: Engines) -> None:
         )
     gains = _ratios(measurements["both"].streams_s, measurements["crowded"].streams_s)
     report.judged(
-        "two gateways on two cores to one on one, askers and engine on both sides",
+        "streams/s of two gateways on two cores, relative to one gateway on one core",
         median(gains),
         "times",
         passed=median(gains) >= MIN_GAIN,
@@ -96,7 +96,7 @@ def second_gateway(report: Report, kind: Engines) -> None:
     for name in ("crowded", "both"):
         cost_ratios = _ratios(measurements[name].gateway_ms, measurements["alone"].gateway_ms)
         report.figure(
-            f"a stream's processor time, {name} to alone",
+            f"a gateway's CPU time for a stream, {name} to alone",
             median(cost_ratios),
             "times",
             windows=windows(cost_ratios),

@@ -60,12 +60,13 @@ class Typist:
             gap_s = (following.at_ms - change.at_ms) / 1000 if following is not change else 1.0
             stroke = Stroke(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
             replay.strokes.append(stroke)
-            suggestion = asyncio.create_task(self._answers(change, stroke))
+            suggestion = asyncio.create_task(self._record_answers(change, stroke))
             await asyncio.sleep(stroke.pause_s)
             suggestion.cancel()
             await asyncio.gather(suggestion, return_exceptions=True)
 
-    async def _answers(self, change: Change, stroke: Stroke) -> None:
+    async def _record_answers(self, change: Change, stroke: Stroke) -> None:
+        """Store the suggestion and its times in `stroke`, as long as it grows."""
         began_s = time.perf_counter()
         identifier = await self._ask(change)
         while identifier:

@@ -80,8 +80,8 @@ class ColourChecks:
         checked."""
         _load_axe(tab)
         options = _VIOLATIONS | _COLOUR
-        checked_ids, violations = tab.evaluate(_RUN_NEW, [sorted(self.checked), _MARK, options])
-        self.checked.update(checked_ids)
+        newly_checked, violations = tab.evaluate(_RUN_NEW, [sorted(self.checked), _MARK, options])
+        self.checked.update(newly_checked)
         return _filter_serious(violations)
 
 

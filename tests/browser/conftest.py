@@ -28,7 +28,8 @@ def _database(database: None) -> None:
 def _product_password_hasher() -> Iterator[None]:
     """Hash passwords as the console's process does.
 
-    It would replace other hashes at a step-up, which ends the session.
+    To the console, the hashes of the tests' own hasher are outdated. It would replace them at a
+    sign-in, and that would end the user's other sessions.
     """
     from django.test import override_settings
 

@@ -1,6 +1,6 @@
 """The console's URLs that accept forms, and those among them that require a step-up.
 
-A new one must be named here, or `test_step_up_required.py` fails.
+A new URL must be named here, or `test_step_up_required.py` fails.
 """
 
 import inspect
@@ -40,11 +40,11 @@ REQUIRE_STEP_UP: Final = frozenset(
         "teams/<uuid:team_id>/delete",
     }
 )
-# Of those, pages that preview the change: only the submission requires the step-up.
+# Patterns of REQUIRE_STEP_UP whose page previews the change: only its form requires the step-up.
 PREVIEWS_WITHOUT_STEP_UP: Final = frozenset(
     {"retention/classes/<data_class>", "retention/holds/<uuid:hold_id>/release"}
 )
-# They require a step-up for some form values, or only when saving:
+# These require a step-up for some form values, or only when a change is saved:
 # tests/integration/console/pages/test_step_up.py.
 SOMETIMES_REQUIRE_STEP_UP: Final = frozenset(
     {

@@ -1,6 +1,7 @@
 """npm's `oidc-provider` in its own process: an identity provider that we did not write.
 
-It is cached in `.caret/cache`, by its lock file.
+Its installation is cached in `.caret/cache`, in a folder that is named after a hash of the lock
+file.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """The roles that see each page of a member.
 
-This list does not use the console's code, so that it detects its mistakes.
+This list does not use the console's code, so that tests detect mistakes in that code.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _PAYERS: Final = only_for(Role.OWNER, Role.ADMINISTRATOR, Role.BILLING)
 _PAYERS_AND_AUDITORS: Final = only_for(Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
 _OWNER: Final = only_for(Role.OWNER)
 _EVERYBODY: Final = only_for(*Role)
-# By the page's name.
+# The status of the response to each role, by the page's name.
 PAGE_STATUSES: Final[Mapping[str, Statuses]] = {
     "account-my-data": _EVERYBODY,
     "account-passkeys-new": _EVERYBODY,

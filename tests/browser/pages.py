@@ -144,7 +144,7 @@ REDIRECTS: Final = frozenset(
         "invitation/<token>",
         "reset-password/<uuid:user_id>/<token>",
         "sign-up/<token>",
-        "sign-in/passkey",  # a page only together with the form that leads to it
+        "sign-in/passkey",  # only the response to a form shows this page
         "sign-in/provider/<provider_id>",
         "sign-in/saml/<uuid:tenant_id>/done",
     }
@@ -274,7 +274,8 @@ _LISTED: Final = (
         Visitor.OPERATOR_WITH_REASON,
         example_urls.operators_tenant,
         variant="with-reason",
-        max_queries=16,  # the audit entry for the view, and the renewed session
+        # More than other pages: it writes an audit entry for the view, and renews the session.
+        max_queries=16,
     ),
 )
 NO_PAGES: Final = ACTIONS.keys() | FILES.keys() | REDIRECTS

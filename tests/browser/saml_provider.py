@@ -1,6 +1,7 @@
 """PyPI's `pysaml2` in its own process: a SAML identity provider that we did not write.
 
-It is cached in `.caret/cache`, by its lock file.
+Its installation is cached in `.caret/cache`, in a folder that is named after a hash of the lock
+file.
 """
 
 import hashlib
@@ -55,7 +56,7 @@ def write_signing_key(folder: Path, name: str) -> SigningKey:
 
 @dataclass(frozen=True)
 class PySaml2Provider:
-    service_provider_url: str  # of our metadata
+    service_provider_url: str  # where the console serves its metadata
     base_url: str = field(default_factory=lambda: f"http://127.0.0.1:{free_port()}")
 
     @property

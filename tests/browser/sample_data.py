@@ -1,7 +1,7 @@
 """Sample data for the pages: a company with one object of each kind, and users for each sign-in
 state.
 
-They are made at the first use and then kept.
+Each is made at its first use and then kept.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Visitor(Enum):
     NOBODY = auto()  # not signed in
     MEMBER = auto()  # the company's owner, who may see everything
     HAS_APP = auto()  # a member with an authenticator app
-    GAVE_PASSWORD = auto()  # the same member after the password, who is asked for the app's code
+    GAVE_PASSWORD = auto()  # the same member, after the password and before the app's code
     HAS_PASSKEY = auto()  # a member with a passkey
     OPERATOR = auto()
     OPERATOR_WITH_REASON = auto()  # with a reason to view the company

@@ -55,7 +55,7 @@ def running_gallery(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]
 
 
 def take_screenshots(gallery: Gallery, folder: Path, *, only: str) -> list[str]:
-    """Take the screenshots and return the names of the pages that have them."""
+    """Take screenshots of the pages whose name contains `only`, and return the pages' names."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = [page for page in all_pages() if only in page.name]
     errors = [error for page in pages for error in _take(gallery, page, folder)]

@@ -214,13 +214,15 @@ def test_a_chart_loaded_by_htmx_is_drawn(tabs: Tabs) -> None:
 def test_a_chart_is_redrawn_if_the_colour_scheme_changes_while_it_loads(
     tabs: Tabs, alice: Session
 ) -> None:
-    def pictured(scheme: Literal["light", "dark"], meanwhile: str = "") -> str:
+    def pictured(
+        scheme: Literal["light", "dark"], *, changed_to: Literal["light", "dark"] | None = None
+    ) -> str:
         tab = tabs.open(alice, Look(scheme=scheme))
         tab.goto(MONTH)
         canvas = tab.locator(".chart-live canvas").first
         expect(canvas).to_be_visible()
-        if meanwhile:
-            tab.emulate_media(color_scheme="dark" if meanwhile == "dark" else "light")
+        if changed_to is not None:
+            tab.emulate_media(color_scheme=changed_to)
         # The browser draws in the first frame; in the second, the drawing is complete.
         tab.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
         return str(canvas.evaluate("(canvas) => canvas.toDataURL()"))
@@ -228,7 +230,7 @@ def test_a_chart_is_redrawn_if_the_colour_scheme_changes_while_it_loads(
     dark = pictured("dark")
 
     assert pictured("light") != dark
-    assert pictured("light", meanwhile="dark") == dark
+    assert pictured("light", changed_to="dark") == dark
 
 
 def test_axe_finds_no_serious_problems_with_usage_data(tabs: Tabs, alice: Session) -> None:

@@ -60,7 +60,7 @@ _BODIES: Final = (
 
 @pytest.fixture
 def own_scene() -> Scene:
-    """A scene for one test: its requests change or destroy what they find."""
+    """Make a scene for one test, whose requests may change or destroy its objects."""
     return Scene(make_company("attacked", ACME))
 
 
@@ -112,6 +112,7 @@ def test_made_up_urls_and_bodies_cause_no_server_error(
 
 
 def _argument(kind: str | None, chance: random.Random) -> str:
+    """Return a value for an argument of a URL pattern. `kind` is its converter, such as uuid."""
     if kind in _WELL_FORMED:
         return chance.choice(_WELL_FORMED[kind])
     return quote(chance.choice(BAD_VALUES)[:6_000], safe="") or "x"

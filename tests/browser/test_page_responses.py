@@ -25,13 +25,12 @@ from tests.fixtures.companies import make_company
 from tests.integration.console.pages.queries import few_queries
 from tests.role_tables import only_for, role_cases
 
-# The plots of caret.capacity are also files of the command line. A certificate is shown as signed.
-_AS_IT_IS: Final = frozenset({"First token by prefix-cache hit rate", "row deletion"})
+# Texts that stay English: the title of a plot that the command line writes, too, and a text of a
+# certificate, which is shown as it was signed.
+_STAYS_ENGLISH: Final = frozenset({"First token by prefix-cache hit rate", "row deletion"})
 _GERMAN: Final = REPOSITORY / "console" / "locale" / "de" / "LC_MESSAGES" / "django.po"
 MEMBERS = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
-
-
-# The link in the mail redirects to the page.
+# Their examples are links of mails, which redirect to the page.
 REDIRECTED: Final = frozenset({"invitation", "reset-password", "sign-up-confirm"})
 Example = Callable[[Scene], str]
 
@@ -144,7 +143,7 @@ def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> N
     parser = _Texts()
     parser.feed(response.content.decode())
     assert response.headers["Content-Language"] == "de"
-    assert parser.texts & _english() <= _AS_IT_IS
+    assert parser.texts & _english() <= _STAYS_ENGLISH
 
 
 class _Texts(HTMLParser):
@@ -153,7 +152,9 @@ class _Texts(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.texts: set[str] = set()
-        self._english: list[str] = []  # the tag of the outermost, once for each nested one
+        # The tag of the outermost English element that is open, and the same tag once more for each
+        # element with this tag inside it.
+        self._english: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._english[:1] == [tag] or (not self._english and ("lang", "en") in attrs):

@@ -20,8 +20,8 @@ from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
 _MAX_STOPS: Final = 30  # presses of the Tab key
 # Returns the focused element, and whether the focus changes its look. A text editor has a cursor
-# instead. Returns null at the end of the page, or if the Tab key has not moved the focus: a text
-# editor keeps the key, and tells the user so.
+# instead. Returns null at the end of the page, or if the Tab key has not moved the focus: the text
+# editor of the playground uses the key itself, and tells the user so.
 _FOCUSED: Final = """() => {
   const element = document.activeElement;
   if (!element || element === document.body || element === window.lastStop) return null;
@@ -46,9 +46,8 @@ _START_IN_CONTENT: Final = """() => {
 _HEADINGS: Final = """() => [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")]
   .filter(heading => heading.checkVisibility())
   .map(heading => [Number(heading.tagName[1]), heading.innerText.trim()])"""
-
-
-# In bytes, of the page and all that it loads, by URL. The browser's cache makes no difference.
+# Returns the sizes in bytes of the page and of everything that it loads, by URL. Files in the
+# browser's cache count, too.
 _SIZES: Final = """() => Object.fromEntries([
   ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
 ].map(({ name, encodedBodySize }) => [name, encodedBodySize]))"""

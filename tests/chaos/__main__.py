@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         sys.stdout.writelines(f"{scenario.name}\n" for scenario in chosen_scenarios)
         return 0
-    # As with Ctrl-C: disks and hosts are removed.
+    # End as with Ctrl-C, so that disks and hosts are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report("chaos")
     region = regions.FarRegion() if options.regions else None

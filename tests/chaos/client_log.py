@@ -12,12 +12,17 @@ _SHED_CODES: Final = frozenset(
         "token_quota_exceeded",
         "too_many_requests",
         "too_many_connections",
-        "revoked_api_key",
     )
 )
 _REFUSED_BY_KEY: Final = frozenset(
     # The first one is the client's own, for a handshake that ended with status 401.
-    ("unauthorized", "invalid_api_key", "tenant_suspended", "expired_api_key")
+    (
+        "unauthorized",
+        "invalid_api_key",
+        "revoked_api_key",
+        "expired_api_key",
+        "tenant_suspended",
+    )
 )
 
 

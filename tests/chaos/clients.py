@@ -90,8 +90,8 @@ class Editor:
     path: str
     home: int  # index of its own gateway, to which it returns when it can
     line: EditorLine | None = None
-    num_gateways_left: int = 0  # since it was connected to its own
-    left_s: float = 0.0
+    num_gateways_left: int = 0  # how many gateways it has left since it was connected to its own
+    left_s: float = 0.0  # monotonic time when it left the last one
 
     async def ask(self, payload: bytes) -> tuple[Answer, End | None]:
         """Make one attempt; its ending is one of _BROKEN if no end was seen."""

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from tenants.identity.api_keys.operations import CreatedKey
     from tests.fixtures.companies import Company
 
-_EDITORS_PER_RATE: Final = 2.0  # enough to continue while some wait for seconds
+# Editors for each request a second: enough to continue while some of them wait for seconds.
+_EDITORS_PER_RATE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,10 @@ class ChaosCompany:
 
 
 def new_chaos_company(name: str, *, rate: float) -> ChaosCompany:
-    """Make a company of five with a key each; its default policy allows each 20 requests a
-    second."""
+    """Make a company of five users with a key each.
+
+    Its default policy allows each user 20 requests a second.
+    """
     from tests.fixtures.companies import ACME, make_company, make_key
 
     _reconnect()

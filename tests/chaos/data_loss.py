@@ -37,8 +37,8 @@ class WithoutFile(Fault):
 class FailOver(Fault):
     """The primary is killed and stays down; its synchronous standby on another host is promoted.
 
-    It is synchronous because data that an asynchronous standby has not received is lost with the
-    primary. It remains the primary from then on.
+    The standby is synchronous because data that an asynchronous one has not received is lost with
+    the primary. After the fault, the promoted standby remains the primary.
     """
 
     def prepare(self, world: World) -> None:

@@ -21,7 +21,8 @@ class FullDisk(Fault):
     """The disk of a store is full; at the end there is space again."""
 
     part: str = ""
-    ends_log: bool = False  # ends Postgres's log segment, so that it needs a new one and panics
+    # Also end the segment of Postgres's write-ahead log. Without space for a new one, it panics.
+    ends_log: bool = False
 
     def begin(self, world: World) -> None:
         _fill(self._ballast(world))

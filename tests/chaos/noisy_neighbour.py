@@ -21,7 +21,7 @@ from tests.chaos.scenario import Fault, Scenario
 _HOLD_S = 15.0
 _RATE = 20.0  # of the tenant whose keys are revoked
 _ALLOWED_A_SECOND = 2
-_FLOOD_TIMES = 50  # as many requests as the policy allows
+_FLOOD_TIMES = 50  # multiple of the requests that the policy allows
 _SERVED_BEFORE = 60  # requests before the keys are revoked
 _POLL_S = 0.1
 
@@ -77,7 +77,8 @@ class KeyRevocation(TenantFault):
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._at_s for note in own_notes if note.is_served]
-        return {"served_for_s": round(max(after_s, default=0.0), 2)}  # below 0: none was
+        # Below 0: no request that was sent after the revocation was served.
+        return {"served_for_s": round(max(after_s, default=0.0), 2)}
 
 
 @dataclass(slots=True)

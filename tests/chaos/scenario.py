@@ -20,7 +20,10 @@ class Scenario(Protocol):
 
     @property
     def holds_up_tokens(self) -> bool:
-        """Return True if the fault delays first tokens itself: their delay then proves nothing."""
+        """Return True if the fault itself delays first tokens.
+
+        The quiet tenant's first tokens may then be late.
+        """
 
     def prepare(self, world: World) -> None:
         """Do what takes long and is not yet a fault."""

@@ -19,11 +19,12 @@ from tests.chaos.environment import World
 from tests.chaos.resource_usage import ProcessResources, resources_by_process
 from tests.chaos.usage_rows import settled_balance
 
-MAX_GROWTH: Final = 0.05  # of the memory, over the whole time
-MAX_GROWTH_MB: Final = 5.0  # or this much
+# Of the memory, between the settling and the end: this share, or this many MB if that is more.
+MAX_GROWTH: Final = 0.05
+MAX_GROWTH_MB: Final = 5.0
 MAX_MORE_DESCRIPTORS: Final = 5.0
 _EVERY_S: Final = 2.0
-_SETTLING: Final = 0.4  # of the time
+_SETTLING: Final = 0.4  # share of the time that the slopes leave out
 _NUM_COURSE_POINTS: Final = 15  # means in `course_mb`
 _BILLING_S: Final = 60.0
 _MINUTE_S: Final = 60.0

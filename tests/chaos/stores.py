@@ -83,11 +83,12 @@ class Standby(EmbeddedPostgres):
 
 
 def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedPostgres:
-    return EmbeddedPostgres(paths, tag_environment=mark, settings=_served(host, paths))
+    """Return a Postgres that listens on this host; `mark` is the environment of its processes."""
+    return EmbeddedPostgres(paths, tag_environment=mark, settings=_server_settings(host, paths))
 
 
 def standby_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> Standby:
-    return Standby(paths, tag_environment=mark, settings=_served(host, paths))
+    return Standby(paths, tag_environment=mark, settings=_server_settings(host, paths))
 
 
 def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedValkey:
@@ -148,7 +149,8 @@ def application_urls(disks: Disks, *, stores: Host, standby: Host) -> dict[str, 
     }
 
 
-def _served(host: Host, paths: EmbeddedPaths) -> dict[str, str]:
+def _server_settings(host: Host, paths: EmbeddedPaths) -> dict[str, str]:
+    """Write the access rules of a Postgres on this host, and return its settings."""
     rules = paths.secrets / "pg_hba.conf"
     rules.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lines = (

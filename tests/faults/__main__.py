@@ -31,7 +31,7 @@ from tests.faults.scratch import Scratch, home_template, scratch_copy
 from tests.faults.trial import NoVerdict, Verdict, end_trials, failing_tests, try_tests
 
 # Exceeding a limit counts as a caught fault, so the limits leave time for a busy machine.
-_UNIT_LIMIT_S: Final = 240.0
+_UNIT_LIMIT_S: Final = 240.0  # for tests that start no services
 _STACK_LIMIT_S: Final = 480.0  # for tests that start services
 _CONFIRMATION_LIMIT_S: Final = 1800.0
 _TESTS_PER_CONFIRMATION: Final = 30

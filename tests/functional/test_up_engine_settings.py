@@ -48,7 +48,7 @@ _PORTS: Final = (
     "CARET_KV_TIER_HTTP_PORT",
     "CARET_KV_STORE_PORT",
 )
-_BLOCK_TOKENS: Final = 32
+_BLOCK_TOKENS: Final = 32  # --block-size of the CPU profiles
 _PREFIX: Final = "".join(
     f"def add_{number}(left, right):\n    return left + {number} * right\n\n\n"
     for number in range(60)

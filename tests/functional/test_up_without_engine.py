@@ -1,4 +1,4 @@
-"""`manage.py up` and `down` with an engine that runs elsewhere.
+"""`manage.py up` and `down` with a pools file of the operator's own, so that `up` starts no engine.
 
 Starting takes most of the time, so the first tests share three starts and depend on their order.
 """

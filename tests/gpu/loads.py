@@ -30,8 +30,8 @@ from tests.gpu.engines import RunningEngine
 MAX_WARM_P95_MS: Final = 200.0  # of long prompts on the quality tier, at the lowest load
 MAX_TOKENS: Final = 32
 _TYPED_TOKENS: Final = 8
-_TYPED_IDS: Final = range(300, 4_000)  # of any words
-_FILE_DISTANCE: Final = 97  # in tokens
+_TYPED_IDS: Final = range(300, 4_000)  # token IDs of arbitrary words
+_FILE_DISTANCE: Final = 97  # tokens between the beginnings of two streams' files in the same text
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,12 @@ from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
-# A request reserves its maximum cost, some 0.0003; with 512 tokens it would be 0.0006.
+# A request reserves its maximum cost: some 0.0003 if it may generate 4 tokens, and 0.0006 if it may
+# generate 512. The first limit therefore admits a few requests.
 _LIMIT, _RAISED_LIMIT = "0.001", "50"
 _LONG = {"prompt": "value = value + 1\n" * 400, "suffix": "\n"}
-_RATED_S = 240.0  # every 15 s, after ingestion; the worker shares two cores with all other tests
+# Usage is rated every 15 s, after its ingestion. The worker shares two cores with all other tests.
+_RATED_S = 240.0
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ _FORM = """<!doctype html><title>Sign in</title><form method="post">
 
 
 class _SkewedDatetime(datetime):
-    """The class `datetime` with another time of day."""
+    """The class `datetime`, with a `now` that is ahead by the clock skew."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Any:
@@ -48,7 +48,7 @@ class _SkewedDatetime(datetime):
 
 
 class _SkewedTime:
-    """The module `time` with another time of day."""
+    """The module `time`, with a `gmtime` that is ahead by the clock skew."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)

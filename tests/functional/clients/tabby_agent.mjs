@@ -1,24 +1,20 @@
 // Drive the real tabby-agent: read a scenario (JSON) from standard input, print the results.
-// Requests to hosts other than the gateway are recorded and rejected.
+// Requests to other hosts than the gateway fail, such as those with which the agent reports its use.
 import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
 
 const scenario = JSON.parse(await text(process.stdin));
-const strangers = [];
-const fetchReally = globalThis.fetch;
+const originalFetch = globalThis.fetch;
 globalThis.fetch = async (request, options) => {
   const url = new URL(request.url ?? request);
-  if (url.origin !== new URL(scenario.endpoint).origin) {
-    strangers.push(url.origin);
-    throw new TypeError("refused");
-  }
-  return fetchReally(request, options);
+  if (url.origin !== new URL(scenario.endpoint).origin) throw new TypeError("refused");
+  return originalFetch(request, options);
 };
 
 const { TabbyAgent } = createRequire(`${scenario.folder}/`)("tabby-agent");
 const agent = new TabbyAgent();
-const told = [];
-agent.on("issuesUpdated", (event) => told.push(event.issues));
+const reportedIssues = [];
+agent.on("issuesUpdated", (event) => reportedIssues.push(event.issues));
 const dataStore = { data: {}, load: async () => {}, save: async () => {} };
 await agent.initialize({
   config: {
@@ -27,16 +23,17 @@ await agent.initialize({
   },
   dataStore,
 });
-const settled = async (question) => {
-  for (let tries = 0; tries < 100 && !question(); tries += 1) {
+// Wait for up to two seconds until the condition is true.
+const waitUntil = async (condition) => {
+  for (let tries = 0; tries < 100 && !condition(); tries += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 };
 const seen = { status: agent.getStatus(), health: agent.getServerHealthState() };
 if (seen.status === "ready") {
-  await settled(() => agent.getConfig().anonymousUsageTracking.disable);
+  await waitUntil(() => agent.getConfig().anonymousUsageTracking.disable);
   seen.isTrackingDisabled = agent.getConfig().anonymousUsageTracking.disable;
-  // The first is superseded by the second: the agent drops its connection.
+  // The second request supersedes the first: the agent closes the connection of the first.
   const first = agent.provideCompletions(scenario.superseded).catch((error) => error.name);
   await new Promise((resolve) => setTimeout(resolve, scenario.pauseMs));
   seen.completion = await agent.provideCompletions(scenario.request);
@@ -51,7 +48,6 @@ if (seen.status === "ready") {
     await agent.postEvent({ ...event, type: "dismiss", elapsed: 45 }),
   ];
 }
-seen.issues = told;
-seen.strangers = strangers;
+seen.issues = reportedIssues;
 process.stdout.write(JSON.stringify(seen));
 process.exit(0);

@@ -1,7 +1,8 @@
 """code-server, which is VS Code in a browser, from npm, with one extension.
 
-It is cached in `.caret/cache`, by its lock file. The packages' own scripts do not run, so nothing
-is compiled. Without spdlog and similar packages it logs to the console, and works.
+The installation is cached in `.caret/cache`, in a folder that is named after a hash of its lock
+file. The packages' own scripts do not run, so nothing is compiled. Without compiled packages such
+as spdlog, code-server works, and logs to the console.
 """
 
 import hashlib

@@ -11,6 +11,6 @@ from tests.stack.running import Engine
 
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
-    """A stack with one gateway; a test that stops it must start it again."""
+    """Run a stack with one gateway. A test that stops the gateway must start it again."""
     with create_home() as home, start_site(home, engine.url) as running_site:
         yield running_site

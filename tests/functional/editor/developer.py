@@ -34,7 +34,7 @@ class Developer:
         return (self.home / "XDG_STATE_HOME" / "caret" / "caret-ls.log").read_text()
 
     def records(self, kind: type[Record]) -> list[Record]:
-        """Return the developer's records, in the order of delivery."""
+        """Return the tenant's records of this kind, in the order of delivery."""
         all_records: list[UsageRecord] = self.site.records()
         return [
             record
@@ -43,6 +43,8 @@ class Developer:
         ]
 
     async def wait_for_records(self, kind: type[Record], count: int) -> list[Record]:
+        """Wait until there are `count` records of this kind, and return all of them."""
+
         async def are_there() -> bool:
             return len(self.records(kind)) >= count
 
@@ -66,6 +68,7 @@ class Developer:
         publish(self.site.home.paths, self.snapshot)
 
     def file(self, path: str, text: str) -> Path:
+        """Write a file of the project `shop`, and return its full path."""
         file = self.home / "shop" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

@@ -18,7 +18,7 @@ from tests.stack.language_server import environment_of
 from tests.stack.waiting import wait_until as wait_for_condition
 
 EMACS: Final = shutil.which("emacs")
-PACKAGES: Final = Path("/usr/share/emacs/site-lisp/elpa")  # of Debian
+PACKAGES: Final = Path("/usr/share/emacs/site-lisp/elpa")  # where Debian installs packages
 TIMEOUT_S: Final = 60.0
 # The terminal's code of C-RET.
 CONTROL_RETURN: Final = "\x1b[27;5;13~"

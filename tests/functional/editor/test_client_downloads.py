@@ -136,7 +136,7 @@ async def test_neovim_suggests_after_the_archive_is_unpacked(
     assert "OPTIONS" in help_line
 
 
-def test_the_files_of_other_editors_can_be_read(downloads: Path) -> None:
+def test_the_files_for_other_editors_are_valid_and_name_caret(downloads: Path) -> None:
     helix = tomllib.loads((downloads / "caret-helix.toml").read_text())
     zed = json.loads((downloads / "caret-zed.json").read_text())
     with zipfile.ZipFile(downloads / "caret-jetbrains.zip") as archive:

@@ -58,7 +58,7 @@ def workbench(
         scripted_chat.gateway.url,
         tmp_path_factory.mktemp("code-server"),
         dict.fromkeys(_FILES, _TEXT),
-        signed_in_status="The gateway cannot be reached",  # it has no WebSockets
+        signed_in_status="The gateway cannot be reached",  # the fake one has no WebSockets
     ) as opened_workbench:
         yield opened_workbench
 

@@ -22,8 +22,9 @@ pytestmark = [
     ),
 ]
 _TEXT: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n"
-_TYPED: Final = "\x1b>        self.path = path\rself.m"  # Emacs indents the second line
-_COMPLETE: Final = "\x1b\t"
+# M-> goes to the end of the buffer. Emacs indents the second line.
+_TYPED: Final = "\x1b>        self.path = path\rself.m"
+_COMPLETE: Final = "\x1b\t"  # M-TAB
 # lsp-mode's sources have no autoloads.
 _LSP_MODE: Final = """\
 (dolist (folder '("SOURCES" "EDITORS")) (add-to-list 'load-path folder))

@@ -1,4 +1,4 @@
-"""The chat of the plugin for Neovim, and its other modes. The gateway is a fake."""
+"""The chat of the plugin for Neovim, and the plugin's other modes. The gateway is a fake."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -25,7 +25,8 @@ _MARKS: Final = (
     " {'details': v:true}))"
 )
 
-# Why there is no edit before the first change: edits are off until the policy arrives.
+# Requests an edit before the first change, and returns the reason for having none. It is another
+# reason than `nothing_to_suggest` until the policy has arrived, because edits are off until then.
 _REASON: Final = (
     "require('caret.server').client(0):request_sync('$/caret/nextEdit',"
     " { uri = vim.uri_from_bufnr(0), position = { line = 0, character = 0 } }, 5000).result.reason"

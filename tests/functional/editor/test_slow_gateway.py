@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.deep]
 
 _TIMEOUT_S: Final = 30.0
 _LATE_S: Final = 3.0
-_MAX_TYPING_GAP_S: Final = 1.1  # between keys: such a long pause does not count as typing
+_PAUSE_S: Final = 1.1  # between keys; a gap of up to 1 s would count as typing
 # The language server waits 75 ms after a key, and up to 250 ms if responses are slow.
 _MIN_SLOWED_WAIT_S: Final = 0.2
 _NUM_KEYS: Final = 5
@@ -49,7 +49,7 @@ async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
         return len(proxy.requests) > num_before
 
     assert await wait_until(has_new_request, timeout_s=_TIMEOUT_S)
-    await answer  # leaving before it is written would log an error
+    await answer  # otherwise the server would log an error when the test ends before the answer
     return proxy.requests[num_before][0] - pressed_s
 
 
@@ -58,7 +58,7 @@ async def quick_waits_s(proxy: SlowProxy, buffer: OpenBuffer) -> list[float]:
     waits_s = []
     for number in range(_NUM_KEYS):
         waits_s.append(await waited_s(proxy, buffer, f"quick_{number}"))
-        await asyncio.sleep(_MAX_TYPING_GAP_S)
+        await asyncio.sleep(_PAUSE_S)
         await buffer.server.wait_for_status("ready")
     return waits_s
 
@@ -106,7 +106,7 @@ async def test_missing_responses_cause_no_error_in_the_editor(
         for number in range(_NUM_KEYS):
             buffer.type_text(f"\n        lost_{number} = self.")
             answers.append(asyncio.create_task(buffer.request_items()))
-            await asyncio.sleep(_MAX_TYPING_GAP_S)
+            await asyncio.sleep(_PAUSE_S)
         given_up = await asyncio.gather(*answers[:-1])
         assert server.statuses[-1] == "working"
         last = await answers[-1]

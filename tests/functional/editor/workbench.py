@@ -18,6 +18,7 @@ _SAVES_S: Final = 10.0
 _DRAWS_S: Final = 30.0
 _PALETTE: Final = ".quick-input-widget"
 _NO_BREAK: Final = "\u00a0"
+# Compares the suggestion before each frame, and appends its text to `seenSuggestions` if it is new.
 _WATCH: Final = """() => {
   const seen = (window.seenSuggestions = []);
   const record = () => {
@@ -28,7 +29,7 @@ _WATCH: Final = """() => {
   };
   record();
 }"""
-
+# Returns the texts of all ::after elements in the editor: extensions draw with them.
 _DRAWN: Final = """() => [...document.querySelectorAll(".view-line span")]
   .map((span) => getComputedStyle(span, "::after").content)
   .filter((content) => content !== "none")

@@ -23,7 +23,10 @@ class PlantedStrings:
         return text
 
     def frame(self, identifier: str, kind: str = "") -> Frame:
-        """Return a `complete` frame with a string in every field that accepts one."""
+        """Return a `complete` frame with a string in every field that accepts one.
+
+        `kind` is appended to the names of the places, to distinguish several frames.
+        """
         return {
             "type": "complete",
             "id": identifier,
@@ -104,7 +107,7 @@ class PlantedStrings:
         ]
 
     def body(self, kind: str, **fields: Any) -> dict[str, Any]:
-        """Return a body for OpenAI's completions."""
+        """Return a body for OpenAI's completions. `kind` is as in `frame`."""
         return {
             "model": self.plant(f"model{kind}"),
             "prompt": f"x = {self.plant(f'prompt{kind}')}\ny = ",

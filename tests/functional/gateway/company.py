@@ -1,7 +1,7 @@
-"""A test's own company in the control plane, queried from an async test.
+"""Queries of the control plane, and changes in it, from an async test.
 
-Django's connections belong to their thread and must not be used on the event loop. So each query
-runs in its own thread, which closes its connections.
+A Django connection belongs to its thread and must not be used on the event loop. So each query
+runs in a thread of its own, which closes its connections at the end.
 """
 
 import asyncio

@@ -15,21 +15,21 @@ _LONG_TOKENS = 160  # so many that a test can interrupt them, even on a busy mac
 
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
-    """A stack for tests that leave it unchanged."""
+    """Run one stack for all tests that leave it unchanged."""
     with create_home() as home, start_site(home, engine.url) as running_site:
         yield running_site
 
 
 @pytest.fixture
 def fragile_site(engine: Engine) -> Iterator[Site]:
-    """A stack for tests that kill parts of it."""
+    """Run a separate stack for a test that kills parts of it."""
     with create_home() as home, start_site(home, engine.url) as running_site:
         yield running_site
 
 
 @pytest.fixture(scope="session")
 def code(site: Site) -> CodeText:
-    """Prompts of which no two begin alike."""
+    """Return a source of code for prompts. No two of its texts begin with the same line."""
     pool = read_catalog(site.home.paths.pools).find_shared(tier_of("fim"))
     return CodeText(pool, seed=20261120)
 

@@ -155,6 +155,7 @@ def start_site(
 ) -> Iterator[Site]:
     """Run a gateway whose pools have these replicas; without any, the engine is the only one.
 
+    `additions_from` lists the networks and host names at which operators may add replicas.
     `edit_format` is that of the quality pool's model; "": it has none.
     """
     port, metrics_port = free_ports(2)

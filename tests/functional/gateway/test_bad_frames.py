@@ -35,7 +35,7 @@ BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
     "an unknown language": (json.dumps({**COMPLETE, "language": "p"}), "7", "unknown_language"),
     "no tokens": (json.dumps({**COMPLETE, "max_tokens": 0}), "7", "invalid_field"),
     "half a token": (json.dumps({**COMPLETE, "max_tokens": 0.5}), "7", "invalid_field"),
-    "files that are none": (json.dumps({**COMPLETE, "files": [1]}), "7", "invalid_field"),
+    "files of the wrong type": (json.dumps({**COMPLETE, "files": [1]}), "7", "invalid_field"),
     "a prefix of a megabyte": (json.dumps({**COMPLETE, "prefix": "x" * MB}), "7", "too_large"),
     "a suffix of a megabyte": (json.dumps({**COMPLETE, "suffix": "x" * MB}), "7", "too_large"),
     "a long path": (json.dumps({**COMPLETE, "path": "x" * 1025}), "7", "too_large"),
@@ -55,7 +55,11 @@ BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
         "too_large",
     ),
     "a binary frame": (json.dumps(COMPLETE).encode(), "", "binary_frame"),
-    "an outcome of nothing": ('{"type":"outcome","id":"9","event":"shown"}', "9", "unknown_id"),
+    "an outcome of an unknown completion": (
+        '{"type":"outcome","id":"9","event":"shown"}',
+        "9",
+        "unknown_id",
+    ),
     "an unknown outcome": ('{"type":"outcome","id":"7","event":"loved"}', "7", "invalid_field"),
 }
 

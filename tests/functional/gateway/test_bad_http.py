@@ -26,7 +26,7 @@ BAD_BODIES = {
     "no prompts": (b'{"prompt": []}', 400, "invalid_field"),
     "an empty prompt": (b'{"prompt": "", "suffix": ""}', 400, "invalid_field"),
     "an unsupported field": (b'{"prompt": "x", "echo": true}', 400, "unsupported_parameter"),
-    "no answers": (b'{"prompt": "x", "n": 0}', 400, "invalid_field"),
+    "no choices": (b'{"prompt": "x", "n": 0}', 400, "invalid_field"),
     "an empty stop": (b'{"prompt": "x", "stop": ""}', 400, "invalid_field"),
     "a long raw prompt": (b'{"prompt": "' + b"x y " * 4000 + b'"}', 400, "prompt_too_long"),
     "a prompt of a megabyte": (b'{"prompt": "' + b"x" * MB + b'"}', 413, "too_large"),

@@ -29,7 +29,7 @@ CODE = f"import os\n\n\ndef read(path):\n{LINE}\n        return file.read()\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the bundle, which is also its HOME: Continue stores settings there."""
+    """Make a folder with the bundle. It is also the HOME in which Continue stores its settings."""
     parent = tmp_path_factory.mktemp("continue")
     folder = parent / "client"
     sources = find_plugin(REPOSITORY, parent)

@@ -63,7 +63,7 @@ def events(raw: bytes) -> list[Any]:
     assert all(line == "" or line.startswith("data: ") for line in lines)
     data = [line.removeprefix("data: ") for line in lines if line]
     assert data.pop() == "[DONE]"
-    return [json.loads(data) for data in data]
+    return [json.loads(text) for text in data]
 
 
 async def test_llama_vim_gets_the_fields_that_it_reads(

@@ -21,7 +21,7 @@ async def test_a_real_engine_reports_its_identity_and_is_accepted(site: Site) ->
         identity = await VllmIdentity(session).fetch_identity(pool.replicas[0], pool.model)
 
     assert identity.root(pool.model)
-    assert identity.block_tokens == 32
+    assert identity.block_tokens == 32  # --block-size of the CPU profiles
     assert identity.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
     assert (identity.max_context_tokens or {})[pool.model] == pool.max_context_tokens
     assert list(parse_metrics(await site.metrics()).all_values("caret_replica_rejected")) == []

@@ -71,7 +71,7 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
             )
 
         assert await wait_until(is_counted)
-        assert _line(await site.metrics(), "caret_connected_clients ") >= 1
+        assert _value(await site.metrics(), "caret_connected_clients ") >= 1
 
 
 async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
@@ -91,14 +91,14 @@ async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
 async def test_the_metrics_show_the_state_of_gateway_and_engine(site: Site) -> None:
     page = await site.metrics()
 
-    assert _line(page, "caret_completions_in_flight ") == 0
-    assert _line(page, "caret_pool_requests_in_flight{") == 0
-    assert _line(page, "caret_pool_concurrency_limit{") >= 1
-    assert 0 <= _line(page, "caret_snapshot_age_seconds ") < 60
-    assert _line(page, "caret_engine_up{") == 1
-    assert _line(page, "caret_engine_requests_running{") >= 0
-    assert _line(page, 'caret_replica_circuit_state{circuit="closed"') == 1
-    assert _line(page, "caret_event_loop_lag_seconds_count ") > 0
+    assert _value(page, "caret_completions_in_flight ") == 0
+    assert _value(page, "caret_pool_requests_in_flight{") == 0
+    assert _value(page, "caret_pool_concurrency_limit{") >= 1
+    assert 0 <= _value(page, "caret_snapshot_age_seconds ") < 60
+    assert _value(page, "caret_engine_up{") == 1
+    assert _value(page, "caret_engine_requests_running{") >= 0
+    assert _value(page, 'caret_replica_circuit_state{circuit="closed"') == 1
+    assert _value(page, "caret_event_loop_lag_seconds_count ") > 0
 
 
 async def test_each_metric_is_exported_once(site: Site) -> None:
@@ -169,7 +169,7 @@ async def _complete_some(site: Site, code: CodeText) -> list[dict[str, Any]]:
     return metas
 
 
-def _line(page: str, start: str) -> float:
+def _value(page: str, start: str) -> float:
     """Return the value of the first line with this prefix."""
     lines = (line for line in page.splitlines() if line.startswith(start))
     return float(next(lines).rpartition(" ")[2])

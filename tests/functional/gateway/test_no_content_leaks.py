@@ -35,7 +35,8 @@ from tests.stack.running import Stack
 from tests.stack.services import Services
 
 pytestmark = pytest.mark.engine
-_NUM_RECORDS = 13  # of the valid requests below
+# Of the valid requests: 2 over WebSocket, 4 in OpenAI's protocol, 7 in others; warm-ups have none.
+_NUM_RECORDS = 13
 
 
 @pytest.mark.usefixtures("database")

@@ -19,7 +19,8 @@ from tests.functional.gateway.gateway_stack import Frame, Site, receive, request
 pytestmark = pytest.mark.engine
 
 _NUM_REQUESTS: Final = 200
-_MAX_LATENCY_S: Final = 2.0  # of another tenant, with 16 completions before it in the engine
+# Of another tenant's request, which waits for MAX_CONCURRENT_COMPLETIONS completions in the engine.
+_MAX_LATENCY_S: Final = 2.0
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ _SHOWN = {
     "Connected clients",
     "Event loop lag, p99",
 }
+_ON_SCREEN = "On screen"  # a chart whose data come from outcomes
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,6 @@ def server(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pro
     folder: Path = tmp_path_factory.mktemp("prometheus")
     with prometheus(folder, [site.metrics_url]) as started:
         yield started
-
-
-_ON_SCREEN = "On screen"  # its data come from outcomes
 
 
 def _charts() -> list[tuple[str, str]]:

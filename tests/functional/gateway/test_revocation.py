@@ -19,7 +19,8 @@ from tests.functional.gateway.gateway_stack import Frame, connect_websocket, rec
 from tests.stack.running import Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
-# It takes less than a second, but longer on busy cores. `tests.chaos` measures it.
+# For a revocation to take effect. Usually that takes less than a second, but longer on busy cores.
+# `tests.chaos` measures it.
 WITHIN_S = 5.0
 _NUM_LONG = 6
 

@@ -39,7 +39,7 @@ OLDER_STATE = "# " + "an older state, " * 400 + "\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the agent of the lock file, and its own home: it stores settings there."""
+    """Make a folder with the agent of the lock file. It is also the HOME of its settings."""
     folder = tmp_path_factory.mktemp("tabby-agent")
     for name in ("package.json", "package-lock.json"):
         shutil.copy(CLIENTS / name, folder)
@@ -77,7 +77,7 @@ def scenario(site: Site, folder: Path) -> dict[str, Any]:
             "text": OLDER_STATE + text,
             "position": len(OLDER_STATE) + position,
         },
-        "pauseMs": 30,
+        "pauseMs": 30,  # before the second request; shorter than the prefill of OLDER_STATE
     }
 
 

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.engine
 _NUM_OTHER_FILES: Final = 3
 # Short enough to fit into a prompt; a longer file appears as an outline of at most 300 tokens.
 _OTHER_FILE_TOKENS: Final = 180
-_STABLE_TOKENS: Final = 400  # of the prompt, fewer than the other files have
+# At least this many tokens of a prompt do not change with typing: the other files have more.
+_STABLE_TOKENS: Final = 400
 # After the stable part: a part of a cache block (32 tokens), and the text around the cursor.
 _MAX_UNCACHED_TOKENS: Final = 32 + 32
 _WARMED: Final = 'caret_warmups_total{outcome="warmed"}'

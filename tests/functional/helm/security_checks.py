@@ -23,7 +23,7 @@ def check_pods(rendered: Rendered) -> None:
 
 
 def check_rules(rendered: Rendered) -> None:
-    """Check that no rule allows all peers."""
+    """Check that no network rule allows all peers or all ports."""
     for name, policy in rendered.of_kind("NetworkPolicy").items():
         # The schema accepts any text as a type.
         assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name

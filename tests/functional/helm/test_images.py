@@ -1,7 +1,7 @@
 """The service's image, as far as it can be built without a container engine.
 
 The copied files exist and are sufficient, they compile, and installed packages are pinned. Not
-covered: the base image, the installation from the lock file (`platform/scripts/setup` installs from
+covered: the base image, the installation from the image's lock file (`platform/scripts/setup` has
 another one), and the creation of the user.
 """
 
@@ -22,8 +22,6 @@ from caret.local.paths import REPOSITORY
 IMAGES = REPOSITORY / "platform" / "deploy" / "images"
 SERVICE = (IMAGES / "service.Dockerfile").read_text()
 _STEP = re.compile(r"^(COPY|RUN|ENV|USER|ENTRYPOINT|FROM) ((?:.*\\\n)*.*)$", re.MULTILINE)
-
-
 _STORES = {
     "CARET_ROOT_SECRET": "0" * 64,
     "DATABASE_URL": "postgresql:///none",

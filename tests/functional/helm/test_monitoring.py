@@ -53,7 +53,7 @@ class _NoEngine(EngineMetricsReader):
 
 
 class _NoRedis(redis.Redis):
-    """Contains one task's counts, and nothing else."""
+    """Stands for a Redis that contains the counts of one task, and nothing else."""
 
     def __init__(self) -> None:
         pass

@@ -294,13 +294,16 @@ def test_secrets_come_from_the_external_store_if_configured() -> None:
 
 REFUSED: dict[str, tuple[Document, str]] = {
     "no host": ({"gateway": {"host": ""}}, "gateway.host"),
-    "no time to end": ({"gateway": {"terminationGraceS": 30}}, "gateway.terminationGraceS"),
+    "a grace period that is too short for streams": (
+        {"gateway": {"terminationGraceS": 30}},
+        "gateway.terminationGraceS",
+    ),
     "no pool of a tier": (
         {"pools": {"quality": {"tenants": ["acme"]}}},
         "none for the tier quality",
     ),
-    "two of a tier": ({"pools": {"quality": {"tier": "fast"}}}, "both shared pools"),
-    "fewer at most than at least": ({"pools": {"fast": {"maxReplicas": 0}}}, "maxReplicas"),
+    "two shared pools of one tier": ({"pools": {"quality": {"tier": "fast"}}}, "both shared pools"),
+    "maxReplicas below replicas": ({"pools": {"fast": {"maxReplicas": 0}}}, "maxReplicas"),
     "a flag that leaks": (
         {"pools": {"fast": {"args": ["--enable-log-requests"]}}},
         "pools.fast.args",
@@ -309,7 +312,7 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"pools": {"fast": {"kvTier": {"connector": "LMCacheConnectorV1"}}}},
         "kvTier",
     ),
-    "an API that nobody may reach": (
+    "a Kubernetes API that gateways may not reach": (
         {"pools": {"fast": {"source": "kubernetes"}}},
         "network.kubernetesApi.to",
     ),
@@ -321,8 +324,8 @@ REFUSED: dict[str, tuple[Document, str]] = {
         KUBERNETES_DISCOVERY | {"pools": {"fast": {"source": "kubernetes", "plainReplicas": 1}}},
         "source kubernetes, which cannot tell them",
     ),
-    "a relay that leads nowhere": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
-    "a prober that leads nowhere": ({"prober": {"enabled": True}}, "prober.to"),
+    "a relay without a Redis to connect to": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
+    "a prober without a peer to connect to": ({"prober": {"enabled": True}}, "prober.to"),
     "an ingress that allows everybody": ({"network": {"ingress": []}}, "ingress"),
     "an unknown value": ({"gatewayy": {}}, "gatewayy"),
 }

@@ -41,7 +41,7 @@ from tests.stack.ports import free_port, free_ports
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _READY_TIMEOUT_S: Final = 600.0
 _NUM_TOKENS: Final = 1_500
-_BLOCK_TOKENS: Final = 32
+_BLOCK_TOKENS: Final = 32  # --block-size of the CPU profiles
 _OFFLOADING_ERROR: Final = "CPU Offloading is currently only supported on CUDA-alike and XPU GPUs"
 _HAS_LMCACHE: Final = importlib.util.find_spec("lmcache") is not None
 

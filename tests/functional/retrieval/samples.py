@@ -1,4 +1,4 @@
-"""Files about three subjects."""
+"""Three files, each about another subject."""
 
 from typing import Final
 

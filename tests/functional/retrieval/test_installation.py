@@ -33,7 +33,7 @@ def acme(installation: Installation) -> Customer:
 
 @pytest.fixture(scope="module")
 def globex(installation: Installation) -> Customer:
-    """Another tenant, which allows indexing of a repository with the same name."""
+    """Return another tenant, which allows indexing of a repository with the same name."""
     return Customer(installation, "globex")
 
 

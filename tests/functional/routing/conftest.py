@@ -23,14 +23,14 @@ _METRICS_INTERVAL_S: Final = 1  # after which the gateway reads the engines' met
 
 @pytest.fixture(scope="module")
 def replicas() -> Iterator[list[OwnReplica]]:
-    """Two replicas, of which the second uses speculative decoding; tests cover both."""
+    """Start two replicas. Only the second one uses speculative decoding."""
     with own_replicas_of((), ("--speculative-config", json.dumps(NGRAM))) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def site(replicas: list[OwnReplica]) -> Iterator[Site]:
-    """A gateway whose pools contain both replicas."""
+    """Run a gateway whose pools contain both replicas."""
     entries = [replica.entry for replica in replicas]
     with create_home() as home:
         home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_METRICS_INTERVAL_S)
@@ -41,5 +41,5 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def code(site: Site) -> CodeText:
-    """Prompts of which no two begin alike."""
+    """Return a source of code for prompts. No two of its texts begin with the same line."""
     return CodeText(read_catalog(site.home.paths.pools).find_shared(tier_of("fim")), seed=20261121)

@@ -39,7 +39,8 @@ _TURN_S = 1.0  # for which one language's completions are requested before the o
 _TIMEOUT_S = 60.0
 _NUM_COMPLETIONS, _COMPLETION_TOKENS = 3, 32
 _MIN_GAIN = 1.2  # tokens of a step with speculation, in multiples of those without it
-_MAX_TRIES = 150  # one completion in eight is long
+# One completion in eight is long enough, so it is practically certain that one of 150 is.
+_MAX_TRIES = 150
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 {{/* Pods that run as the tables' owner. Only these get the owner's database URL.
-     {root, component, steps}: commands of manage.py, one after the other. */}}
+     {root, component, steps}: the steps are commands of manage.py, which run one after the other. */}}
 {{- define "caret.ownerPod" -}}
 {{- $root := .root -}}
 metadata:

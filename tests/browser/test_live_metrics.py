@@ -1,0 +1,29 @@
+"""The live figures in the browser, when the session of the page ends."""
+
+from typing import Final
+
+from django.utils import timezone
+from playwright.sync_api import WebSocket, expect
+
+from tenants.identity.member_lifecycle import remove_member
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Tabs
+from tests.fixtures.companies import ACME, make_company
+
+_TIMEOUT_MS: Final = 30_000
+
+
+def test_the_page_of_an_ended_session_says_so_and_does_not_reconnect(tabs: Tabs) -> None:
+    company = make_company("initech", ACME)
+    person = company.administrator
+    page = tabs.open(session_of(person))
+    sockets: list[WebSocket] = []
+    page.on("websocket", lambda socket: sockets.append(socket))
+    page.goto("/performance")
+    expect(page.locator(".live.is-live")).to_be_visible(timeout=_TIMEOUT_MS)
+
+    remove_member(actor=company.platform, user_id=person.user_id, reason="left", now=timezone.now())
+
+    text = "disconnected: reload the page"
+    expect(page.locator("[data-live-state]")).to_have_text(text, timeout=_TIMEOUT_MS)
+    assert len(sockets) == 1
