@@ -14,6 +14,7 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.foundation.clock import SystemClock
+from caret.foundation.ids import TenantId
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
 from inference.gateway.rate_limits.leased_bucket import BucketSpec, LeaseGrant, LeaseRequest
@@ -28,7 +29,7 @@ from tests.stack.seed import seeds
 # A unit becomes available again after a minute, so none does during a test.
 RATE = BucketSpec(
     kind="user",
-    holder="acme",
+    tenant_id=TenantId("acme"),
     key="caret:rate:{acme}:user:ada",
     capacity=100,
     interval_s=60.0,
@@ -340,7 +341,10 @@ async def _is_admitted(gateway: Leases, rule: BucketSpec, units: int = 1) -> boo
 
 async def test_more_calls_than_connections_do_not_fail(valkey: EmbeddedPaths, redis: Redis) -> None:
     """Each request belongs to another tenant, so requests cannot share a call."""
-    rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
+    rules = [
+        replace(RATE, tenant_id=TenantId(f"t{n}"), key=f"caret:rate:{{t{n}}}:user:")
+        for n in range(500)
+    ]
     url = valkey.redis_url.read_text().strip()
     async with open_lease_redis(url, socket_timeout_s=30.0) as connection:
         leases = Leases(RedisLeaseStore(connection), SystemClock(), max_wait_s=30.0)
