@@ -173,7 +173,7 @@ def put_provider(request: AuthenticatedRequest, body: SetProvider) -> SignInRule
     new = OidcProviderConfig(body.issuer, body.client_id, body.client_secret)
     with _exempt_own_session(request) as session:
         return set_provider(
-            actor=actor_of(request), new=new, now=timezone.now(), spared_session=session
+            actor=actor_of(request), new=new, now=timezone.now(), exempt_session_key=session
         )
 
 
@@ -193,7 +193,7 @@ def put_saml_provider(request: AuthenticatedRequest, body: SetSamlProvider) -> S
     config = SamlProviderConfig(body.metadata, body.metadata_url, fetch)
     with _exempt_own_session(request) as session:
         return set_saml_provider(
-            actor=actor, config=config, now=timezone.now(), spared_session=session
+            actor=actor, config=config, now=timezone.now(), exempt_session_key=session
         )
 
 
@@ -205,7 +205,9 @@ def put_saml_provider(request: AuthenticatedRequest, body: SetSamlProvider) -> S
 )
 def delete_provider(request: AuthenticatedRequest) -> SignInRules:
     with _exempt_own_session(request) as session:
-        return remove_provider(actor=actor_of(request), now=timezone.now(), spared_session=session)
+        return remove_provider(
+            actor=actor_of(request), now=timezone.now(), exempt_session_key=session
+        )
 
 
 @domains.get(
@@ -242,7 +244,7 @@ def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
             domain_id=domain_id,
             resolve=look_up_txt_records,
             now=timezone.now(),
-            spared_session=session,
+            exempt_session_key=session,
         )
 
 
@@ -255,7 +257,10 @@ def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
 def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]:
     with _exempt_own_session(request) as session:
         release_domain(
-            actor=actor_of(request), domain_id=domain_id, now=timezone.now(), spared_session=session
+            actor=actor_of(request),
+            domain_id=domain_id,
+            now=timezone.now(),
+            exempt_session_key=session,
         )
     return Status(204, None)
 

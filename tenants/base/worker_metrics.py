@@ -19,7 +19,8 @@ from prometheus_client.registry import Collector
 from caret.contracts.usage import USAGE_STREAM
 
 KEY: Final = "caret:task-metrics"
-# A run that finds nothing to do takes 10 ms, a purge or an export up to 30 minutes.
+# A run that finds nothing to do takes 10 ms, a purge or an export up to 30 minutes
+# (in no bucket but the infinite one).
 BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
 _INFINITE: Final = "+Inf"
 # Fields of the hash are named KIND|TASK. The fields of buckets are named KIND|TASK|BOUND.

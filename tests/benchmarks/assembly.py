@@ -20,7 +20,7 @@ from typing import Final
 
 from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
-from caret.foundation.garbage_collection import install_gc_scheduler
+from caret.foundation.garbage_collection import disabled_gc
 from caret.local.engines.engine import DEMO_MODEL
 from inference.completion.incoming_request import ContextFile
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--keystrokes", type=int, default=500, help="number of warm keystrokes")
     parser.add_argument("--files", type=int, default=100, help="number of cold files")
     options = parser.parse_args(arguments)
-    with install_gc_scheduler():
+    with disabled_gc():
         return _measure(options)
 
 

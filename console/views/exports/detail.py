@@ -79,7 +79,7 @@ def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @permission_required(Permission.EXPORT)
 @_show_conflicts
 def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    """Redirect to a signed URL that is valid for some minutes, as the API returns it."""
+    """Redirect to a signed URL like those of the API, which are valid for some minutes."""
     link = create_signed_url(actor=member.actor, export_id=export_id, now=timezone.now())
     return redirect("console:export-file", link.token)
 

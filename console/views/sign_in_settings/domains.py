@@ -61,7 +61,7 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
                 domain_id=domain_id,
                 resolve=look_up_txt_records,
                 now=timezone.now(),
-                spared_session=session,
+                exempt_session_key=session,
             )
     except Conflict as error:
         messages.error(request, translate_error(error))
@@ -86,7 +86,7 @@ def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -
         )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         release_domain(
-            actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session
+            actor=member.actor, domain_id=domain_id, now=timezone.now(), exempt_session_key=session
         )
     toast(request, gettext("%(name)s released.") % {"name": domain.name})
     return redirect("console:access")

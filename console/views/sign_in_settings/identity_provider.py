@@ -79,7 +79,7 @@ def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
     def save_provider(session: str | None) -> None:
         new = OidcProviderConfig(**form.cleaned_data)
-        set_provider(actor=member.actor, new=new, now=timezone.now(), spared_session=session)
+        set_provider(actor=member.actor, new=new, now=timezone.now(), exempt_session_key=session)
 
     return _handle_form(request, member, form, save_provider)
 
@@ -101,7 +101,7 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             fields["metadata"] or None, fields["metadata_url"] or None, fetch_document
         )
         set_saml_provider(
-            actor=member.actor, config=config, now=timezone.now(), spared_session=session
+            actor=member.actor, config=config, now=timezone.now(), exempt_session_key=session
         )
 
     return _handle_form(request, member, form, save_provider)
@@ -117,7 +117,7 @@ def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             request, member, "console/sign_in_settings/remove_identity_provider.html", {}
         )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
-        remove_provider(actor=member.actor, now=timezone.now(), spared_session=session)
+        remove_provider(actor=member.actor, now=timezone.now(), exempt_session_key=session)
     toast(request, gettext("Identity provider removed. Members sign in with passwords again."))
     return redirect("console:access")
 

@@ -103,10 +103,10 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
 def restore(training_state: TrainedCheckpoint, content: dict[str, Any]) -> None:
     training_state.model.load_state_dict(content["model"])
     for optimiser, state in zip(training_state.optimisers, content["optimisers"], strict=True):
-        is_recordable = [group.get("capturable") for group in optimiser.param_groups]
+        capturable_flags = [group.get("capturable") for group in optimiser.param_groups]
         optimiser.load_state_dict(state)
         # These depend on the device, which may have changed.
-        for group, capturable in zip(optimiser.param_groups, is_recordable, strict=True):
+        for group, capturable in zip(optimiser.param_groups, capturable_flags, strict=True):
             group["lr"] = float(group["lr"])
             group["capturable"] = capturable
     for field, value in content["progress"].items():

@@ -16,7 +16,7 @@ from caret.contracts.pricing import MAX_PROMPT_TOKENS
 from caret.foundation.clock import SystemClock
 from caret.foundation.concurrency.wait_for import keep_cancellations
 from caret.foundation.environment import BadSetting
-from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
+from caret.foundation.garbage_collection import GcScheduler, disabled_gc
 from caret.foundation.parsing.grammars import load_all
 from inference.completion.variant import Variant
 from inference.config import DataPlaneConfig
@@ -149,7 +149,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                 config, plane, metrics, MetricSources(journal, session, slowest, pool_members)
             ),
         ):
-            with install_gc_scheduler():
+            with disabled_gc():
                 yield plane
 
 

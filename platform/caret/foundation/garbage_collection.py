@@ -150,8 +150,11 @@ class GcScheduler:
 
 
 @contextmanager
-def install_gc_scheduler() -> Iterator[None]:
-    """Disable the interpreter's collector and freeze all present objects until the block ends."""
+def disabled_gc() -> Iterator[None]:
+    """Disable the interpreter's collector and freeze all present objects until the block ends.
+
+    Run a `GcScheduler` meanwhile: without one, reference cycles are never freed.
+    """
     gc.collect()
     gc.freeze()
     gc.disable()

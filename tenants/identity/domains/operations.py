@@ -56,12 +56,12 @@ def verify_domain(
     domain_id: uuid.UUID,
     resolve: Resolve,
     now: datetime,
-    spared_session: str | None = None,
+    exempt_session_key: str | None = None,
 ) -> DomainView:
     """Verify a domain by its DNS record.
 
     If the tenant has an identity provider, the sessions of the domain's users end, because these
-    users must now sign in at the provider. The session `spared_session` continues.
+    users must now sign in at the provider. The session `exempt_session_key` continues.
 
     Raises Forbidden, NotFound, and Conflict when the record is missing or the domain is another
     tenant's.
@@ -82,19 +82,19 @@ def verify_domain(
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         _register_domain(actor, domain.name)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
-        _end_sessions(actor, domain.name, spared_session)
+        _end_sessions(actor, domain.name, exempt_session_key)
         _record_change(actor, "domain.verified", domain.name, now)
         sync_domain_members(actor=actor, name=domain.name, now=now)
     return find_domain(actor=actor, domain_id=domain_id)
 
 
 def release_domain(
-    *, actor: Actor, domain_id: uuid.UUID, now: datetime, spared_session: str | None = None
+    *, actor: Actor, domain_id: uuid.UUID, now: datetime, exempt_session_key: str | None = None
 ) -> None:
     """Release a domain. Its users sign in with their passwords again.
 
     If the tenant has an identity provider, the sessions of the domain's users end, except
-    `spared_session`. Raises Forbidden, NotFound.
+    `exempt_session_key`. Raises Forbidden, NotFound.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
@@ -105,14 +105,14 @@ def release_domain(
             name=domain.name, holder_id=uuid.UUID(actor.tenant_id)
         ).delete()
         if domain.verified_at is not None:
-            _end_sessions(actor, domain.name, spared_session)
+            _end_sessions(actor, domain.name, exempt_session_key)
         _record_change(actor, "domain.given_up", domain.name, now)
 
 
-def _end_sessions(actor: Actor, name: str, spared_session: str | None) -> None:
+def _end_sessions(actor: Actor, name: str, exempt_session_key: str | None) -> None:
     """End the sessions of the domain's users, if the tenant has an identity provider."""
     if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).exists():
-        end_sessions_at(domains=[name], spared_session=spared_session)
+        end_sessions_at(domains=[name], exempt_session_key=exempt_session_key)
 
 
 def _register_domain(actor: Actor, name: str) -> None:

@@ -34,16 +34,16 @@ def end_all_sessions(*, user_id: UserId) -> None:
     announce_access_change(user_id)
 
 
-def end_sessions_at(*, domains: Iterable[str], spared_session: str | None) -> None:
+def end_sessions_at(*, domains: Iterable[str], exempt_session_key: str | None) -> None:
     """End the sessions of all users of the domains, in all tenants. Four queries.
 
-    `spared_session` is the key of one session that continues.
+    `exempt_session_key` is the key of one session that continues.
     """
     is_of_domains = Q(pk__in=[])
     for name in domains:
         is_of_domains |= Q(user__email__endswith=f"@{name}")
     _end_sessions(
-        UserSession.objects.filter(is_of_domains).exclude(session_key=spared_session or "")
+        UserSession.objects.filter(is_of_domains).exclude(session_key=exempt_session_key or "")
     )
 
 

@@ -61,12 +61,12 @@ class SamlProviderConfig:
 
 
 def set_provider(
-    *, actor: Actor, new: OidcProviderConfig, now: datetime, spared_session: str | None = None
+    *, actor: Actor, new: OidcProviderConfig, now: datetime, exempt_session_key: str | None = None
 ) -> SignInRules:
     """Set an OpenID Connect provider in place of the current one.
 
     Users of the tenant's verified domains can no longer sign in with a password. Their sessions
-    end, except `spared_session`. Raises Forbidden, InvalidValue.
+    end, except `exempt_session_key`. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     _check_provider(new)
@@ -88,11 +88,15 @@ def set_provider(
         created_at=now,
     )
     facts: ChangeFields = {"issuer": new.issuer, "client_id": new.client_id}
-    return _set_provider(actor, provider, facts, spared_session)
+    return _set_provider(actor, provider, facts, exempt_session_key)
 
 
 def set_saml_provider(
-    *, actor: Actor, config: SamlProviderConfig, now: datetime, spared_session: str | None = None
+    *,
+    actor: Actor,
+    config: SamlProviderConfig,
+    now: datetime,
+    exempt_session_key: str | None = None,
 ) -> SignInRules:
     """Set a SAML provider from its metadata, in place of the current provider.
 
@@ -116,7 +120,7 @@ def set_saml_provider(
         "sso_url": new.sso_url,
         "certificates": " ".join(map(compute_fingerprint, new.certificates)),
     }
-    return _set_provider(actor, provider, facts, spared_session)
+    return _set_provider(actor, provider, facts, exempt_session_key)
 
 
 def _fetch_metadata(config: SamlProviderConfig) -> str:
@@ -131,13 +135,13 @@ def _fetch_metadata(config: SamlProviderConfig) -> str:
 
 
 def _set_provider(
-    actor: Actor, provider: IdentityProvider, facts: ChangeFields, spared_session: str | None
+    actor: Actor, provider: IdentityProvider, facts: ChangeFields, exempt_session_key: str | None
 ) -> SignInRules:
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()
         provider.save(force_insert=True)
-        _end_sessions(actor, spared_session)
+        _end_sessions(actor, exempt_session_key)
         record_change(
             actor=actor,
             action="identity_provider.set",
@@ -149,9 +153,9 @@ def _set_provider(
 
 
 def remove_provider(
-    *, actor: Actor, now: datetime, spared_session: str | None = None, reason: str = ""
+    *, actor: Actor, now: datetime, exempt_session_key: str | None = None, reason: str = ""
 ) -> SignInRules:
-    """Remove the provider. The sessions of its users end, except `spared_session`.
+    """Remove the provider. The sessions of its users end, except `exempt_session_key`.
 
     Raises Forbidden, InvalidValue.
     """
@@ -159,7 +163,7 @@ def remove_provider(
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
         if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
-            _end_sessions(actor, spared_session)
+            _end_sessions(actor, exempt_session_key)
             record_change(
                 actor=actor,
                 action="identity_provider.removed",
@@ -211,9 +215,11 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
     return UserId(str(user.id))
 
 
-def _end_sessions(actor: Actor, spared_session: str | None) -> None:
+def _end_sessions(actor: Actor, exempt_session_key: str | None) -> None:
     verified = Domain.objects.filter(tenant_id=actor.tenant_id, verified_at__isnull=False)
-    end_sessions_at(domains=verified.values_list("name", flat=True), spared_session=spared_session)
+    end_sessions_at(
+        domains=verified.values_list("name", flat=True), exempt_session_key=exempt_session_key
+    )
 
 
 def _is_address(text: str) -> bool:

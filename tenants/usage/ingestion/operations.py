@@ -56,7 +56,7 @@ class _UsageBatch:
 
 
 def ingest_all_entries(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageIngestion:
-    """Ingest until the stream is empty. Concurrent runs are harmless.
+    """Ingest until the stream is empty, or for `max_batches`. Concurrent runs are harmless.
 
     Raises redis.RedisError or django.db.OperationalError; then nothing is lost.
     """

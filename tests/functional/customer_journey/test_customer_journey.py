@@ -1,7 +1,7 @@
 """A customer from `make up` to the first invoice. Operator, owner and developer use browsers.
 
-The first run downloads the editor (`tests.functional.editor.code_server`). `CARET_TEST_PICTURES`
-names the folder for the pictures.
+The first run downloads the editor (`tests.functional.editor.code_server`). If `CARET_TEST_PICTURES`
+is set, a picture of each step is saved in that folder.
 """
 
 import platform

@@ -209,7 +209,7 @@ def test_a_step_up_after_the_providers_removal_is_a_new_sign_in(
     client: Client, sign_in_provider: Provider, company: Company, owner: Person
 ) -> None:
     session = client.session.session_key
-    remove_provider(actor=company.platform, now=timezone.now(), spared_session=session)
+    remove_provider(actor=company.platform, now=timezone.now(), exempt_session_key=session)
 
     response = client.post("/account/reauthenticate", {"next": TARGET})
 

@@ -1,4 +1,4 @@
-"""The mode of each request: chosen from the text, requested by a key, or not allowed."""
+"""The mode of each request: chosen from the text, requested by a shortcut, or not allowed."""
 
 import pytest
 
@@ -61,7 +61,7 @@ async def test_a_mode_without_a_model_is_replaced_by_inline() -> None:
     assert [frame["mode"] for frame in harness.gateway.requests] == ["block", "inline"]
 
 
-async def test_a_key_requests_its_mode_once() -> None:
+async def test_a_shortcut_requests_its_mode_once() -> None:
     harness = Harness()
     harness.open("x = |")
     harness.gateway.ready += [response_frames("1"), response_frames("2")]
@@ -76,7 +76,7 @@ async def test_a_key_requests_its_mode_once() -> None:
     assert [frame["mode"] for frame in harness.gateway.requests] == ["block", "inline"]
 
 
-async def test_a_key_requests_its_mode_although_a_suggestion_is_cached() -> None:
+async def test_a_shortcut_requests_its_mode_although_a_suggestion_is_cached() -> None:
     harness = Harness()
     harness.open("x = |")
     harness.gateway.ready += [response_frames("1"), response_frames("2")]

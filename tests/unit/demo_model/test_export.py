@@ -1,4 +1,4 @@
-"""Exported weights of the demonstration model: matrices are quantised, others are not."""
+"""Exported weights of the demonstration model: only the layers' matrices are quantised."""
 
 import pytest
 

@@ -21,7 +21,7 @@ from caret.foundation.garbage_collection import (
     GcScheduler,
     GcState,
     Generation,
-    install_gc_scheduler,
+    disabled_gc,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.polling import wait_until
@@ -37,7 +37,7 @@ def schedule() -> CollectionSchedule:
 
 @pytest.fixture
 def _gc_scheduler() -> Iterator[None]:
-    with install_gc_scheduler():
+    with disabled_gc():
         yield
 
 
@@ -184,7 +184,7 @@ async def test_the_collector_runs_beside_other_tasks() -> None:
 
 
 def test_the_interpreters_collector_is_disabled_and_restored() -> None:
-    with install_gc_scheduler():
+    with disabled_gc():
         assert not gc.isenabled()
         assert gc.get_freeze_count() > 0
 

@@ -172,16 +172,20 @@ def test_tenants_have_no_label_by_default() -> None:
     assert not any("tenant" in sample.labels for sample in samples)
 
 
-def test_the_busiest_tenants_get_labels_and_no_counter_decreases() -> None:
-    """Completions that were counted as `other` before a tenant got its label stay there."""
+def test_a_tenant_keeps_its_label_when_another_becomes_busier() -> None:
+    """A scrape gives free labels to the busiest tenants. If labels moved, counters would decrease.
+
+    For the same reason, earlier completions of a tenant stay under `other`.
+    """
     metrics = CompletionMetrics(num_tenants=1)
     for slug, count in (("acme", 3), ("globex", 5)):
         for _ in range(count):
             metrics.on_completed(_of_tenant(slug))
     name = "caret_tenant_completions_total"
+    # The first scrape: globex is the busiest, and gets the only label.
     assert metric_value(metrics, name, tenant="other") == 8
 
-    for _ in range(9):
+    for _ in range(9):  # acme is busier now, but no label is free
         metrics.on_completed(_of_tenant("acme"))
     metrics.on_completed(_of_tenant("globex"))
 

@@ -40,7 +40,7 @@ def test_a_full_cache_evicts_from_the_largest_tenant() -> None:
     for number in range(8):
         cache.set(_key(number, f"t{number // 2}"), number)
 
-    cache.set(_key(8, "late"), 8)
+    cache.set(_key(8, "late"), 8)  # four tenants have two items each
 
     assert sorted(value for _, value in cache.items()) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert len(cache) == 8

@@ -17,6 +17,7 @@ from tenants.policy.diff import AffectedMember, diff_policies
 from tenants.policy.document import DEFAULT_POLICY
 
 TEAM, USER = "team:Contractors", "user:ada@acme.example"
+# Retrieval is not allowed either.
 NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT, Feature.RETRIEVAL})
 NO_KEYS = PolicyOverride(content_exclusion={"shop": ("src/keys/*",), "other": ("*",)})
 POLICY = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("*",))

@@ -77,7 +77,7 @@ def test_an_administrator_lacks_only_permissions_about_owners_and_sign_in() -> N
 
 
 @pytest.mark.parametrize("permission", list(Permission))
-def test_the_owner_of_a_closing_tenant_may_only_read(permission: Permission) -> None:
+def test_the_owner_of_a_closing_tenant_keeps_few_permissions(permission: Permission) -> None:
     olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
 
     assert olga.has_permission(permission) == (permission in ALLOWED_WHILE_CLOSING)

@@ -105,7 +105,9 @@ def _change_the_password(company: Company, _client: Client) -> None:
 
 
 def _change_the_provider(company: Company, _client: Client) -> None:
-    end_sessions_at(domains=[company.administrator.email.partition("@")[2]], spared_session=None)
+    end_sessions_at(
+        domains=[company.administrator.email.partition("@")[2]], exempt_session_key=None
+    )
 
 
 @pytest.mark.parametrize(
