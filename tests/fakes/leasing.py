@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from caret.foundation.ids import TenantId
 from inference.gateway.rate_limits.leased_bucket import BucketSpec
 from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, SpendRequest
 from tests.fakes.clock import FakeClock
@@ -10,7 +11,7 @@ from tests.fakes.leases import FakeLeaseStore
 
 USER_BUCKET = BucketSpec(
     kind="user",
-    holder="acme",
+    tenant_id=TenantId("acme"),
     key="caret:rate:{acme}:user:ada",
     capacity=100,
     interval_s=0.1,

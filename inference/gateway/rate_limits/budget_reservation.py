@@ -59,14 +59,14 @@ class BudgetReservation:
 _NOTHING: Final = BudgetReservation((), None, is_warm_up=False)
 
 
-def reserve_budget(
+def plan_reservation(
     principal: Principal, request: CompletionRequest, *, now_ms: int, prompt_tokens: int, model: str
 ) -> BudgetReservation:
     """Return the amounts to reserve before the request may continue.
 
-    `prompt_tokens` is the largest budget of a prompt in the request's tier, and `model` is the one
-    that will answer. The principal's snapshot contains only budgets that apply to its user (see
-    `UserBudgets`).
+    `prompt_tokens` is the largest token budget of a prompt in the request's tier, and `model` is
+    the one that will answer. The principal's snapshot contains only budgets that apply to its user
+    (see `UserBudgets`).
     """
     spending = principal.snapshot.spending
     if not spending.budgets:
@@ -106,7 +106,7 @@ def _bucket_spec(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketS
     max_lease = max(1, capacity // _LEASE_DIVISOR)
     return BucketSpec(
         kind=KIND,
-        holder=tenant_id,
+        tenant_id=tenant_id,
         key=spend_key(tenant_id, budget.budget_id, month),
         capacity=capacity,
         interval_s=None,

@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
+from caret.foundation.ids import TenantId
 from inference.gateway.rate_limits.gcra import Gcra
 
 LEASE_S: Final = 60.0  # the store reclaims a lease after this time without a request about it
@@ -25,7 +26,7 @@ class BucketSpec:
     """The identity, capacity and rate of a bucket."""
 
     kind: str  # label of metrics: tenant, user, key, tokens or spend
-    holder: str  # one call can cover all buckets of a holder
+    tenant_id: TenantId  # one call can cover all buckets of a tenant
     key: str  # in the store
     capacity: int  # units that may be spent at once, at least 1
     interval_s: float | None  # time in which a unit comes back; None: never, the bucket is a budget

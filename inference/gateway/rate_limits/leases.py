@@ -27,6 +27,7 @@ from typing import Final, Protocol, TypeVar
 import structlog
 
 from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId
 from inference.gateway.rate_limits.leased_bucket import (
     IDLE_S,
     BucketSpec,
@@ -73,7 +74,7 @@ class RateLimitExceeded(Exception):
 
 class LeaseStore(Protocol):
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
-        """Make one call about the buckets of one holder. Raises OSError."""
+        """Make one call about the buckets of one tenant. Raises OSError."""
 
 
 class Leases:
@@ -299,13 +300,13 @@ class Leases:
 
         Stops when none of several concurrent calls is answered.
         """
-        by_holder: defaultdict[str, list[LeasedBucket]] = defaultdict(list)
+        by_tenant: defaultdict[TenantId, list[LeasedBucket]] = defaultdict(list)
         for bucket in buckets:
-            by_holder[bucket.spec.holder].append(bucket)
+            by_tenant[bucket.spec.tenant_id].append(bucket)
         calls = [
             call
-            for holder_buckets in by_holder.values()
-            for call in _split_into_parts(holder_buckets, _KEYS_PER_CALL)
+            for tenant_buckets in by_tenant.values()
+            for call in _split_into_parts(tenant_buckets, _KEYS_PER_CALL)
         ]
         are_all_answered = True
         for concurrent_calls in _split_into_parts(calls, _CALLS_AT_ONCE):

@@ -30,7 +30,10 @@ from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ClientDisconnected
 from inference.errors import CompletionDropped, TooManyRequests
 from inference.gateway.rate_limits.budget_reservation import KIND as SPEND
-from inference.gateway.rate_limits.budget_reservation import raise_budget_exhausted, reserve_budget
+from inference.gateway.rate_limits.budget_reservation import (
+    plan_reservation,
+    raise_budget_exhausted,
+)
 from inference.gateway.rate_limits.leased_bucket import BucketSpec
 from inference.gateway.rate_limits.leases import Charge, Leases, RateLimitExceeded, SpendRequest
 
@@ -69,7 +72,7 @@ class Quotas:
         *,
         prompt_tokens: Mapping[Tier, int] = MAX_PROMPT_TOKENS,
     ) -> None:
-        """`prompt_tokens` is the largest budget of a prompt in each tier."""
+        """`prompt_tokens` is the largest token budget of a prompt in each tier."""
         self._prompt_tokens = prompt_tokens
         self.num_rejected: Counter[str] = Counter()  # by the kind of limit
         self.leases: Final = leases
@@ -98,7 +101,7 @@ class Quotas:
         units = self._estimate_units(principal, request)
         rates = self._rate_requests(limits, principal, units)
         token_requests = self._token_requests(limits, principal, request)
-        budget = reserve_budget(
+        budget = plan_reservation(
             principal,
             request,
             now_ms=self._clock.now_ms(),
@@ -237,7 +240,7 @@ def _rate_spec(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Bu
     max_lease = max(ACTION, capacity // 4)  # the most that one gateway may keep from the others
     return BucketSpec(
         kind=kind,
-        holder=tenant,
+        tenant_id=tenant,
         # In a cluster, the part in braces selects the node: one call needs one node.
         key=f"caret:rate:{{{tenant}}}:{kind}:{holder}",
         capacity=capacity,
@@ -255,7 +258,7 @@ def _token_spec(
     max_lease = max(1, capacity // 20)
     return BucketSpec(
         kind="tokens",
-        holder=tenant,
+        tenant_id=tenant,
         key=f"caret:token-quota:{{{tenant}}}:{tier}:{day}",
         capacity=capacity,
         interval_s=None,

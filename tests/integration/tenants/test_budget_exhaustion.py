@@ -11,7 +11,7 @@ from caret.contracts.policy import Tier
 from caret.contracts.pricing import MAX_GENERATED_TOKENS, MAX_PROMPT_TOKENS, BudgetScope, TierPrices
 from caret.foundation.clock import to_unix_ms
 from inference.completion.request import Principal
-from inference.gateway.rate_limits.budget_reservation import reserve_budget
+from inference.gateway.rate_limits.budget_reservation import plan_reservation
 from tenants.billing.budgets.operations import BudgetTarget
 from tenants.billing.budgets.queries import find_budget
 from tenants.fleet.pools.assignments import KnownPool, PoolSharing
@@ -118,7 +118,7 @@ def _unassign_pools() -> Iterator[None]:
 def reserve_at_gateway(company: Company, model: str) -> int:
     """Return the amount that a gateway reserves for a completion of the model."""
     snapshot = read_snapshot(tenant_id=company.tenant_id, now=NOW)
-    reservation = reserve_budget(
+    reservation = plan_reservation(
         Principal(credential=snapshot.credentials[0], snapshot=snapshot),
         make_request(max_tokens=MAX_GENERATED_TOKENS),
         now_ms=to_unix_ms(NOW),

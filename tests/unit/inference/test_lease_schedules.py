@@ -17,6 +17,7 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from caret.foundation.ids import TenantId
 from inference.gateway.rate_limits.leased_bucket import (
     IDLE_S,
     LEASE_S,
@@ -34,7 +35,7 @@ MAX_LEASE: Final = 100
 MAX_DEBT: Final = 80
 BUDGET: Final = BucketSpec(
     kind="tokens",
-    holder="acme",
+    tenant_id=TenantId("acme"),
     key="caret:token-quota:{acme}",
     capacity=2_000,
     interval_s=None,
