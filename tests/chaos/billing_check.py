@@ -36,7 +36,7 @@ class Balance:
     broken: int  # streams whose end no client has seen: as many may be unseen
 
     @property
-    def is_even(self) -> bool:
+    def is_balanced(self) -> bool:
         return not (self.missing or self.doubled or self.different) and self.unseen <= self.broken
 
 

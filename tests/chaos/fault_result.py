@@ -44,11 +44,11 @@ class FaultResult:
     notes: Sequence[Note]  # from the fault's beginning to the recovery
     quiet: QuietTenant
     ledger: Mapping[str, int]
-    is_even: bool
+    is_balanced: bool
     recovery: Recovery
     billed_s: float  # after the recovery
     fault_s: float
-    others_cores: float  # cores that other processes used during the fault
+    cores_used_by_others: float  # cores that other processes used during the fault
     holds_up_tokens: bool = False  # true of the fault itself
 
     @property
@@ -64,15 +64,15 @@ class FaultResult:
     @property
     def has_passed(self) -> bool:
         # If other processes use the cores, a slow token proves nothing.
-        is_meaningful = self.others_cores <= MAX_NEIGHBOURS and not self.holds_up_tokens
+        is_meaningful = self.cores_used_by_others <= MAX_NEIGHBOURS and not self.holds_up_tokens
         is_too_slow = is_meaningful and self.quiet.is_slowed_down
-        return self.num_failed == 0 and self.is_even and not is_too_slow
+        return self.num_failed == 0 and self.is_balanced and not is_too_slow
 
     def details(self) -> dict[str, Any]:
         endings = Counter(note.ending for note in self.notes)
         return {
             "fault_s": round(self.fault_s, 1),
-            "others_cores": round(self.others_cores, 2),
+            "cores_used_by_others": round(self.cores_used_by_others, 2),
             "sent": len(self.notes),
             "completed": sum(note.is_served for note in self.notes),
             "shed": sum(note.is_shed for note in self.notes),

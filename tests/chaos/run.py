@@ -92,11 +92,11 @@ class Run:
             notes=notes,
             quiet=self._measure_quiet_tenant(notes),
             ledger=self._ledger_since_last(balance),
-            is_even=balance.is_even,
+            is_balanced=balance.is_balanced,
             recovery=recovery,
             billed_s=billed_s,
             fault_s=ended_s - began_s,
-            others_cores=neighbours.num_cores(),
+            cores_used_by_others=neighbours.num_cores(),
             holds_up_tokens=scenario.holds_up_tokens,
         )
         self._report(

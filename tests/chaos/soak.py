@@ -87,7 +87,13 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
     trends = {
         key: trend(samples_of_part, settled_s=settled_s) for key, samples_of_part in samples.items()
     }
-    _report(world, report, trends, began_s=began_s, others_cores=round(neighbours.num_cores(), 2))
+    _report(
+        world,
+        report,
+        trends,
+        began_s=began_s,
+        cores_used_by_others=round(neighbours.num_cores(), 2),
+    )
 
 
 def _report(world: World, report: Report, trends: dict[str, Trend], **fields: float) -> None:
@@ -100,7 +106,7 @@ def _report(world: World, report: Report, trends: dict[str, Trend], **fields: fl
         "soak",
         len(growing),
         "processes that grow",
-        passed=not growing and not num_failed and balance.is_even,
+        passed=not growing and not num_failed and balance.is_balanced,
         target="none, none failed, all billed once",
         growing=growing,
         sent=len(notes),

@@ -62,6 +62,6 @@ def _balance_after_running_requests(
     deadline_s = time.monotonic() + _IN_FLIGHT_S
     while True:
         current = balance(notes, rows, read_notes()[len(notes) :])
-        if current.is_even or time.monotonic() > deadline_s:
+        if current.is_balanced or time.monotonic() > deadline_s:
             return current
         time.sleep(_POLL_S)

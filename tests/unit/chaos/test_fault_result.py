@@ -18,11 +18,11 @@ def _result(**fields: Any) -> FaultResult:
         "notes": [SERVED, RETRIED],
         "quiet": QuietTenant(calm_ms=10.0, fault_ms=14.0, num=100),
         "ledger": {},
-        "is_even": True,
+        "is_balanced": True,
         "recovery": Recovery(0.0, 0.0),
         "billed_s": 0.0,
         "fault_s": 1.0,
-        "others_cores": 0.0,
+        "cores_used_by_others": 0.0,
     }
     return FaultResult(**(values | fields))
 
@@ -31,13 +31,13 @@ def test_a_run_without_failures_and_with_a_balanced_ledger_passes() -> None:
     assert _result().has_passed
 
 
-@pytest.mark.parametrize("fields", [{"notes": [FAILED]}, {"is_even": False}, {"quiet": LATE}])
+@pytest.mark.parametrize("fields", [{"notes": [FAILED]}, {"is_balanced": False}, {"quiet": LATE}])
 def test_each_target_can_be_missed(fields: dict[str, Any]) -> None:
     assert not _result(**fields).has_passed
 
 
 def test_slow_tokens_are_tolerated_while_others_use_the_cores() -> None:
-    assert _result(quiet=LATE, others_cores=1.0).has_passed
+    assert _result(quiet=LATE, cores_used_by_others=1.0).has_passed
 
 
 def test_slow_tokens_are_tolerated_if_the_fault_delays_tokens() -> None:
