@@ -65,7 +65,7 @@ def test_a_wrong_password_does_not_complete_the_step_up(tabs: Tabs, company: Com
     page = tabs.open(session_of(company.administrator, confirmed=False))
 
     page.goto(f"/keys/{lookup_id}/revoke")
-    confirm(page, "not hers, for once")
+    confirm(page, "wrong password")
     expect(page.get_by_role("alert")).to_be_visible()
     page.goto(f"/keys/{lookup_id}/revoke")
 

@@ -112,9 +112,9 @@ def test_queued_reports_contain_no_secret(company: Company) -> None:
 
 def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
-    overlap = KeyRotation(overlap=timedelta(days=1))
+    rotation = KeyRotation(overlap=timedelta(days=1))
     lookup_id = created.key.lookup_id
-    rotate_key(actor=company.platform, lookup_id=lookup_id, rotation=overlap, now=now)
+    rotate_key(actor=company.platform, lookup_id=lookup_id, rotation=rotation, now=now)
     forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)
     mistyped = created.text[:-1] + ("y" if created.text.endswith("x") else "x")
 
@@ -123,7 +123,7 @@ def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
 
     found_key = view(company, created.key)
     assert found_key.state is KeyState.ACTIVE
-    assert found_key.previous_ends_at == now + overlap.overlap
+    assert found_key.previous_ends_at == now + rotation.overlap
     assert mail.outbox == []
     assert num_waiting() == 0
 

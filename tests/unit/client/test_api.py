@@ -368,5 +368,5 @@ def test_control_characters_are_escaped() -> None:
     assert "[bold]d" in text
 
 
-def test_the_default_url_is_that_of_make_up() -> None:
+def test_the_default_url_is_the_console_that_make_up_starts() -> None:
     assert cli.DEFAULT_URL == "http://127.0.0.1:8400"

@@ -61,7 +61,7 @@ def test_a_block_cut_is_the_whole_body_under_its_header() -> None:
         assert 1 <= middle.count("\n") + 1 <= MAX_BLOCK_LINES
 
 
-def test_a_docstring_cut_is_between_its_quotes() -> None:
+def test_a_docstring_cut_includes_the_closing_quotes_but_not_the_opening_ones() -> None:
     for seed in SEEDS:
         prefix, middle, _ = texts(CutKind.DOCSTRING, seed, small_corpus().files[0])
         assert prefix.endswith('"""')

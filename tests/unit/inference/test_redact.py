@@ -62,7 +62,7 @@ def test_a_secret_is_replaced_and_the_rest_of_the_line_kept(secret: str, line: s
         "password = '${PASSWORD}'",
         "def test_a_secret_is_replaced_and_the_rest_of_the_line_stays(secret: str) -> None:",
         "alphabet = 'abcdefghijklmnopqrstuvwxyz'",
-        "run_id = '9f86d081884c7d659a2feaa0c55ad015'",
+        "run_id = '9f86d081884c7d659a2feaa0c55ad015'",  # the value of an ID is no secret
         "session = '123e4567-e89b-12d3-a456-426614174000'",
         "    return self.reader.read(path, encoding=encoding, errors=errors)",
         "",
@@ -168,7 +168,9 @@ def test_secrets_at_the_edges_of_the_parts_of_a_long_line_are_found(offset: int)
 
 
 @pytest.mark.parametrize(
-    ("offset", "num_chars"), [(1_500, 600), (10, 5_000)], ids=["in two parts", "in no part"]
+    ("offset", "num_chars"),
+    [(1_500, 600), (10, 5_000)],
+    ids=["across two parts", "longer than a part"],
 )
 def test_a_web_token_longer_than_the_overlap_is_removed_from_a_long_line(
     offset: int, num_chars: int

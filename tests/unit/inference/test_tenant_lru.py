@@ -5,18 +5,23 @@ from inference.retrieval.tenant_lru import TenantLru
 
 
 class _CountingKey(FileKey):
-    """A file key that counts its comparisons."""
+    """A file key that counts how often its scope is read."""
 
-    num_comparisons = 0
+    num_scope_reads = 0
 
     @property
     def scope(self) -> tuple[str, str]:
-        type(self).num_comparisons += 1
+        type(self).num_scope_reads += 1
         return super().scope
 
 
 def _key(number: int, tenant: str = "acme", repository: str = "shop") -> FileKey:
-    return _CountingKey(f"{tenant}||0", repository, f"{number}.py")
+    return _CountingKey(_namespace(tenant), repository, f"{number}.py")
+
+
+def _namespace(tenant: str) -> str:
+    """Return the cache namespace: tenant|part of the tenant|epoch. No part: the whole tenant."""
+    return f"{tenant}||0"
 
 
 def test_the_least_recently_used_item_of_a_tenant_is_evicted_first() -> None:
@@ -45,10 +50,10 @@ def test_removing_a_scope_does_not_inspect_the_others() -> None:
     cache = TenantLru[FileKey, int](max_items=10_000)
     for number in range(2_000):
         cache.set(_key(number, repository="shop" if number < 5 else "other"), number)
-    _CountingKey.num_comparisons = 0
+    _CountingKey.num_scope_reads = 0
 
-    cache.remove_scope(("acme||0", "shop"))
+    cache.remove_scope((_namespace("acme"), "shop"))
 
     assert len(cache) == 1_995
     assert cache.get(_key(0)) is None
-    assert _CountingKey.num_comparisons < 30
+    assert _CountingKey.num_scope_reads < 30
