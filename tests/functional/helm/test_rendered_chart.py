@@ -91,7 +91,9 @@ def test_no_network_rule_allows_all_peers(rendered: Rendered) -> None:
     check_rules(rendered)
 
 
-def test_only_migrations_know_the_owner_database_url(rendered: Rendered) -> None:
+def test_only_migrations_and_the_partitions_job_know_the_owner_database_url(
+    rendered: Rendered,
+) -> None:
     holders = {name for name, pod in rendered.pods() if "owner-database-url" in str(pod)}
 
     assert holders == {"caret-migrate", "caret-partitions"}
@@ -320,9 +322,9 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"pools": {"quality": {"plainReplicas": 1}}},
         "pools.quality has plainReplicas, but its other replicas do not speculate",
     ),
-    "replicas without speculation that have no names": (
+    "plainReplicas in a pool whose source does not name its replicas": (
         KUBERNETES_DISCOVERY | {"pools": {"fast": {"source": "kubernetes", "plainReplicas": 1}}},
-        "source kubernetes, which cannot tell them",
+        "source kubernetes, which cannot tell these replicas from the others",
     ),
     "a relay without a Redis to connect to": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
     "a prober without a peer to connect to": ({"prober": {"enabled": True}}, "prober.to"),
