@@ -1,8 +1,9 @@
 """Suppression for several dimensions at once, so that differences reveal no single user.
 
-A cell is a value for each of some dimensions: Python in Zed, or the red team's Python.
+A cell is a value for each of some dimensions: Python in Zed, or the red team's Python. A few users
+are more than none and fewer than `min_users`, the tenant's minimum (five by default).
 
-1. A cell of a few users (fewer than the minimum, more than none) is suppressed.
+1. A cell of a few users is suppressed.
 2. A cell's values divide all users into parts, such as the team's users without the language, or
    the users with neither. If a part has a few users, the cell is suppressed: adding and subtracting
    cells and totals reveals exactly these parts. (T. D. Friedman, L. J. Hoffman, "Towards a
