@@ -46,7 +46,10 @@ class ContentQueue:
         return tenant_id, item
 
     async def wait_for_item(self) -> None:
-        """Wait until the queue is not empty."""
+        """Wait until an item was added.
+
+        Returns once more after the last item was taken, unless `dequeue` has returned None since.
+        """
         await self._is_filled.wait()
 
     def clear(self) -> None:

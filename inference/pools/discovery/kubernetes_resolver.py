@@ -69,7 +69,7 @@ class _Service:
 
 
 class KubernetesResolver:
-    """A Resolver of the given services; `ServiceAccount.build_slices_request` parses names."""
+    """A Resolver of the given services. A name is service[.namespace[.svc...]]."""
 
     def __init__(
         self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S

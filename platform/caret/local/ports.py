@@ -8,7 +8,7 @@ from caret.foundation.environment import BadSetting, env_int, env_text
 from caret.local.errors import PortInUse
 
 LOOPBACK = "127.0.0.1"
-# Clients reach a server that listens on all addresses at the loopback address.
+# If a server listens on all addresses, clients on this machine reach it at the loopback address.
 _REACHABLE = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104  # nothing is bound
 
 

@@ -113,14 +113,14 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
 
 
 def _read_usage(state: BillingState, last_batch: int) -> list[_TokenUsage]:
-    """Return sums by day, tier, model and user. One query."""
+    """Return the sums of billable tokens by day, tier, model and user. Makes one query."""
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
         UsageRecord.objects.filter(
             tenant_id=state.tenant_id,
             batch__gt=state.rated_batch,
             batch__lte=last_batch,
-            generated_tokens__gt=0,  # as in billable_tokens
+            generated_tokens__gt=0,  # others are not billed, see billable_tokens
         )
         .exclude(finish_reason=FinishReason.ERROR)
         .values("tier", "user_id", used_model=_MODEL, day=TruncDate("occurred_at"))

@@ -169,7 +169,7 @@ class NextEdits:
             self._answered, self._is_displayed = file_revision, False
             self._suggested = result if isinstance(result, NextEdit) else None
             return result
-        # An editor that cancels its request may repeat it when the answer was on its way.
+        # An editor may cancel a request whose answer is already on its way, and repeat it.
         if self._is_displayed or self._suggested is None:
             return SkipReason.NOTHING_TO_SUGGEST
         return replace(self._suggested, sent_s=None)
