@@ -173,8 +173,8 @@ def test_the_form_shows_how_many_invitations_are_left(company: Company, client: 
     invite(client, emails="ida@guest.example")
     none_left = client.get("/members/invite").content.decode()
 
-    assert "You can send 2 more invitations today." in untouched
-    assert "You can send 1 more invitation today." in one_left
+    assert "You can send 2 more invitations now." in untouched
+    assert "You can send 1 more invitation now." in one_left
     assert "Your tenant has sent 2 invitations in the last 24 hours" in none_left
     assert "Send invitation" in one_left
     assert "Send invitation" not in none_left
@@ -350,6 +350,13 @@ def test_each_address_that_fails_is_named_with_its_reason(company: Company, clie
     remaining = re.search(r"<textarea[^>]*>([^<]*)</textarea>", page)
     assert remaining is not None
     assert remaining[1].split() == [company.developer.email, "nobody", "ida@guest.example"]
+
+
+def test_the_page_says_if_no_invitation_was_sent(company: Company, client: Client) -> None:
+    page = invite(client, emails=f"{company.developer.email}\nnobody")
+
+    assert "No invitations were sent. Correct the addresses" in page
+    assert list_invitation_states(company) == []
 
 
 def test_too_many_addresses_are_refused(company: Company, client: Client) -> None:
