@@ -28,19 +28,7 @@ from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.seed import seeds
 
 # A unit becomes available again after a minute, so none does during a test.
-<<<<<<< HEAD
-RATE = BucketSpec(
-    kind="user",
-    tenant_id=TenantId("acme"),
-    key="caret:rate:{acme}:user:ada",
-    capacity=100,
-    interval_s=60.0,
-    lease=10,
-    max_lease=25,
-)
-=======
 RATE = replace(USER_BUCKET, interval_s=60.0)
->>>>>>> m2
 QUOTA = replace(RATE, kind="tokens", key="caret:token-quota:{acme}:fast", interval_s=None)
 # A stored lease: "number since spent_since units end". See LeaseRequest; the end is in us.
 
@@ -346,15 +334,8 @@ async def _is_admitted(gateway: Leases, rule: BucketSpec, units: int = 1) -> boo
 
 async def test_more_calls_than_connections_do_not_fail(valkey: EmbeddedPaths, redis: Redis) -> None:
     """Each request belongs to another tenant, so requests cannot share a call."""
-<<<<<<< HEAD
-    rules = [
-        replace(RATE, tenant_id=TenantId(f"t{n}"), key=f"caret:rate:{{t{n}}}:user:")
-        for n in range(500)
-    ]
-=======
     tenants = [TenantId(f"t{n}") for n in range(500)]
     rules = [replace(RATE, tenant_id=t, key=f"caret:rate:{{{t}}}:user:") for t in tenants]
->>>>>>> m2
     url = valkey.redis_url.read_text().strip()
     async with open_lease_redis(url, socket_timeout_s=30.0) as connection:
         leases = Leases(RedisLeaseStore(connection), SystemClock(), max_wait_s=30.0)
