@@ -19,12 +19,15 @@ from tenants.models import Tenant
 # After a change for all tenants, the committing process publishes this many snapshots itself, which
 # takes half a second.
 PUBLISHED_AT_ONCE: Final = 50
-Publisher = Callable[[TenantId], None]
+Publisher = Callable[[TenantId], bool]
 _publishers: list[Publisher] = []
 
 
 def register_publisher(publisher: Publisher) -> None:
-    """Call `publisher` after the commit of each change. It must not raise."""
+    """Call `publisher` after the commit of each change.
+
+    It must not raise. If it returns False, it cannot publish other snapshots at present, either.
+    """
     if publisher not in _publishers:
         _publishers.append(publisher)
 
@@ -61,10 +64,14 @@ def mark_all_snapshots_stale() -> None:
 
 
 def _publish_all(tenant_ids: Iterable[TenantId]) -> None:
+    """Publish the snapshots one by one.
+
+    Stop at the first failure: if Redis hangs, each attempt would take seconds.
+    """
     for tenant_id in tenant_ids:
-        _publish(tenant_id)
+        if not _publish(tenant_id):
+            return
 
 
-def _publish(tenant_id: TenantId) -> None:
-    for publisher in _publishers:
-        publisher(tenant_id)
+def _publish(tenant_id: TenantId) -> bool:
+    return all(publisher(tenant_id) for publisher in _publishers)

@@ -46,10 +46,10 @@ def publish_snapshot(*, tenant_id: TenantId, now: datetime) -> None:
     )
 
 
-def try_publish_snapshot(tenant_id: TenantId) -> None:
-    """Publish the tenant's snapshot now.
+def try_publish_snapshot(tenant_id: TenantId) -> bool:
+    """Publish the tenant's snapshot now, and return whether Redis responded.
 
-    If Redis is down, `republish_stale_snapshots` publishes it later.
+    If it did not, `republish_stale_snapshots` publishes the snapshot later.
     """
     try:
         publish_snapshot(tenant_id=tenant_id, now=timezone.now())
@@ -58,6 +58,8 @@ def try_publish_snapshot(tenant_id: TenantId) -> None:
         logger.warning(
             "snapshot.publication_delayed", tenant_id=tenant_id, reason=type(error).__name__
         )
+        return False
+    return True
 
 
 def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:

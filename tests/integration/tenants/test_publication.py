@@ -33,7 +33,7 @@ from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.fleet.tasks import republish_snapshots
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.models import Tenant
-from tenants.policy.snapshot_version import mark_snapshot_stale
+from tenants.policy.snapshot_version import mark_all_snapshots_stale, mark_snapshot_stale
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 
 
@@ -162,9 +162,19 @@ def test_a_commit_succeeds_without_delay_when_redis_is_down(
     assert "Traceback" not in output
 
 
-def test_a_publication_lost_in_a_crash_is_repeated(
-    acme: Company,
+def test_a_change_for_all_tenants_tries_to_publish_once_when_redis_is_down(
+    acme: Company, globex: Company, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    with unreachable_redis(), transaction.atomic():
+        mark_all_snapshots_stale()
+
+    assert "".join(capfd.readouterr()).count("snapshot.publication_delayed") == 1
+    assert row(acme).published_version < row(acme).snapshot_version
+    republish_snapshots()
+    assert row(acme).published_version == row(acme).snapshot_version
+
+
+def test_a_publication_lost_in_a_crash_is_repeated(acme: Company) -> None:
     created = make_key(acme, acme.developer)
     with unreachable_redis():
         revoke_key(

@@ -20,7 +20,7 @@ def row(request_id: str, *, prompt: int = 10, generated: int = 3) -> Row:
 def test_requests_billed_once_with_the_same_counts_balance() -> None:
     balance_result = balance([note("a"), note("b")], [row("b"), row("a")], ())
 
-    assert balance_result.is_even
+    assert balance_result.is_balanced
     assert (balance_result.noted, balance_result.billed) == (2, 2)
 
 
@@ -37,27 +37,27 @@ def test_requests_billed_once_with_the_same_counts_balance() -> None:
 def test_each_kind_of_difference_is_counted(rows: list[Row], field: str) -> None:
     balance_result = balance([note("a"), note("b")], rows, ())
 
-    assert not balance_result.is_even
+    assert not balance_result.is_balanced
     assert getattr(balance_result, field) == 1
 
 
 def test_a_retried_request_may_be_billed_twice() -> None:
     balance_result = balance([note("a", attempts=2, breaks=1)], [row("a"), row("b")], ())
 
-    assert balance_result.is_even
+    assert balance_result.is_balanced
     assert (balance_result.unseen, balance_result.broken) == (1, 1)
 
 
 def test_a_request_that_ended_with_an_error_may_be_billed() -> None:
     failed_note = note("", ending="engine_disconnected", is_error=True)
 
-    assert balance([failed_note], [row("a")], ()).is_even
+    assert balance([failed_note], [row("a")], ()).is_balanced
 
 
 def test_requests_noted_later_may_or_may_not_be_billed() -> None:
     balance_result = balance([note("a")], [row("a"), row("b")], [note("b"), note("c")])
 
-    assert balance_result.is_even
+    assert balance_result.is_balanced
     assert balance_result.missing == 0
 
 
