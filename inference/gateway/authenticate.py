@@ -37,8 +37,8 @@ def authenticate(
 ) -> Principal:
     """Return the principal that the key belongs to.
 
-    `address` is the client's, read behind trusted proxies. None means unknown; a key that is bound
-    to networks is then invalid.
+    `address` is the client's IP address, as trusted proxies report it. None means unknown; a key
+    that is bound to networks is then invalid.
 
     Only callers that send the whole key from an allowed network learn that it is revoked or
     has expired. For all others the key is invalid.
@@ -80,7 +80,7 @@ def find_key_error(
         authenticate(snapshot_store, key_text, now_ms=now_ms, address=address)
     except CompletionError as error:
         return error
-    return _invalid_key_error()  # the key is valid again: the client can repeat its request
+    return _invalid_key_error()  # the key has become valid again, and the client can try again
 
 
 def _invalid_key_error() -> UnauthenticatedRequest:

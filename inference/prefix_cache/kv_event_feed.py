@@ -101,7 +101,7 @@ class KvEventFeed:
 
 
 async def _receive_replay(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield the replayed batches. vLLM sends them in order, and then a batch without a number."""
+    """Yield the replayed batches. vLLM sends them in order, and then an empty one."""
     while True:
         _, _, number, payload = await socket.recv_multipart()
         if not payload:

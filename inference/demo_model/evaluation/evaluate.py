@@ -171,7 +171,7 @@ def _is_parsable_without_middle(probe: EvalProbe) -> bool:
 
 
 def _share_of(flags: Sequence[bool]) -> float | None:
-    """Return the share of true flags, or None if there are none."""
+    """Return the share of true flags, or None if there are no flags."""
     return round(sum(flags) / len(flags), 3) if flags else None
 
 

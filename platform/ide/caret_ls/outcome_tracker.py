@@ -5,8 +5,8 @@ report little of this, so it is derived from the changes of the file:
 
 - A change that inserts the whole rest of a suggestion accepts it.
 - A change that inserts more than one character of it accepts this part.
-- Any other change rejects it.
 - A suggestion typed to its end key by key is neither accepted nor rejected.
+- A change above it only moves it. Any other change rejects it.
 - A suggestion that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor
   rejected. A shown outcome is sent when the suggestion disappears, with the time that it was
   visible, or after MAX_SHOWN_S.
@@ -28,7 +28,7 @@ MIN_SHOWN_S: Final = 0.25
 MAX_SHOWN_S: Final = 5.0
 _MAX_TRACKED: Final = 64
 _MAX_REMEMBERED: Final = 512
-_MAX_COMPARED_CHARS: Final = 4_000  # longer text has been changed into something else
+_MAX_COMPARED_CHARS: Final = 4_000  # longer text is no longer the suggestion
 
 
 class EditorOutcomeEvent(StrEnum):
@@ -193,7 +193,8 @@ class OutcomeTracker:
     def accept(self, id: str, now_s: float) -> None:
         """Note an acceptance that the editor reports; usually a change has shown it before."""
         for uri, visible in list(self._visible.items()):
-            # A part that an edit accepted was reported then. More text may have arrived since.
+            # If an edit has accepted a part, that part was reported, and text that arrived later
+            # was not accepted.
             if visible.id == id and visible.is_whole and not visible.num_accepted:
                 self._on_accepted(uri, visible, now_s)
 

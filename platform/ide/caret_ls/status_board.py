@@ -22,7 +22,10 @@ class SignedOutReason(StrEnum):
 
 @dataclass(slots=True)
 class StatusBoard:
-    """The state of the server. A callback gets each new status, and each new reason, once."""
+    """The state of the server.
+
+    `on_change` is called when the status, or the reason for being signed out, has changed.
+    """
 
     on_change: Callable[[ServerStatus], None]
     is_paused: bool = False

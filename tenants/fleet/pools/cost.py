@@ -1,4 +1,4 @@
-"""The cost of 1,000 accepted tokens: replica hours divided by accepted tokens. Pure."""
+"""The cost of 1,000 accepted tokens: the price of the replica hours divided by them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def compute_fleet_cost(
 ) -> FleetCost:
     """Compute the cost of each pool. `seconds_a_day` is for days without measured replica seconds.
 
-    A day without requests and measurements costs nothing: it is assumed to precede the
+    A day with neither requests nor measurements costs nothing: it is assumed to precede the
     installation.
     """
     counts: ByPool = {}

@@ -42,7 +42,7 @@ def workbench(
 def _show_first_line(
     workbench: Workbench, scripted: ScriptedGateway, name: str
 ) -> tuple[Path, str]:
-    """Return the file, and the ID of the request of which the first line is visible."""
+    """Return the file, and the ID of the request whose first line is visible."""
     file = workbench.open_file(name)
     workbench.type_text(_LINE)
     request = scripted.wait_for_request(name)

@@ -178,7 +178,7 @@ def test_mail_is_sent_after_the_transaction(
     assert invitation["mailed_at"] is not None
 
 
-def test_requests_to_other_hosts_are_repeated_outside_of_a_transaction(
+def test_requests_that_contact_other_hosts_are_repeated_outside_of_a_transaction(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transaction_states: list[bool] = []

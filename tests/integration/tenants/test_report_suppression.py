@@ -192,7 +192,7 @@ def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company)
     assert overview.quality.counts is not None
     assert overview.quality_before is not None
     assert overview.quality_before.counts is None
-    assert overview.before.counts is not None  # usage is not hidden: it is on the bill
+    assert overview.before.counts is not None  # unfiltered usage is on the bill
 
 
 def test_the_previous_period_is_suppressed_by_its_own_users(company: Company) -> None:

@@ -79,7 +79,7 @@ def test_a_reminder_missed_the_day_before_is_sent_on_the_last_day(company: Compa
     assert remind(company, days_before=0) == []
 
 
-def test_a_longer_trial_reminds_again_and_a_paying_tenant_is_not_reminded(company: Company) -> None:
+def test_a_new_trial_reminds_again_and_a_paying_tenant_is_not_reminded(company: Company) -> None:
     assert len(remind(company, days_before=1)) == 1
     start_trial(company, LAST_DAY)
     assert len(remind(company, days_before=1)) == 1

@@ -17,7 +17,7 @@ from caret.capacity.queueing import (
 NUM_ARRIVALS = 60_000
 
 
-def test_one_server_waits_as_the_pollaczek_khinchine_formula_says() -> None:
+def test_requests_wait_for_one_server_as_the_pollaczek_khinchine_formula_says() -> None:
     service = ServiceTime(kinds=((0.9, 0.01), (0.1, 0.2)))
     rate = 20.0
 

@@ -10,8 +10,8 @@ from inference.filtering.filter import TokenHealer
 from inference.filtering.filter_reason import FilterReason
 
 
-def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:
-    healer = TokenHealer(healed)
+def _feed_all(partial_word: str, *texts: str) -> tuple[str, FilterReason | None]:
+    healer = TokenHealer(partial_word)
     shown_text = "".join([healer.feed(text) for text in texts])
     healer.finish()
     return shown_text, healer.reason
@@ -30,14 +30,14 @@ def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:
 def test_the_typed_part_of_the_word_is_not_shown_again(
     healed: str, texts: list[str], shown_text: str
 ) -> None:
-    assert _healed(healed, *texts) == (shown_text, None)
+    assert _feed_all(healed, *texts) == (shown_text, None)
 
 
 @pytest.mark.parametrize(
     "texts", [["write(path)"], ["ra", "d"], ["r"], ["", ""], [], ["Read"], ["\nread"]]
 )
 def test_a_word_that_does_not_match_is_withheld(texts: list[str]) -> None:
-    assert _healed("read", *texts) == ("", FilterReason.HEALING_MISMATCH)
+    assert _feed_all("read", *texts) == ("", FilterReason.HEALING_MISMATCH)
 
 
 @given(st.text(max_size=8), st.text(max_size=20), st.lists(st.integers(0, 20), max_size=6))
@@ -46,4 +46,4 @@ def test_chunking_makes_no_difference(healed: str, remaining_text: str, cuts: li
     edges = [0, *sorted(min(cut_position, len(text)) for cut_position in cuts), len(text)]
     texts = [text[a:b] for a, b in pairwise(edges)]
 
-    assert _healed(healed, *texts) == (remaining_text, None)
+    assert _feed_all(healed, *texts) == (remaining_text, None)

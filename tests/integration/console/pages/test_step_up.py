@@ -218,7 +218,7 @@ def test_undoing_a_version_that_deletes_nothing_needs_no_step_up(
     assert get_policy(actor=company.platform).version == version + 1
 
 
-def test_lifting_a_users_second_factor_requires_a_step_up(company: Company, client: Client) -> None:
+def test_lifting_a_users_requirement_requires_a_step_up(company: Company, client: Client) -> None:
     path = f"/policies/overrides/user/{company.developer.user_id}/review"
     post_data = {"document": '{"is_mfa_required": true}', "reason": "x"}
     client.post(path, post_data)
