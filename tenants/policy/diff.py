@@ -10,7 +10,7 @@ from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 
 @dataclass(frozen=True, slots=True)
-class AffectedMember:
+class MemberPolicies:
     """A member, with the effective policy before and after the change."""
 
     email: str
@@ -29,7 +29,7 @@ class PolicyDiff:
     globs_removed: list[tuple[str, str]]
 
 
-def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
+def diff_policies(members: Iterable[MemberPolicies]) -> PolicyDiff:
     member_list = list(members)
     changed_members = [member for member in member_list if member.before != member.after]
     lost_features = Counter(
@@ -54,7 +54,7 @@ def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
     )
 
 
-def _list_changed_fields(member: AffectedMember) -> list[str]:
+def _list_changed_fields(member: MemberPolicies) -> list[str]:
     before, after = member.before, member.after
     names = before.__struct_fields__
     return [name for name in names if getattr(before, name) != getattr(after, name)]

@@ -20,7 +20,7 @@ from tenants.policy.access_explanation import (
     NamedOverride,
     explain_access,
 )
-from tenants.policy.diff import AffectedMember, PolicyDiff, diff_policies
+from tenants.policy.diff import MemberPolicies, PolicyDiff, diff_policies
 from tenants.policy.document import parse_policy
 from tenants.policy.effective_policy import EffectivePolicy, resolve_policy
 from tenants.policy.overrides.document import parse_override
@@ -61,7 +61,7 @@ def preview_policy(
         beyond = _count_keys_beyond_lifetime(actor, after, now)
         idle = _count_idle_keys(actor, after, now)
     affected = (
-        AffectedMember(
+        MemberPolicies(
             member.email,
             overrides.apply(before, member.user_id),
             overrides.apply(after, member.user_id),
@@ -156,16 +156,16 @@ def _apply_override(
     policy: TenantPolicy,
     overrides: PolicyOverrides,
     subject_and_override: tuple[OverrideSubject, PolicyOverride],
-) -> AffectedMember:
+) -> MemberPolicies:
     subject, override = subject_and_override
     before = overrides.apply(policy, member.user_id)
     if not _applies_to(subject, member.user_id, overrides):
-        return AffectedMember(member.email, before, before)
+        return MemberPolicies(member.email, before, before)
     own_overrides = overrides.for_user(member.user_id)
     other_overrides = (
         override.override for override in own_overrides if override.subject != subject
     )
-    return AffectedMember(
+    return MemberPolicies(
         member.email, before, apply_overrides(policy, (*other_overrides, override))
     )
 

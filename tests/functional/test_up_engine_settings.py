@@ -150,7 +150,7 @@ async def test_a_language_uses_the_plain_engine_until_its_drafts_are_accepted(
     has_left = await wait_until(csv_has_left, timeout_s=_LEARNING_S)
     before = await _read_acceptance(installation)
     has_python_left = await _is_using_fallback(installation, "python")
-    # From now on, drafts in this language are accepted, too. Only new completions show it.
+    # From now on, drafts in this language are accepted, too. Only new completions raise the rate.
     csv.write = assignments
     has_returned = await wait_until(csv_has_returned, timeout_s=_LEARNING_S)
     has_stayed = await wait_until(csv_stays, timeout_s=_LEARNING_S)

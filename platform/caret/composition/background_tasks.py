@@ -30,7 +30,7 @@ async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator
 
 
 async def _keep_running(name: str, run: Run) -> None:
-    """Run a task. After an unexpected error, log the error and run the task again.
+    """Run a task again and again. After an unexpected error, log it and wait first.
 
     Otherwise one defect would silently stop revocations or usage records.
     """

@@ -50,7 +50,7 @@ def package(folder: Path) -> Path:
 
 @pytest.fixture
 def workbench(site: Site, tmp_path: Path) -> Iterator[Workbench]:
-    """Return a window after the help that the plugin shows with the first file is closed."""
+    """Open a window, and close the help that the plugin shows when the first file is opened."""
     vsix = package(tmp_path)
     folder = tmp_path / "shop"
     folder.mkdir()

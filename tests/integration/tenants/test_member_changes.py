@@ -134,7 +134,7 @@ def test_an_owner_who_left_does_not_count(company: Company, owner: Person) -> No
 
 
 def test_two_owners_cannot_demote_each_other(company: Company, owner: Person) -> None:
-    """The second request still acts as the owner that its user was when it began."""
+    """The second user was an owner when the request began, so the permission is not missing."""
     second = make_colleague(company, Role.OWNER)
 
     set_role(owner.actor, second, Role.DEVELOPER)

@@ -13,7 +13,7 @@ from tenants.policy.access_explanation import (
     NamedOverride,
     explain_access,
 )
-from tenants.policy.diff import AffectedMember, diff_policies
+from tenants.policy.diff import MemberPolicies, diff_policies
 from tenants.policy.document import DEFAULT_POLICY
 
 TEAM, USER = "team:Contractors", "user:ada@acme.example"
@@ -90,7 +90,7 @@ def test_the_explanation_states_if_retrieval_is_allowed() -> None:
 
 def test_a_diff_lists_affected_members() -> None:
     narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
-    members = [AffectedMember("b@x", POLICY, narrow), AffectedMember("a@x", POLICY, POLICY)]
+    members = [MemberPolicies("b@x", POLICY, narrow), MemberPolicies("a@x", POLICY, POLICY)]
 
     diff = diff_policies(members)
 
@@ -105,7 +105,7 @@ def test_a_diff_lists_affected_members() -> None:
 def test_reverting_a_restriction_is_a_gain() -> None:
     narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
 
-    diff = diff_policies([AffectedMember("a@x", narrow, POLICY)])
+    diff = diff_policies([MemberPolicies("a@x", narrow, POLICY)])
 
     assert diff.features_gained == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
     assert diff.globs_removed == [("other", "*"), ("shop", "src/keys/*")]
@@ -114,4 +114,4 @@ def test_reverting_a_restriction_is_a_gain() -> None:
 def test_a_changed_limit_is_a_changed_field() -> None:
     slow = apply_override(POLICY, PolicyOverride(user_limit=RateLimit(per_minute=1, burst=1)))
 
-    assert diff_policies([AffectedMember("a@x", POLICY, slow)]).fields == {"limits": 1}
+    assert diff_policies([MemberPolicies("a@x", POLICY, slow)]).fields == {"limits": 1}

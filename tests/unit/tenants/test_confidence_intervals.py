@@ -1,4 +1,4 @@
-"""Confidence intervals, compared with published examples and with each other."""
+"""Confidence intervals, compared with published examples, and their properties."""
 
 import pytest
 from hypothesis import given

@@ -84,7 +84,7 @@ def test_each_role_sees_only_the_actions_that_it_may_take(
         assert client.post(f"/teams/{team.id}/add", {"email": "x@y.example"}).status_code == 403
 
 
-def test_the_billing_role_does_not_see_members_names(cast: Cast, sign_in: SignIn) -> None:
+def test_the_billing_role_does_not_see_members_addresses(cast: Cast, sign_in: SignIn) -> None:
     team = make_team(cast.acme, "Payments")
     ada = cast.acme.developer
     add_team_member(
