@@ -25,7 +25,8 @@ class Problem:
     detail: str
     field: str | None = None  # of the request; None: the error concerns no single field
     retry_after_s: int | None = None  # None: a retry would fail again
-    versions: tuple[int, int | None] | None = None  # current, to replace; None: no conflict
+    # The version in force, and the one that the request replaces. None: they do not conflict.
+    versions: tuple[int, int | None] | None = None
 
     @property
     def title(self) -> str:

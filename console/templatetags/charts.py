@@ -17,7 +17,7 @@ register: Final = template.Library()
 
 @register.simple_tag
 def chart_columns(chart: Chart) -> SafeString:
-    """Return the SVG of each time's bars, with a hover area."""
+    """Return the SVG of the bars of each hour or day, with a hover area."""
     columns = (_render_column(column, chart.height) for column in chart.columns)
     return mark_safe("".join(columns))  # noqa: S308  # texts are escaped
 

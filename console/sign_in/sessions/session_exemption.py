@@ -14,7 +14,11 @@ _EXTENSION_S: Final = 3600
 
 @contextmanager
 def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
-    """Yield the session's key. If the change would end the session, keep it for one more hour."""
+    """Yield the key of the session that the change in the block must not end.
+
+    If the tenant owns the domain of `email` before or after the change, the change ends all other
+    sessions of such users, and this one expires in an hour.
+    """
     owner_before = find_owning_tenant(email)
     yield request.session.session_key
     if tenant_id in (owner_before, find_owning_tenant(email)):

@@ -1,4 +1,4 @@
-"""Deletion certificates as sentences. The signed fields stay beside them: they are the evidence."""
+"""Deletion certificates as sentences. Pages show the signed fields, too: they are the evidence."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime

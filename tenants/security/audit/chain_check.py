@@ -51,12 +51,12 @@ class ChainCheckResult:
     end: int  # the chain's last entry; greater than `last`: the check stopped early
 
     @property
-    def is_whole(self) -> bool:
+    def is_unbroken(self) -> bool:
         return self.broken_at is None
 
     @property
     def is_unfinished(self) -> bool:
-        return self.is_whole and self.last < self.end
+        return self.is_unbroken and self.last < self.end
 
     @property
     def num_entries(self) -> int:

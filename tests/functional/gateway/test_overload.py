@@ -1,4 +1,4 @@
-"""Limits for clients that send too much or read too slowly. They do not affect other tenants."""
+"""Limits for clients that send too much or read too slowly. Other tenants are not affected."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tests.functional.gateway.gateway_stack import Frame, Site, receive, request
 pytestmark = pytest.mark.engine
 
 _NUM_REQUESTS: Final = 200
-# Of another tenant's request, which waits for MAX_CONCURRENT_COMPLETIONS completions in the engine.
+# Another tenant's request waits for MAX_CONCURRENT_COMPLETIONS completions in the engine.
 _MAX_LATENCY_S: Final = 2.0
 
 

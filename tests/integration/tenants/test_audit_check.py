@@ -115,7 +115,7 @@ def test_truncating_the_chain_contradicts_the_signed_head(
     tamper("tenants_auditentry", deletion.format(last_kept))
     tamper("tenants_audithead", shorter.format(last_kept, hash_hex))
 
-    assert not verify_chain(company).is_whole
+    assert not verify_chain(company).is_unbroken
 
 
 def test_a_head_signed_with_another_key_is_detected(company: Company) -> None:
@@ -150,7 +150,7 @@ def test_a_long_chain_is_checked_from_a_signed_head(
 
     result = verify_chain(company)
 
-    assert (result.first, result.num_heads, result.is_whole) == (signed + 1, 1, True)
+    assert (result.first, result.num_heads, result.is_unbroken) == (signed + 1, 1, True)
 
 
 def test_a_long_chain_without_signed_heads_is_checked_in_parts(
@@ -165,7 +165,7 @@ def test_a_long_chain_without_signed_heads_is_checked_in_parts(
 
     assert (first.first, first.last, first.is_unfinished) == (1, 4, True)
     assert (second.first, second.last) == (5, 8)
-    assert second.is_whole
+    assert second.is_unbroken
 
 
 def test_a_deleted_entry_is_detected_by_a_continued_check(
@@ -208,8 +208,8 @@ def test_a_tenant_has_one_running_check_at_a_time(company: Company) -> None:
         pytest.raises(Conflict),
     ):
         verify_chain(company)
-    assert verify_chain(other_company).is_whole
-    assert verify_chain(company).is_whole
+    assert verify_chain(other_company).is_unbroken
+    assert verify_chain(company).is_unbroken
 
 
 @pytest.mark.parametrize("after", [-1, 10**30])

@@ -106,7 +106,11 @@ def test_a_grown_chain_is_signed_after_a_clock_was_set_back(company: Company) ->
     assert sign(company, NOON - 24 * HOUR)
 
 
-def test_a_head_can_neither_be_changed_nor_deleted(company: Company) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM tenants_signedaudithead", "UPDATE tenants_signedaudithead SET sequence = 1"],
+)
+def test_a_head_can_neither_be_changed_nor_deleted(company: Company, statement: str) -> None:
     sign(company)
 
     with (
@@ -114,7 +118,7 @@ def test_a_head_can_neither_be_changed_nor_deleted(company: Company) -> None:
         tenant_scope(company.tenant_id),
         connection.cursor() as cursor,
     ):
-        cursor.execute("DELETE FROM tenants_signedaudithead")
+        cursor.execute(statement)
 
 
 @pytest.mark.parametrize(

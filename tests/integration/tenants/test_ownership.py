@@ -80,7 +80,7 @@ def test_only_an_owner_transfers_and_only_to_another_member(company: Company, ol
 
 
 def test_the_second_of_two_transfers_is_refused(company: Company, olga: Person) -> None:
-    """The second request still acts as the owner that its user was when it began."""
+    """The user was still an owner when the second request began, so its actor has that role."""
     transfer(olga, company.administrator)
 
     with pytest.raises(Conflict, match="no longer an owner"):

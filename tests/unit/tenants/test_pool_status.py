@@ -237,7 +237,7 @@ def _cost(**fields: Any) -> Any:
     return compute_fleet_cost(days, {DAY: {"fast": 7_200}}, **(defaults | fields))
 
 
-def test_the_cost_is_the_price_of_the_hours_by_accepted_tokens() -> None:
+def test_the_price_of_the_hours_is_divided_by_the_accepted_tokens() -> None:
     cost = _cost()
 
     (fast, slow) = cost.rows

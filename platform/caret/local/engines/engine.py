@@ -213,8 +213,8 @@ def engine_command(settings: EngineSettings) -> tuple[str, ...]:
     # fmt: on
 
 
-# Targets for load shedding on a machine without a GPU: 12.5 times the gateway's defaults. There a
-# cold prompt takes seconds even on an idle engine, and few users share the engine.
+# Targets for load shedding on a machine without a GPU: 12.5 times the gateway's defaults. Without a
+# GPU, a cold prompt takes seconds even on an idle engine, and few users share the engine.
 _CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000}
 
 

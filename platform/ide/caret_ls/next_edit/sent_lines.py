@@ -66,8 +66,8 @@ class SentLines:
     def to_file_edit(self, start_line: int, end_line: int, text: str) -> LineEdit | None:
         """Return the edit of the file that replaces these sent lines.
 
-        Lines that stay the same are not part of it. None: the lines were not sent, or nothing
-        changes.
+        Equal lines at its beginning and end are not part of it. None: the lines were not sent, or
+        nothing changes.
         """
         if not 0 <= start_line <= end_line <= self.count or start_line == self.count:
             return None
