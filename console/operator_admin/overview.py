@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.layout.htmx import is_htmx_fragment
 from console.layout.preferences import THEMES, preferences_of, store_preferences
 from console.operator_admin.site import navigation_items, operator_required, render_operator_page
+from console.sign_in.next_page import is_own_path
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
@@ -117,7 +117,6 @@ def set_preferences(request: HttpRequest, operator: OperatorView) -> HttpRespons
     if language in dict(settings.LANGUAGES):
         preferences = replace(preferences, language=language)
     target = request.POST.get("next", "")
-    is_own_url = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
-    response = redirect(target if is_own_url else "operators:index")
+    response = redirect(target if is_own_path(target) else "operators:index")
     store_preferences(response, preferences)
     return response

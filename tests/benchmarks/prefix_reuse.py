@@ -49,6 +49,7 @@ from tests.benchmarks.edit_sessions import (
     make_sessions,
     read_recording,
 )
+from tests.benchmarks.engine_streams import engine_session
 from tests.benchmarks.installation import Running, create_home, engine_of, new_tenant, own_gateway
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 
@@ -209,7 +210,7 @@ async def measure(
         for name in LAYOUTS
     ]
     async with (
-        aiohttp.ClientSession() as http_session,
+        engine_session() as http_session,
         open_stream(running.gateway_url, running.acme_key) as stream,
     ):
         engine, gateway = Engine(running.engine_url, model, http_session), Gateway(stream)

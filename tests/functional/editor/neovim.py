@@ -18,7 +18,7 @@ from tests.stack.waiting import wait_until as wait_for_condition
 
 _PLUGIN: Final = REPOSITORY / "platform" / "ide" / "neovim"
 NEOVIM: Final = Path(sys.executable).with_name("nvim")
-TIMEOUT_S: Final = 30.0
+TIMEOUT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
 Loop = asyncio.AbstractEventLoop
 Served = TypeVar("Served")
-TIMEOUT_S: Final = 30.0
+TIMEOUT_S: Final = 120.0
 MARKS: Final = [
     pytest.mark.deep,
     pytest.mark.skipif(shutil.which("npm") is None, reason="code-server comes from npm"),

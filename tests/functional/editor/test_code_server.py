@@ -41,7 +41,7 @@ PICTURES: Final = REPOSITORY / ".caret" / "pictures" / "extension"
 CLASS: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n"
 FILES: Final = ("reader.py", "words.py", "lines.py", "chosen.py", "comment.py", "pause.py")
 TYPED: Final = "        self.path = path\nself.m"  # the editor indents after a line break
-_INGESTED_S: Final = 30.0
+_INGESTED_S: Final = 120.0
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ _NUM_FILES = 8
 _PREFIX_TOKENS = MIN_GAIN_TOKENS + 150
 # The gateway needs twelve measurements, each over at least a second or 50 tokens. On a busy core
 # this takes much longer than twelve seconds.
-_LEARNING_S = 180.0
+_LEARNING_S = 900.0
 _TURN_S = 1.0  # for which one language's completions are requested before the other's
 _TIMEOUT_S = 60.0
 _NUM_COMPLETIONS, _COMPLETION_TOKENS = 3, 32

@@ -311,7 +311,7 @@ def test_an_operator_chooses_the_theme_and_the_language() -> None:
     assert "Kapazität" in page
 
 
-@pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", ""])
+@pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", "", "-inf"])
 def test_preferences_lead_to_no_other_site(target: str) -> None:
     answer = signed_in().client.post("/operators/preferences", {"theme": "", "next": target})
 
