@@ -20,7 +20,7 @@ ADDRESS = "/api/v1/audit"
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME, records_additions=True)
 
 
 @pytest.fixture

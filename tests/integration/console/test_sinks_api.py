@@ -29,7 +29,7 @@ def _loopback_may_be_called(settings: Any) -> None:
 
 @pytest.fixture
 def company() -> Iterator[Company]:
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME, records_additions=True)
     yield company
     with tenant_scope(company.tenant_id):
         AuditSink.objects.all().delete()

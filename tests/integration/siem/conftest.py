@@ -31,7 +31,7 @@ def company() -> Iterator[Company]:
     from tenants.models import AuditSink
     from tests.fixtures.companies import ACME, make_company
 
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME, records_additions=True)
     yield company
     # The next test must push only its own entries.
     with tenant_scope(company.tenant_id):

@@ -304,7 +304,7 @@ def test_the_order_of_tenants_varies_between_runs(
     company: Company, syslog: Syslog, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_worker, "_MAX_AT_ONCE", 1)
-    other_company, first_tenant_ids = make_company("neighbour", ACME), set()
+    other_company, first_tenant_ids = make_company("neighbour", ACME, records_additions=True), set()
     for tenant in (company, other_company):
         attach_syslog(tenant, syslog)
 
@@ -345,7 +345,10 @@ def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
     company: Company, hook: Hook, clock: Clock, stored: bytes
 ) -> None:
     with webhook() as other_hook:
-        broken, other_company = attach_webhook(company, other_hook), make_company("neighbour", ACME)
+        broken, other_company = (
+            attach_webhook(company, other_hook),
+            make_company("neighbour", ACME, records_additions=True),
+        )
         data = stored.replace(b"URL", other_hook.url.encode())
         seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"

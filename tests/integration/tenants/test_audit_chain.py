@@ -26,7 +26,7 @@ NUM_FIRST_ENTRIES = 3  # of the company's creation: the tenant and its two membe
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX, records_additions=True)
 
 
 def add(actor: Actor, *, facts: Any = None, now: Any = None) -> None:

@@ -35,7 +35,7 @@ ALL = AuditExportPeriod(None, None)
 @pytest.fixture
 def company() -> Company:
     """Make a company with a key. Its audit log then has seven entries."""
-    company = make_company("initech", ACME)
+    company = make_company("initech", ACME, records_additions=True)
     make_key(company, company.developer)
     return company
 

@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def company() -> Company:
     """Make a company. Its audit log then has three entries."""
-    return make_company("initech", GLOBEX)
+    return make_company("initech", GLOBEX, records_additions=True)
 
 
 @pytest.fixture

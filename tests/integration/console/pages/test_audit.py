@@ -36,7 +36,7 @@ READERS = {Role.OWNER, Role.ADMINISTRATOR, Role.AUDITOR}
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("initech", ACME)
+    return make_company("initech", ACME, records_additions=True)
 
 
 @pytest.fixture
