@@ -197,8 +197,7 @@ def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
     (anonymous_id,) = list_usage_user_ids(acme)["UsageRecord"]
-    # Only the next run can write the anonymous ID to records again.
-    with tenant_scope(acme.company.tenant_id):
+    with tenant_scope(acme.company.tenant_id):  # only the next run can write the ID again
         UsageRecord.objects.update(user_id=uuid.uuid4())
         Outcome.objects.update(user_id=uuid.uuid4())
     make_completion(acme.company, acme.ada)  # arrives after the interruption
