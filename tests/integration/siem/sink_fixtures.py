@@ -8,7 +8,12 @@ from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.security.audit.operations import record_change
 from tests.fakes.siem_servers import Hook, Syslog
-from tests.fixtures.companies import Company
+from tests.fixtures.companies import ACME, Company, make_company
+
+
+def make_neighbour() -> Company:
+    """Return another company whose audit log has as many entries as that of `company`."""
+    return make_company("neighbour", ACME, records_additions=True)
 
 
 def attach_webhook(company: Company, hook: Hook, *, from_sequence: int | None = 1) -> SinkView:

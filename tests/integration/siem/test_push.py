@@ -29,13 +29,14 @@ from tenants.security.audit.hash_chain import hash_document
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_in_scope
 from tests.fakes.siem_servers import Hook, Syslog, webhook
-from tests.fixtures.companies import ACME, Company, make_company
+from tests.fixtures.companies import Company
 from tests.integration.siem.clock import Clock
 from tests.integration.siem.sink_fixtures import (
     add_entries,
     attach_syslog,
     attach_webhook,
     get_sink,
+    make_neighbour,
 )
 
 
@@ -304,7 +305,7 @@ def test_the_order_of_tenants_varies_between_runs(
     company: Company, syslog: Syslog, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_worker, "_MAX_AT_ONCE", 1)
-    other_company, first_tenant_ids = make_company("neighbour", ACME, records_additions=True), set()
+    other_company, first_tenant_ids = make_neighbour(), set()
     for tenant in (company, other_company):
         attach_syslog(tenant, syslog)
 
@@ -345,10 +346,7 @@ def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
     company: Company, hook: Hook, clock: Clock, stored: bytes
 ) -> None:
     with webhook() as other_hook:
-        broken, other_company = (
-            attach_webhook(company, other_hook),
-            make_company("neighbour", ACME, records_additions=True),
-        )
+        broken, other_company = attach_webhook(company, other_hook), make_neighbour()
         data = stored.replace(b"URL", other_hook.url.encode())
         seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
