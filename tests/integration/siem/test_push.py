@@ -1,7 +1,6 @@
 """Audit entries reach a real webhook at least once, in order, and again after failures.
 
-When its first sink exists, the company's audit log has seven entries: six of the creation of the
-company, and the sink's own.
+With its first sink, a company's audit log has seven entries: six of its creation, one of the sink.
 """
 
 import json
