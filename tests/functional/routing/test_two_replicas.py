@@ -37,7 +37,7 @@ _PREFIX_TOKENS = MIN_GAIN_TOKENS + 150
 _LEARNING_S = 900.0
 _TURN_S = 1.0  # for which one language's completions are requested before the other's
 _TIMEOUT_S = 60.0
-_NUM_COMPLETIONS, _COMPLETION_TOKENS = 3, 32
+_NUM_COMPLETIONS, _COMPLETION_TOKENS = 12, 16
 _MIN_GAIN = 1.2  # tokens of a step with speculation, in multiples of those without it
 # One completion in eight is long enough, so it is practically certain that one of 150 is.
 _MAX_TRIES = 150
