@@ -53,7 +53,7 @@ REDACTED: Final = "REDACTED"
 # that overlap, so a token of up to _OVERLAP_CHARS is whole in one of them.
 MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
-MIN_HEADER_CHARS: Final = 16  # of a JSON Web Token; {"alg":"none"} has 19
+_MIN_HEADER_CHARS: Final = 16  # of a JSON Web Token; {"alg":"none"} has 19
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
 
 # A plugin matches only a line with a long run of token characters: at least SHORT_RUN_CHARS for
@@ -115,29 +115,29 @@ def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int
     for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
         part = line[offset : offset + MAX_LINE_CHARS]
         yield [
-            (offset + start, _end_in_line(line, offset + end) if end == len(part) else offset + end)
+            (offset + start, _end_of_run(line, offset + end) if end == len(part) else offset + end)
             for start, end in _spans_of_part(part, kind)
         ]
     if len(line) > MAX_LINE_CHARS:
         yield list(_find_long_web_tokens(line))
 
 
-def _end_in_line(line: str, end: int) -> int:
-    """Return where a token ends of which a part of the line contained only the beginning."""
-    run = _REST_OF_RUN.match(line, end)
-    return run.end() if run else end
+def _end_of_run(line: str, position: int) -> int:
+    """Return the end of the token characters that follow the position."""
+    run = _REST_OF_RUN.match(line, position)
+    return run.end() if run else position
 
 
 def _find_long_web_tokens(line: str) -> Iterator[tuple[int, int]]:
-    """Find JSON Web Tokens that no part may contain as a whole. Takes linear time.
+    """Yield the spans of JSON Web Tokens longer than the overlap. Takes linear time.
 
-    Their plugin accepts only whole tokens.
+    Such a token may be cut at the end of each part, and the plugin accepts only whole tokens.
     """
     for run in _LONG_RUN.finditer(line):
         segments, position = run[0].split("."), run.start()
         for index, segment in enumerate(segments[:-1]):
             first = segment.find("eyJ")  # a header begins with this
-            if first >= 0 and len(segment) - first >= MIN_HEADER_CHARS:
+            if first >= 0 and len(segment) - first >= _MIN_HEADER_CHARS:
                 token = ".".join([segment[first:], segments[index + 1]])
                 if JwtTokenDetector.is_formally_valid(token):
                     signed_token = ".".join([token, *segments[index + 2 : index + 3]])
@@ -222,8 +222,7 @@ def _extend_to_token(line: str, match: re.Match[str]) -> tuple[int, int]:
     groups = [i for i in range(1, match.re.groups + 1) if match[i]]
     longest = max(groups, key=lambda i: len(match[i]), default=0)
     start, end = match.span(longest if len(match[longest]) >= _MIN_GROUP_CHARS else 0)
-    run = _REST_OF_RUN.match(line, end)
-    return start, run.end() if run else end
+    return start, _end_of_run(line, end)
 
 
 def _entropy_spans(line: str) -> Iterator[tuple[int, int]]:
