@@ -14,7 +14,7 @@ from tests.integration.scim.provider import USER, Provider, provider_of
 
 
 def make_removed_member(company: Company, domain: str, provider: Provider) -> tuple[str, Person]:
-    """Provision a member, and remove this member as the owner. Return the SCIM ID and the person."""
+    """Provision a member, remove this member as the owner, and return SCIM ID and person."""
     scim_id, ada = provision(provider, company, f"ada@{domain}")
     remove_member(
         actor=company.people[Role.OWNER].actor, user_id=ada.user_id, reason="", now=timezone.now()
