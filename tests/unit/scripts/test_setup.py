@@ -1,5 +1,6 @@
 """`platform/scripts/setup`, which installs Caret's packages before any of them can be imported."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import re
@@ -348,3 +349,38 @@ def test_a_second_setup_waits_for_the_pip_of_a_killed_one(setup: Any) -> None:
 
 def test_pip_checks_hashes(setup: Any) -> None:
     assert "--require-hashes" in setup.pip_command("-r", "lock.txt")
+
+
+def test_uv_uses_the_package_index_of_pip(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    configuration = tmp_path / "pip.conf"
+    monkeypatch.setattr(setup, "PYTHON", sys.executable)  # has pip
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(configuration))
+    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
+    assert "--default-index" not in setup.uv_command("-r", "lock.txt")
+
+    configuration.write_text("[global]\nindex-url = https://packages.example/simple\n")
+    assert "https://packages.example/simple" in setup.uv_command("-r", "lock.txt")
+
+    monkeypatch.setenv("PIP_INDEX_URL", "https://other.example/simple")
+    assert "https://other.example/simple" in setup.uv_command("-r", "lock.txt")
+
+
+@pytest.mark.parametrize(("code", "tools"), [("FAILED", ["uv", "pip"]), ("NO_DISK_SPACE", ["uv"])])
+def test_pip_installs_the_packages_if_uv_fails_for_other_reasons_than_a_full_disk(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, code: str, tools: list[str]
+) -> None:
+    used = []
+
+    def run_step(title: str, _following: str, command: list[str], **_options: Any) -> None:
+        if title != "3/4 uv":
+            used.append("uv" if command[0].endswith("/uv") else "pip")
+            if used == ["uv"]:
+                raise setup.Refusal("uv failed", getattr(setup, code))
+
+    monkeypatch.setattr(setup, "run_step", run_step)
+    with contextlib.suppress(setup.Refusal):
+        setup.install_with_uv("dev")
+
+    assert used == tools
