@@ -130,6 +130,7 @@ async def _complete(
             replica=replica,
             token_ids=prompt.token_ids,
             stop_token_ids=prompt.stop_token_ids,
+            required_prefix=prompt.healed_prefix,
             stop=("\n",) if prompt.is_single_line else (),
             max_tokens=admitted.request.max_tokens,
             salt=salt,

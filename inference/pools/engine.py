@@ -47,6 +47,8 @@ class EngineRequest:
     max_duration_s: float = MAX_COMPLETION_S  # of all attempts together
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
+    # The completion begins with this text (token healing). The engine should generate it.
+    required_prefix: str = ""
 
     @property
     def model(self) -> str:
@@ -68,7 +70,8 @@ class EngineRequest:
     def resume_after(self, generated_token_ids: list[int]) -> "EngineRequest":
         """Return the request for the rest of a completion that has begun with these tokens.
 
-        There must be fewer than `max_tokens`.
+        There must be fewer than `max_tokens`. Nothing is required of the rest: the filter checks
+        whether both parts together begin with the required prefix.
         """
         if not generated_token_ids:
             return self
@@ -76,6 +79,7 @@ class EngineRequest:
             self,
             token_ids=[*self.token_ids, *generated_token_ids],
             max_tokens=self.max_tokens - len(generated_token_ids),
+            required_prefix="",
         )
 
 

@@ -14,8 +14,8 @@
     edit_format = "zeta"           # prompt format of the mode edit (edit_formats.py); default: the
                                    # family's, and for most families none
     has_token_healing = false      # true (default): a prompt ends before the partial word at the
-                                   # cursor, and the model writes that word again. false: the model
-                                   # can continue a partial word
+                                   # cursor, and the engine must begin with that word. false: the
+                                   # model continues the partial word
     prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
     block_size = 32                # of the replicas' prefix caches; default: what most replicas
                                    # report

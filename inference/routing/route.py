@@ -81,6 +81,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         replica=replica,
         token_ids=prompt.token_ids,
         stop_token_ids=prompt.stop_token_ids,
+        required_prefix=prompt.healed_prefix,
         stop=(*request.stop, "\n") if prompt.is_single_line else request.stop,
         max_tokens=_max_tokens(request, prompt),
         salt=salt,

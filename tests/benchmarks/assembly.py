@@ -26,7 +26,6 @@ from inference.completion.incoming_request import ContextFile
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
 from tests.benchmarks.installation import new_tenant
@@ -113,7 +112,6 @@ def _make_writer(tokens: Tokenizer) -> PromptWriter:
         model="demo",
         max_context_tokens=4_608,
         clock=SystemClock(),
-        options=PromptOptions(has_token_healing=False),
     )
 
 

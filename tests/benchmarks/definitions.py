@@ -38,7 +38,6 @@ from inference.completion.incoming_request import ContextFile, Definition
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from tests.benchmarks.edit_sessions import Change, Session, iterate_texts, make_sessions
@@ -111,7 +110,6 @@ def main(arguments: Sequence[str]) -> int:
         model="demo",
         max_context_tokens=MAX_CONTEXT_TOKENS,
         clock=SystemClock(),
-        options=PromptOptions(has_token_healing=False),
     )
     kinds = {kind: Prompts() for kind in KINDS}
     sessions = (session for session in make_sessions(99, seed=options.seed) if session.commit)

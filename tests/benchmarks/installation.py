@@ -150,7 +150,9 @@ def own_gateway(
     with ExitStack() as stack:
         stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
-        part = gateway_part(home, port=port, replicas=[replica, *others], pools=pools)
+        part = gateway_part(
+            home, port=port, replicas=[replica, *others], pools=pools, has_token_healing=True
+        )
         stack.enter_context(started(part))
         yield Running(
             gateway_url=f"http://127.0.0.1:{port}",
@@ -171,15 +173,17 @@ def gateway_part(
     additions_from: Sequence[str] = (),
     edit_format: str = "",
     pools: str | None = None,
+    has_token_healing: bool = False,
 ) -> CommandService:
     """Write the catalogue of pools and return the gateway's service, not yet launched.
 
     With metrics port 0, the gateway serves no metrics. By default, there are two pools, `fast` and
     `quality`, with the demonstration model. `additions_from` lists the networks and host names at
     which operators may add replicas. `edit_format` is that of the last pool's model; "" means that
-    the model has none.
+    the model has none. `has_token_healing` is for real engines: others ignore the word at the
+    cursor, and their completions would be dropped.
     """
-    pools = pools or _render_pools(replicas, additions_from)
+    pools = pools or _render_pools(replicas, additions_from, has_token_healing=has_token_healing)
     if edit_format:
         pools += f'edit_format = "{edit_format}"\n'
     write_pools(home.paths.pools, pools)
@@ -196,14 +200,16 @@ def gateway_part(
     return build_web_service("Gateway", port=port, paths=home.paths, environment=environment)
 
 
-def _render_pools(replicas: Sequence[ReplicaEntry], additions_from: Sequence[str]) -> str:
+def _render_pools(
+    replicas: Sequence[ReplicaEntry], additions_from: Sequence[str], *, has_token_healing: bool
+) -> str:
     model = engine_from_environment(0).model
     return render_pools(
         model=model.served_name,
         tokenizer=model.path,
         max_context_tokens=MAX_CONTEXT_TOKENS,
         replicas=replicas,
-        has_token_healing=model.has_token_healing,
+        has_token_healing=has_token_healing,
         additions_from=additions_from,
     )
 

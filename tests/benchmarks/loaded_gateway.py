@@ -120,7 +120,7 @@ def gateway_program(
         tokenizer=model.path,
         max_context_tokens=MAX_CONTEXT_TOKENS,
         replicas=list(engine_urls),
-        has_token_healing=model.has_token_healing,
+        has_token_healing=False,
     )
     write_pools(home.paths.pools, pools)
     url = f"http://127.0.0.1:{port}"

@@ -204,7 +204,7 @@ async def measure(
                 model=model.served_name,
                 max_context_tokens=MAX_CONTEXT_TOKENS,
                 clock=SystemClock(),
-                options=PromptOptions(layout=name, has_token_healing=model.has_token_healing),
+                options=PromptOptions(layout=name),
             ),
         )
         for name in LAYOUTS

@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
         num_lines=options.lines, num_blocks=options.blocks, seed=options.seed
     )
     with create_home() as home, engine_of(options.up, home) as engine_url:
-        gateway_part(home, port=0, replicas=(engine_url,))  # writes the catalogue of pools
+        gateway_part(home, port=0, replicas=(engine_url,), has_token_healing=True)  # writes pools
         _measure(home.paths.pools, selected_questions, report)
     asyncio.run(_measure_answers(report, selected_questions))
     _measure_cpu(report, selected_questions)
@@ -214,6 +214,7 @@ async def _complete(engine: VllmEngine, prepared_question: PreparedQuestion) -> 
         replica=prepared_question.pool.replicas[0],
         token_ids=prompt.token_ids,
         stop_token_ids=prompt.stop_token_ids,
+        required_prefix=prompt.healed_prefix,
         stop=("\n",) if prompt.is_single_line else (),
         max_tokens=prepared_question.admitted.request.max_tokens,
         salt=CacheSalt("00"),

@@ -253,7 +253,7 @@ def _start_gateways(chaos_world: World) -> None:
             f"http://{chaos_world.hosts[name].address}:{ENGINE_PORT}"
             for name in ("engine-1", "engine-2")
         ],
-        has_token_healing=model.has_token_healing,
+        has_token_healing=False,
     )
     write_pools(chaos_world.home.paths.pools, pools)
     for name in ("gateway-1", "gateway-2"):

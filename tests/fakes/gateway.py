@@ -50,7 +50,8 @@ class FakeGateway:
             model="demo",
             max_context_tokens=8_192,
             clock=FakeClock(),
-            options=PromptOptions(has_token_healing=False),  # as in the demonstration pool
+            # The scripted engines ignore the word at the cursor.
+            options=PromptOptions(has_token_healing=False),
         )
         writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(

@@ -69,7 +69,6 @@ class RunningEngine:
                 tokenizer=model.path,
                 max_context_tokens=self.scale.max_model_tokens,
                 replicas={tier.value: [self.settings.entry | {"url": replica_url}]},
-                has_token_healing=model.has_token_healing,
             )
             # A prompt is cut to the budget of its pool, so the budget is larger than the prompt.
             pools.append(f"{pool}prompt_tokens = {prompt_tokens + _SPARE_TOKENS}\n")
@@ -103,8 +102,7 @@ def make_settings(variant: EngineVariant, scale: Scale) -> EngineSettings:
     )
     # fmt: on
     return EngineSettings(
-        # Random tokens never continue a word, so the gateway must not expect it.
-        model=LocalModel(str(_MODELS / shape.name), shape.name, has_token_healing=False),
+        model=LocalModel(str(_MODELS / shape.name), shape.name),
         port=free_port(),
         hardware=hardware,
         profile=variant.tier,

@@ -23,6 +23,7 @@ from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.prompt.token_budget import TokenBudget, allocate
 from inference.context.prompt.variant_options import get_ranking, get_shares
+from inference.context.redaction.redact import MAX_KEY_CHARS, redact_private_keys
 from inference.context.sources.context_items import (
     ContextItem,
     ContextItems,
@@ -111,11 +112,14 @@ def _prepare_cursor_text(
     cursor_text = CursorText(request.prefix, request.suffix)
     if layout.has_stripped_closers:
         cursor_text = cursor_text.strip_closers()
-    return (
-        cursor_text.heal(writer.tokenizer.split_word)
-        if writer.has_token_healing(order)
-        else cursor_text
-    )
+    if not writer.has_token_healing(order):
+        return cursor_text
+    healed = cursor_text.heal(writer.tokenizer.split_word)
+    # The engine also gets the withheld word (`EngineRequest.required_prefix`). A part of a private
+    # key stays in the prefix, where it is redacted.
+    if not redact_private_keys(request.prefix[-2 * MAX_KEY_CHARS :]).endswith(healed.healed_prefix):
+        return cursor_text
+    return healed
 
 
 def _gather_context(

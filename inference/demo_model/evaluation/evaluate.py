@@ -5,13 +5,16 @@
 Prints one JSON object: nats per token; for single lines, with the cursor in mid-line and greedy
 decoding, the shares that match exactly and that leave the file parseable; and the share of names
 that are copied from the prompt (see `name_probes`).
+
+With SPM variant 2, a prompt ends before the word at the cursor, and the model may write only
+completions that begin with this word, as with the gateway (token healing).
 """
 
 import argparse
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,9 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoModelForCausalLM
 
+from inference.context.prompt.cursor_text import CursorText
+from inference.context.tokenization.tokenizer import Tokenizer as GatewayTokenizer
+from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
 from inference.demo_model.evaluation.name_probes import NameProbe, choose_name_probes
 from inference.demo_model.evaluation.probes import (
@@ -47,11 +53,17 @@ NUM_SAMPLES = 16
 class ModelCompleter:
     model: Any  # transformers publishes no types
     tokenizer: Tokenizer
+    gateway_tokenizer: GatewayTokenizer
+    token_texts: tuple[str, ...]
 
     def complete(self, fim_cut: FimCut, order: TrainingOrder) -> str:
-        prefix, suffix = self._cut_windows(fim_cut)
+        cursor_text = CursorText(fim_cut.prefix, fim_cut.suffix)
+        if order is TrainingOrder.SPM_VARIANT_2:
+            cursor_text = cursor_text.heal(self.gateway_tokenizer.split_word)
+        prefix, suffix = self._cut_windows(replace(fim_cut, prefix=cursor_text.prefix))
         tokens = arrange_prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
-        return self._generate(tokens)
+        text = self._generate(tokens, required=cursor_text.healed_prefix)
+        return text.removeprefix(cursor_text.healed_prefix)
 
     def visible_text(self, fim_cut: FimCut) -> str:
         """Return the part of prefix and suffix that fits into the prompt."""
@@ -70,8 +82,14 @@ class ModelCompleter:
         suffix = self._encode(fim_cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
         return prefix[-PREFIX_TOKENS:], suffix[:SUFFIX_TOKENS]
 
-    def _generate(self, tokens: list[int]) -> str:
+    def _generate(self, tokens: list[int], *, required: str) -> str:
+        """Generate a text that begins with the required one."""
         window = torch.tensor([tokens])
+
+        def find_allowed_tokens(_row: int, sequence: Tensor) -> list[int]:
+            num_written = len(self.tokenizer.decode(sequence[len(tokens) :].tolist()))
+            return self._find_beginnings(required[num_written:])
+
         with torch.no_grad():
             out = self.model.generate(
                 window,
@@ -79,9 +97,18 @@ class ModelCompleter:
                 max_new_tokens=MAX_NEW_TOKENS,
                 do_sample=False,
                 stopping_criteria=[self._is_line_complete],
+                prefix_allowed_tokens_fn=find_allowed_tokens,
             )
         text: str = self.tokenizer.decode(out[0, len(tokens) :].tolist())
         return text
+
+    def _find_beginnings(self, text: str) -> list[int]:
+        """Return the tokens that begin the text or begin with it."""
+        return [
+            token
+            for token, token_text in enumerate(self.token_texts)
+            if token_text.startswith(text) or (token_text and text.startswith(token_text))
+        ]
 
     def _is_line_complete(self, tokens: Tensor, scores: Tensor) -> Tensor:
         """Stop after the first line, because only this line is scored."""
@@ -96,7 +123,13 @@ class ModelCompleter:
 def load_completer(weights: Path) -> ModelCompleter:
     model = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
     model.train(False)
-    return ModelCompleter(model, Tokenizer.from_file(str(weights / "tokenizer.json")))
+    tokenizer = Tokenizer.from_file(str(weights / "tokenizer.json"))
+    return ModelCompleter(
+        model,
+        tokenizer,
+        load_tokenizer(str(weights)),
+        tuple(tokenizer.decode([token]) for token in range(tokenizer.get_vocab_size())),
+    )
 
 
 def measure_nats(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict[str, float]:

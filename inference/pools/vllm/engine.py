@@ -5,6 +5,7 @@ Closing the response aborts the request: vLLM ends it at its next step. Only the
 priority headers, session IDs and transfer parameters.
 """
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from http import HTTPStatus
@@ -27,6 +28,7 @@ _CONTENT_STATUSES: Final = (
 )
 # The queue is full, or the engine is starting; 429 comes from routers.
 _BUSY_STATUSES: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
+_REGEX_SYNTAX: Final = re.compile(r"[\\.^$*+?()\[\]{}|]")
 
 
 class _Choice(msgspec.Struct):
@@ -85,6 +87,7 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
         "prompt": request.token_ids,
         "max_tokens": request.max_tokens,
         **_sampling_fields(request.sampling),
+        **_constraint_fields(request),
         "stop": request.stop,
         "stop_token_ids": request.stop_token_ids,
         "cache_salt": request.salt,
@@ -102,6 +105,20 @@ def _sampling_fields(sampling: Sampling) -> dict[str, float | None]:
         "top_p": sampling.top_p,
         "seed": sampling.seed,
     }
+
+
+def _constraint_fields(request: EngineRequest) -> dict[str, object]:
+    """Let the engine generate only completions that begin with the required prefix.
+
+    The salt at the end of the pattern changes nothing that it matches. vLLM keeps compiled
+    patterns, and without the salt, tenants could measure which words others have typed.
+    """
+    prefix = request.required_prefix
+    # vLLM refuses NUL. Other control characters are rare in code, so they are left out, too.
+    if not prefix or not prefix.replace("\t", " ").isprintable():
+        return {}
+    pattern = _REGEX_SYNTAX.sub(r"\\\g<0>", prefix)
+    return {"structured_outputs": {"regex": rf"{pattern}[\s\S]*({request.salt})?"}}
 
 
 class _ChunkStream:

@@ -120,7 +120,6 @@ def _make_engines(settings: UpSettings, *, environment: Mapping[str, str]) -> tu
             tokenizer=model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=settings.replicas,
-            has_token_healing=model.has_token_healing,
         ),
     )
     return tuple(

@@ -174,6 +174,7 @@ def start_site(
                 metrics_port=metrics_port,
                 additions_from=additions_from,
                 edit_format=edit_format,
+                has_token_healing=True,
             ),
             acme_key=acme_key,
             globex_key=globex_key,

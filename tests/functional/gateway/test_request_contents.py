@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.functional.gateway.gateway_stack import Site, receive
+from tests.functional.gateway.gateway_stack import Site, receive, request_completion
 
 pytestmark = pytest.mark.engine
 
@@ -128,6 +128,25 @@ async def test_unusual_bodies_cause_no_server_failure(site: Site, protocol: str)
                 await response.read()
 
     assert {body: status for body, status in statuses.items() if status >= 500} == {}
+    assert await _num_failed(site) == before
+
+
+async def test_a_completion_continues_any_word_at_the_cursor(site: Site) -> None:
+    words = ("zqx", "(zq", "[zq", "$zq", "a.zq", "\\zq", "*zq", "été", "日本", "\tzq", "{zq", "|zq")
+    before, reasons = await _num_failed(site), {}
+
+    async with site.stream() as stream:
+        for number, word in enumerate((*words, "\x00zq", "\u2028zq")):
+            frame = {
+                "id": f"word-{number}",
+                "prefix": f"x = {word}",
+                "suffix": "\n",
+                "max_tokens": 8,
+            }
+            _, done = await request_completion(stream, frame)
+            reasons[word] = (done["finish_reason"], done["meta"].get("filter_reason"))
+
+    assert [word for word in words if "healing_mismatch" in reasons[word]] == []
     assert await _num_failed(site) == before
 
 

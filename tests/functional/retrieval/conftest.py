@@ -41,7 +41,6 @@ def installation(new_installation: Installation, engine: Engine) -> Installation
             tokenizer=str(DEMO_MODEL),
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=[engine.url],
-            has_token_healing=False,
         )
     )
     new_installation.environment.update(

@@ -148,10 +148,11 @@ async def test_another_replica_continues_an_interrupted_completion() -> None:
     engine = FakeEngine(chunks_of("c", "d"), torn={ONE.url: chunks_of("a", "b", stop=None)})
     trace = make_trace()
 
-    texts = await _drain(engine, trace, request=WITH_FALLBACK)
+    texts = await _drain(engine, trace, request=replace(WITH_FALLBACK, required_prefix="ab"))
 
     assert "".join(texts) == "abcd"
-    _, second = engine.requests
+    first, second = engine.requests
+    assert (first.required_prefix, second.required_prefix) == ("ab", "")
     assert (second.replica, trace.replica) == (TWO, TWO.name)
     assert second.token_ids == [*WITH_FALLBACK.token_ids, ord("a"), ord("b")]
     assert second.max_tokens == WITH_FALLBACK.max_tokens - 2

@@ -147,6 +147,14 @@ def test_the_partial_word_is_removed_for_token_healing() -> None:
     assert (prompt.healed_prefix, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
 
 
+def test_a_part_of_a_private_key_is_not_withheld_but_redacted() -> None:
+    prefix = "KEY = '''-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKC"
+    prompt = assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix)
+
+    assert prompt.healed_prefix == ""
+    assert "MIIE" not in text_of(prompt)
+
+
 @pytest.mark.parametrize("prefix", ["a = ", "f(", "", "x\n"])
 def test_without_a_partial_word_nothing_is_removed(prefix: str) -> None:
     prompt = assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from caret.foundation.ids import CacheSalt
 from inference.completion.generation_options import NO_TIME_LIMITS, Sampling, TimeLimits
 from inference.pools.vllm.engine import _build_body
 from tests.fakes.gateway import FakeGateway
@@ -182,6 +183,29 @@ def test_the_engine_gets_the_sampling_only_if_it_is_not_greedy() -> None:
     assert (sampled["temperature"], sampled["top_p"], sampled["seed"]) == (0.7, 0.9, 5)
     assert greedy["temperature"] == 0
     assert not {"top_p", "seed"} & set(greedy)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "pattern"),
+    [
+        (" read_fi", " read_fi"),
+        ("\tété", "\tété"),
+        (r"\d+(a|b)[0]{1}^$.*?é", r"\\d\+\(a\|b\)\[0\]\{1\}\^\$\.\*\?é"),
+    ],
+)
+def test_a_required_prefix_becomes_a_pattern_for_this_tenant_only(
+    prefix: str, pattern: str
+) -> None:
+    body = _build_body(make_engine_request(required_prefix=prefix, salt=CacheSalt("5a17")))
+
+    assert body["structured_outputs"] == {"regex": rf"{pattern}[\s\S]*(5a17)?"}
+
+
+@pytest.mark.parametrize("prefix", ["", "\x00a", "\x1ba", "\u2028a"])
+def test_a_prefix_that_vllm_may_refuse_is_not_required(prefix: str) -> None:
+    body = _build_body(make_engine_request(required_prefix=prefix))
+
+    assert "structured_outputs" not in body
 
 
 async def test_infill_passes_on_the_time_limits() -> None:

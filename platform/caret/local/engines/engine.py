@@ -53,8 +53,6 @@ _MAX_CAUSE_CHARS: Final = 240
 class LocalModel:
     path: str  # a directory, or a name on the model hub
     served_name: str
-    # False: the model can continue a partial word itself (`has_token_healing` in the pools file).
-    has_token_healing: bool = True
 
     @property
     def is_demo(self) -> bool:
@@ -269,8 +267,7 @@ def _cpu_environment() -> dict[str, str]:
 
 def _read_model(path: str) -> LocalModel:
     if path == str(DEMO_MODEL):
-        # Its prefixes and middles were tokenized separately (see its model card).
-        return LocalModel(path=path, served_name="demo", has_token_healing=False)
+        return LocalModel(path=path, served_name="demo")
     if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
         raise BadSetting(f"CARET_MODEL is {path!r}, but this folder does not exist.")
     folder = Path(path).expanduser()

@@ -32,8 +32,9 @@ def render_pools(
 ) -> str:
     """Return the text of the pools file.
 
-    A sequence of `replicas` serves both tiers. `has_token_healing` is False for a model that can
-    continue a partial word. `additions_from` lists the hosts on which operators may add replicas.
+    A sequence of `replicas` serves both tiers. `has_token_healing` is False for synthetic engines,
+    which ignore their prompts. `additions_from` lists the hosts on which operators may add
+    replicas.
     """
     common_values: dict[str, Value] = {
         "model": model,
