@@ -145,8 +145,9 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         else check_model(plan, _first_tokens_of(installation, pool)),
         **({} if plan is None or picture is None else _plot_context(plan, picture)),
     }
-    # Measured figures can exceed the model's defaults, which is not the user's error.
-    is_wrong = bool(errors) and bool(entered or any(errors))
+    # A measured load can exceed what the replicas can take at the default rates. That is not the
+    # user's error. `errors` then has only the key "" (the whole form), so `any(errors)` is false.
+    is_wrong = any(errors) or bool(errors and entered)
     return render_operator_page(request, "capacity.html", context, status=400 if is_wrong else 200)
 
 

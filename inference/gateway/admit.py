@@ -8,9 +8,9 @@ about itself, unless the service as a whole is full.
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
-from caret.contracts.content_exclusion import is_excluded
+from caret.contracts.content_exclusion import exclusion_names, is_excluded
 from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
@@ -21,6 +21,9 @@ from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
 from inference.gateway.load_shedding.load_shedder import LoadShedder
 from inference.gateway.rate_limits.quotas import Quotas
 from inference.gateway.supersession.registry import SupersessionRegistry
+
+# A prompt can name tens of thousands of paths. To compare them all would delay other requests.
+_MAX_COMPARED_PATHS: Final = 256
 
 
 class SelectPool(Protocol):
@@ -127,9 +130,7 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
             "path_required",
             "The policy requires the file's path. Send path or the header X-Caret-Path.",
         )
-    paths = (request.path, *request.possible_paths)
-    if any(is_excluded(policy, repository=request.repository, path=path) for path in paths):
-        raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")
+    _check_paths(policy, request)
 
     def is_allowed(path: str) -> bool:
         if policy.requires_path and not path:
@@ -142,3 +143,20 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
     if (files, edits, definitions) == (request.files, request.recent_edits, request.definitions):
         return request  # the usual case, without the cost of a copy
     return replace(request, files=files, recent_edits=edits, definitions=definitions)
+
+
+def _check_paths(policy: TenantPolicy, request: CompletionRequest) -> None:
+    """Check that the policy excludes none of the file's possible paths. Raises ForbiddenRequest.
+
+    If there are too many to compare, the file counts as excluded.
+    """
+    if not exclusion_names(policy.content_exclusion, request.repository):
+        return
+    paths = (request.path, *request.possible_paths)
+    if len(paths) > _MAX_COMPARED_PATHS:
+        raise ForbiddenRequest(
+            "path_excluded",
+            "Comments in the prompt name too many paths to tell whether one is excluded by policy.",
+        )
+    if any(is_excluded(policy, repository=request.repository, path=path) for path in paths):
+        raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")

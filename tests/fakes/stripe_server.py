@@ -1,8 +1,8 @@
 """An HTTP server that follows Stripe's rules.
 
 It checks API keys and idempotency keys, and sums meter events. It rejects an event whose identifier
-was used within the last 24 hours, or whose time is older than 35 days. It can fail before or after
-it has handled a request.
+was used within the last 24 hours, whose time is older than 35 days, or whose time is more than five
+minutes ahead. It can fail before or after it has handled a request.
 """
 
 import base64
@@ -26,8 +26,9 @@ _MAX_FUTURE_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    status: int | None  # None: it never responds
+    status: int | None  # None: it closes the connection without a response
     is_done_before: bool = False  # it handles the request and then fails
+    delay_s: float = 0.0  # it waits before it fails
 
 
 @dataclass(slots=True)
@@ -50,6 +51,20 @@ class StripeServer:
     num_calls: int = 0
     url: str = ""
     lock: Any = field(default_factory=Lock)
+
+    def handle_or_fail(
+        self, method: str, target: str, headers: dict[str, str], form: dict[str, str]
+    ) -> tuple[int | None, Any]:
+        """Return status and response. The status is None if no response is to be sent."""
+        with self.lock:
+            self.num_calls += 1
+            fault = self.faults.pop(0) if self.faults else None
+            if fault is None:
+                return self.handle_request(method, target, headers, form)
+            if fault.is_done_before:
+                self.handle_request(method, target, headers, form)
+        time.sleep(fault.delay_s)
+        return fault.status, _error("api_error")
 
     def handle_request(
         self, method: str, target: str, headers: dict[str, str], form: dict[str, str]
@@ -137,19 +152,13 @@ def _handler(server: StripeServer) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
             form = {name: values[-1] for name, values in parse_qs(body).items()}
             headers = {name.lower(): value for name, value in self.headers.items()}
-            with server.lock:
-                server.num_calls += 1
-                fault = server.faults.pop(0) if server.faults else None
-                status, response = 500, _error("api_error")
-                if fault is None or fault.is_done_before:
-                    status, response = server.handle_request(self.command, self.path, headers, form)
-            if fault is not None and fault.status is None:
-                time.sleep(0.4)  # longer than these tests' client waits
+            status, response = server.handle_or_fail(self.command, self.path, headers, form)
+            self._send_response(status, response)
+
+        def _send_response(self, status: int | None, response: Any) -> None:
+            if status is None:
                 self.close_connection = True
                 return
-            self._send_response(status if fault is None else fault.status or 500, response)
-
-        def _send_response(self, status: int, response: Any) -> None:
             data = json.dumps(response).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(data)))

@@ -56,7 +56,10 @@ def _rejected_cells(replica: RejectedReplica) -> tuple[Value, ...]:
 
 
 def _replica_state(replica: ReplicaStatus) -> str:
-    """Return the state as the page's badge shows it. Draining is a separate column."""
+    """Return the state as the page's badge shows it, except that draining is a separate column.
+
+    For a healthy replica that is drained, the page shows only "drained".
+    """
     if replica.num_gateways_open:
         return "circuit breaker open"
     if replica.is_up is False:

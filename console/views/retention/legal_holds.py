@@ -167,9 +167,10 @@ def _to_new_hold(form: HoldForm) -> NewHold:
 
 
 def _find_user_id(email: str) -> UUID | None:
-    """Return the member's ID; None for an empty address, which means all users.
+    """Return the ID of the user with this address; None for an empty one, which means all users.
 
-    Raises InvalidValue, with the same message for unknown addresses and users of other tenants.
+    The user may belong to any tenant. Raises InvalidValue for an unknown address, with the message
+    that `place_hold` and `preview_hold` use for users of other tenants.
     """
     if not email:
         return None

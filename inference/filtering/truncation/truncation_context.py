@@ -28,7 +28,7 @@ _NEARBY_CHARS: Final = 4_000
 class TruncationContext:
     is_single_line: bool
     is_fresh_line: bool  # only white space before the cursor on its line
-    # In columns. A line indented less than this leaves the block. None: there is no block.
+    # In characters. A line indented less than this leaves the block. None: no line does.
     min_indent: int | None
     is_ended_by_blank_line: bool
     rest_of_line: str  # the text after the cursor on its line, stripped
@@ -55,7 +55,7 @@ class TruncationContext:
 
     @cached_property
     def head_indent(self) -> int | None:
-        """Return the indentation of the cursor's line if that opens a block."""
+        """Return the indentation of the cursor's line; None: the line opens no block."""
         is_head = not self.is_fresh_line and self._is_head
         return measure_indent(self.line_before) if is_head else None
 
@@ -77,8 +77,8 @@ class TruncationContext:
     def is_next_statement(self, indent: int) -> bool:
         """Return whether a generated line may be the next statement of an outer block.
 
-        `indent` is its indentation. False in languages in which other marks than indentation end
-        blocks.
+        `indent` is its indentation. False in languages whose blocks end with a mark, such as a
+        brace.
         """
         return (
             self.lines.is_indented
@@ -89,7 +89,11 @@ class TruncationContext:
         )
 
     def is_branch_missing(self, completion: str, line: str) -> bool:
-        """Return whether the branch that the line begins continues a block above it."""
+        """Return whether the code needs the branch that the line begins.
+
+        This is true if a block above can have it. For a last branch such as `else`, the text below
+        must not already continue this block with a branch.
+        """
         indent = measure_indent(line)
         if not has_block(self.prefix[-_NEARBY_CHARS:] + completion, indent):
             return False
@@ -99,7 +103,10 @@ class TruncationContext:
         return measure_indent(below) != indent or not self.lines.is_branch(below)
 
     def is_end_missing(self, completion: str, indent: int) -> bool:
-        """Return whether a block with this indentation is still open after the completion."""
+        """Return whether the completion leaves a block open that the text below does not end.
+
+        `indent` is the block's indentation.
+        """
         before = self.prefix[-_NEARBY_CHARS:] + completion
         return is_end_missing(before, self._text_below, indent)
 
@@ -145,7 +152,7 @@ def _first_line_of_text(text: str, start: int) -> str:
 def _min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:
     """Return the block's minimum indentation.
 
-    On an empty line the block is that of the cursor; otherwise the line itself opens it.
+    On a blank line, the cursor is inside the block. Otherwise the cursor's line opens the block.
     """
     if mode is Mode.FIM:  # the client decides where the completion ends
         return None

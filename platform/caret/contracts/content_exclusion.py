@@ -1,9 +1,8 @@
 """Content exclusion rules and retrieval permissions of a policy, evaluated alike in both planes.
 
-Paths and repository names are compared as on a case-insensitive file system. Letter case (Unicode
-case folding), composed or decomposed letters, and slash or backslash make no difference. The list
-of repositories that may be indexed is compared exactly, because a mistake there must not allow
-more.
+Letter case (Unicode case folding) and composed or decomposed letters make no difference in paths
+and repository names. In paths, slash and backslash are also equal. The list of repositories that
+may be indexed is compared exactly, because a mistake there must not allow more.
 """
 
 import re
@@ -80,8 +79,8 @@ def _names_for(names: tuple[str, ...], repository: str) -> tuple[str, ...]:
 def _compile_globs(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
     """Return each glob's required literal text and its matcher.
 
-    Cached for each policy and repository, because every file of every request is checked. Most
-    paths lack the literal text and need no regular expression.
+    Cached, because every file of every request is checked. Most paths lack the literal text and
+    need no regular expression.
     """
     return tuple(_compile_glob(_double_slashes(glob)) for glob in globs)
 

@@ -89,9 +89,8 @@ class Session:
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._outcome_queue = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
-        self._no_key_reason: SignedOutReason | None = (
-            None  # None: there is a key, or nobody has looked yet
-        )
+        # None: there is a key, or the settings have not been applied yet.
+        self._no_key_reason: SignedOutReason | None = None
         self.outcomes = OutcomeTracker(self._send_outcome)
         self.definitions = DefinitionLookup(
             self.files, clock, can_send=self._can_send, excluded_globs=self._excluded_globs
@@ -281,7 +280,10 @@ class Session:
         self._check_git_heads()
 
     def _check_git_heads(self) -> None:
-        """After a switch or a pull, forget suggestions for old code and warm up the new files."""
+        """Forget suggestions and warm up files again if the HEAD of their repository has changed.
+
+        It changes with a switch, pull, commit or rebase.
+        """
         for repository in {file.repository for file in self.files if file.repository}:
             checkout = read_head(repository)
             previous = self._checkouts.setdefault(repository, checkout)
@@ -393,4 +395,4 @@ def _request_id_generator() -> Callable[[], str]:
 
 def _name_head_change(previous: GitHead | None, current: GitHead | None) -> str:
     is_switch = (previous and previous.branch) != (current and current.branch)
-    return "switched" if is_switch else "pulled"
+    return "switched" if is_switch else "moved"

@@ -20,28 +20,35 @@ class StripeFailed(Exception):
 
 
 class StripeUnreachable(StripeFailed):
-    """Stripe did not receive the request: retry."""
+    """Stripe did not process the request (unreachable, or status 409 or 429): retry."""
 
 
 class StripeOutcomeUnknown(StripeFailed):
-    """Stripe may have processed the request: retry while Stripe remembers the identifier."""
+    """Stripe may have processed the request: retry while Stripe remembers its identifier or key."""
 
 
 class StripeRejected(StripeFailed):
-    """Stripe rejected the request: do not retry."""
+    """Stripe rejected the request, or listed too many pages: do not retry."""
 
 
 class Stripe(Protocol):
     def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
-        """Create a customer and return its ID. The same `key` always gives the same ID.
+        """Create a customer and return its ID.
 
+        The same `key` gives the same ID while Stripe remembers the key, for at least 24 hours.
         Raises StripeFailed.
         """
 
     def send_event(self, event: MeterEvent) -> None:
-        """Send an event. If Stripe already has it, nothing changes. Raises StripeFailed."""
+        """Send an event. Raises StripeFailed.
+
+        Nothing changes if Stripe already has it and still remembers its identifier.
+        """
 
     def read_totals(
         self, *, customer_id: str, since: datetime, until: datetime
     ) -> Mapping[str, int]:
-        """Return the totals of all meters by event name. Raises StripeFailed."""
+        """Return the customer's total of each meter, by event name. Raises StripeFailed.
+
+        The period ends before `until`. Both times must be whole minutes.
+        """

@@ -1,4 +1,8 @@
-"""`manage.py verify_export FILE --public-key KEYS`: runs without any other part of Caret."""
+"""`manage.py verify_export FILE --public-key KEYS`.
+
+It needs Caret's code, but no running service. KEYS is a file with the output of
+`manage.py show_signing_keys`.
+"""
 
 import argparse
 from pathlib import Path

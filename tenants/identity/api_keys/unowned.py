@@ -1,7 +1,7 @@
 """Unowned keys: keys whose secret was shown to a user who may no longer create keys.
 
-They stay valid, because the programs that use them would stop. A key manager can rotate or revoke
-them. A member's own keys are never unowned: they end with the membership.
+They stay valid, because otherwise the programs that use them would stop. Owners and administrators
+can rotate or revoke them. A member's own keys are never unowned: they end with the membership.
 """
 
 from datetime import datetime
@@ -25,7 +25,8 @@ from tenants.models import ApiKey, Membership
 from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
-MAX_LEFT: Final = 100  # in one response; list_unowned_keys returns all
+# In the result of a member operation; list_unowned_keys pages through all unowned keys.
+MAX_SUMMARIZED_KEYS: Final = 100
 
 
 def list_unowned_keys(
@@ -47,12 +48,13 @@ def is_unowned(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
 
 
 def summarize_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> KeySummary:
-    """Return the unowned keys that a user was shown, at most MAX_LEFT, for member operations.
+    """Return the newest unowned keys that a user was shown, and their total number.
 
-    Checks no permission to read keys. Must run inside the tenant's scope. Three queries.
+    For the results of member operations. Checks no permission to read keys. Must run inside the
+    tenant's scope. Three queries.
     """
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
-    return build_key_summary(filter_unowned_keys(keys, now), limit=MAX_LEFT, now=now)
+    return build_key_summary(filter_unowned_keys(keys, now), limit=MAX_SUMMARIZED_KEYS, now=now)
 
 
 def filter_unowned_keys(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:

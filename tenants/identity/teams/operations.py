@@ -34,7 +34,7 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant, so the count stays true
         if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
             raise Conflict("You already have {most} teams, which is the limit.", most=MAX_TEAMS)
         team_id = uuid.uuid4()
@@ -53,7 +53,7 @@ def rename_team(
     expected_name: str | None = None,
     by_scim: bool = False,
 ) -> TeamView:
-    """Rename a team. `expected_name` is the name that the author has seen; None: any name.
+    """Rename a team. `expected_name` is the name that the user has seen; None: any name.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -95,7 +95,7 @@ def add_team_member(
     """
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant's members
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant, so the member stays
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
         _require_not_managed_by_scim(actor, team_id)

@@ -1,6 +1,7 @@
 """Verifier of deletion certificates that needs public keys only: no database or settings.
 
-`manage.py verify_certificate FILE --public-key KEYS` runs it without any other part of Caret.
+`manage.py verify_certificate FILE --public-key KEYS` runs it. It needs Caret's code, but no running
+service. KEYS is a file with the output of `manage.py show_signing_keys`.
 """
 
 import argparse

@@ -1,8 +1,10 @@
 """Verifier of audit exports that needs public keys only: no database, settings or network.
 
-`manage.py verify_audit FILE --public-key KEYS` runs it without any other part of Caret. It reads
-line by line and stops at the first wrong line. What the export says about itself (the header's
-numbers, the key IDs) is checked and never trusted.
+`manage.py verify_audit FILE --public-key KEYS` runs it. It needs Caret's code, but no running
+service. KEYS is a file with the output of `manage.py show_signing_keys`.
+
+It reads line by line and stops at the first wrong line. What the export says about itself (the
+header's numbers, the key IDs) is checked and never trusted.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """Operations that append to the audit log.
 
-Entries contain no secrets: no key texts, digests or passwords. They name people by ID only, because
-entries outlive an erasure (ADR 0070).
+Entries contain no secrets: no key texts, digests or passwords. They name users by ID only, because
+entries outlive an erasure (ADR 0070), and operators by their handle. Free text, such as a reason,
+can still name a person.
 
 Write the entry as the last step of a change. It locks the tenant's chain until the commit, so that
 entries are numbered in the order of commits.
@@ -31,7 +32,8 @@ def record_change(
 ) -> None:
     """Append an entry for a change. Must run inside the tenant's scope.
 
-    `change` is the target's state before and after; None: the target did not exist.
+    `change` is a pair: the changed fields before and after the change. Other facts belong to the
+    second part. None: there is nothing to record, for example because there was no target before.
     """
     before, after = change
     _append_entry(

@@ -75,7 +75,7 @@ def test_the_limit_does_not_apply_to_another_ip_address(cast: Cast) -> None:
     assert sign_in_status(Client(REMOTE_ADDR="198.51.100.3"), gus) == 302
 
 
-def test_successful_sign_ins_do_not_count_against_the_limit(cast: Cast) -> None:
+def test_successful_sign_ins_do_not_count_against_the_accounts_limit(cast: Cast) -> None:
     alice = cast.acme.administrator
 
     answers = [
@@ -170,7 +170,7 @@ def test_the_limit_of_an_ip_address_covers_all_account_names(cast: Cast) -> None
     assert sign_in_status(Client(REMOTE_ADDR="198.51.100.5"), cast.acme.developer) == 429
 
 
-def test_a_successful_sign_in_does_not_reset_the_networks_limit(cast: Cast) -> None:
+def test_a_successful_sign_in_counts_against_the_networks_limit(cast: Cast) -> None:
     spend_tries(MAX_TRIES_OF_NETWORK - 1, address="198.51.100.6")
 
     answers = [
@@ -242,8 +242,9 @@ def test_a_query_in_another_encoding_is_rejected() -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
 
 
+# Django reads a form with an unknown charset as UTF-8.
 @pytest.mark.parametrize("charset", ["utf-8", "UTF8", '"utf-8"', "none-such"])
-def test_a_form_in_utf_8_under_any_name_is_accepted(charset: str) -> None:
+def test_a_form_whose_charset_is_utf_8_or_unknown_is_accepted(charset: str) -> None:
     body, content_type = encoded_form(charset, "jos\u00e9@x.example")
 
     response = Client(REMOTE_ADDR="198.51.100.10").generic("POST", "/sign-in", body, content_type)

@@ -1,6 +1,7 @@
-"""The files of the pools page, and a row of the page itself."""
+"""The CSV files of the pools page, and the rows of replicas on the page itself."""
 
 import csv
+import re
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -61,16 +62,22 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
 
 
 @pytest.mark.parametrize(
-    ("fields", "state"),
+    ("fields", "state", "badges"),
     [
-        ({"num_gateways_open": 1, "is_up": False}, "circuit breaker open"),
-        ({"is_up": False, "num_gateways_ejected": 1}, "no metrics"),
-        ({"num_gateways_ejected": 1}, "ejected"),
-        ({"is_drained": True}, "healthy"),
+        ({}, "healthy", ["healthy"]),
+        (
+            {"num_gateways_open": 1, "is_up": False},
+            "circuit breaker open",
+            ["circuit breaker open"],
+        ),
+        ({"is_up": False, "num_gateways_ejected": 1}, "no metrics", ["no metrics"]),
+        ({"num_gateways_ejected": 1}, "ejected", ["ejected"]),
+        ({"num_gateways_ejected": 1, "is_drained": True}, "ejected", ["drained", "ejected"]),
+        ({"is_drained": True}, "healthy", ["drained"]),
     ],
 )
-def test_a_replica_has_the_same_state_as_on_the_page(
-    gateway: Gateway, fields: dict[str, Any], state: str
+def test_a_replica_has_the_state_that_the_page_shows(
+    gateway: Gateway, fields: dict[str, Any], state: str, badges: list[str]
 ) -> None:
     installation = read_installation_status(now=timezone.now())
     pool = installation.pools[0]
@@ -86,6 +93,8 @@ def test_a_replica_has_the_same_state_as_on_the_page(
 
     assert row["state"] == state
     assert row["drained"] == str(odd_replica.is_drained).lower()
+    page_row = render_to_string("operators/pools/_replica.html", {"replica": odd_replica})
+    assert re.findall(r'<span class="operators-badge [^>]*>([^<]*)</span>', page_row) == badges
 
 
 @pytest.mark.parametrize(

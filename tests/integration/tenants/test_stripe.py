@@ -222,6 +222,14 @@ def test_errors_tell_whether_an_event_may_have_arrived(
         stripe.send_event(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
 
 
+def test_after_a_timeout_an_event_may_have_arrived(server: StripeServer) -> None:
+    impatient = HttpStripe(server.url, SECRET, timeout_s=0.1)
+    server.faults = [Fault(status=None, delay_s=1.0)]
+
+    with pytest.raises(StripeOutcomeUnknown, match="TimeoutError"):
+        impatient.send_event(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
+
+
 def test_a_customer_is_created_once_despite_failures(
     stripe: HttpStripe, server: StripeServer
 ) -> None:

@@ -1,7 +1,7 @@
 """admit: the limits of the policy, and concurrency slots that are always freed."""
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import pytest
@@ -108,6 +108,21 @@ async def test_an_excluded_path_is_rejected_without_repeating_it() -> None:
 
     assert rejected.value.code == "path_excluded"
     assert "keys.py" not in rejected.value.message
+
+
+@pytest.mark.parametrize(
+    ("repository", "is_allowed"), [("*", False), ("shop", False), ("blog", True)]
+)
+async def test_too_many_possible_paths_are_refused_if_rules_apply_to_the_repository(
+    repository: str, is_allowed: bool
+) -> None:
+    principal = make_principal(policy=_excluding("secrets/*", repository=repository))
+    paths = tuple(f"open/{number}.py" for number in range(50_000))
+    request = make_request(repository="shop", possible_paths=paths)
+
+    with nullcontext() if is_allowed else pytest.raises(ForbiddenRequest, match="path_excluded"):
+        async with admit(_one_slot(), principal, request, make_trace()) as admitted:
+            assert admitted.request == request
 
 
 @pytest.mark.parametrize(

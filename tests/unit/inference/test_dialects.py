@@ -274,6 +274,7 @@ async def test_a_chat_about_an_excluded_file_is_refused() -> None:
 
 
 _CONTINUE_FILES = "# Path: shop/a.py\n# a = 1\n# Path: secret/b.py\n# b = 2\n"
+_MANY_PATHS = "".join(f"# open/{number}.py\n" for number in range(300))
 
 
 @pytest.mark.parametrize(
@@ -288,6 +289,7 @@ _CONTINUE_FILES = "# Path: shop/a.py\n# a = 1\n# Path: secret/b.py\n# b = 2\n"
         # The file's own comments name another file.
         f"{_CONTINUE_FILES}# secret/a.py\n# open/a.py\nx = ",
         f"{_CONTINUE_FILES}# secret/a.py\n# TODO\n# open.py\nx = ",
+        f"{_CONTINUE_FILES}# secret/a.py\n{_MANY_PATHS}x = ",
     ],
 )
 @pytest.mark.parametrize(

@@ -93,6 +93,14 @@ def test_each_comment_that_looks_like_a_path_is_possible(
     assert set(paths) <= set(parsed_prompt.paths)
 
 
+def test_no_possible_path_is_left_out() -> None:
+    own_comments = "".join(f"# word{number}\n" for number in range(1_000))
+
+    parsed_prompt = parse_path_comments(f"{TWO_FILES}# shop/cart.py\n{own_comments}import os\n")
+
+    assert len(parsed_prompt.paths) == 1_001
+
+
 def test_a_file_without_suffix_is_found_behind_other_files() -> None:
     parsed_prompt = parse_path_comments(f"{TWO_FILES}# keys/id_rsa\nsecret\n")
 

@@ -9,8 +9,8 @@ Without other files, an empty line stands before the path. The comments are thos
 file's language. Rules:
 1. Pure. A prompt that begins in another way is returned unchanged.
 2. Comments of the other files, and comments at the beginning of the current file, can look like
-   the line with the path. Each such line counts as a possible path, so that content exclusion
-   can refuse the request if it excludes one of them.
+   the line with the path. All such lines are possible paths, however many there are, so that the
+   admit stage can refuse the request if the policy excludes one of them.
 """
 
 import re
@@ -26,7 +26,6 @@ _MARKS: Final = ("#", "//", "--", ";", "%", "")
 _HEADER: Final = "Path: "
 _EXTENSION: Final = re.compile(r"\.[a-zA-Z]\w{0,15}")
 _PLAIN: Final = re.compile(r"[\w.@+-]+(?:/[\w.@+-]+)*")
-_MAX_PATHS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def _parse_only_path(prompt: str, start: str) -> CommentedPrompt:
 
 def _parse_files(prompt: str, start: str) -> CommentedPrompt:
     lines = _read_comments(prompt, start)
-    numbers = [number for number, line in enumerate(lines) if _can_be_path(line)][-_MAX_PATHS:]
+    numbers = [number for number, line in enumerate(lines) if _can_be_path(line)]
     if not numbers:
         return CommentedPrompt(prompt)
     # The path comes after the other files, so the last candidate is chosen. File names without

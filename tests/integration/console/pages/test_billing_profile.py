@@ -1,5 +1,7 @@
 """The billing profile: the recipient of invoices, who may change it, and the issuer's tax."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -23,6 +25,8 @@ CHANGED = {
     "email": "ap@initrode.example",
     "country": "DE",
 }
+
+_OPTIONAL = re.compile(r"<label[^>]*>([^<]+) <small>\(optional\)</small></label>")
 
 
 @pytest.fixture
@@ -54,6 +58,13 @@ def actions_of(company: Company) -> list[str]:
         actor=actor, audit_filter=AuditFilter(), limit=50, cursor=None, now=timezone.now()
     )
     return [entry.action for entry in entry_page.rows]
+
+
+def test_the_form_marks_the_optional_fields(bill: Client) -> None:
+    page = bill.get(PATH).content.decode()
+
+    assert _OPTIONAL.findall(page) == ["Address", "Country", "Tax ID", "Invoice e-mail"]
+    assert "<small></small>" not in page
 
 
 def test_the_form_shows_the_current_profile(bill: Client) -> None:

@@ -99,9 +99,30 @@ def test_another_tenant_does_not_see_the_figures(busy_company: Company, sign_in:
 
     page = performance_page(sign_in(other_company.administrator))
 
-    assert "No requests yet" in page
+    assert "No requests in this period" in page
     assert busy_company.slug not in page
     assert list_figures(page) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/performance", "No requests in this period"),
+        ("/cache", "No usage in this period"),
+        ("/usage", "No usage in this period"),
+    ],
+)
+def test_the_title_of_an_empty_page_is_true_with_filters_and_without(
+    company: Company, sign_in: SignIn, path: str, title: str
+) -> None:
+    client = sign_in(company.administrator)
+
+    page = client.get(path).content.decode()
+    filtered_page = client.get(path, {"language": "cobol"}).content.decode()
+
+    assert f">{title}<" in page
+    assert ">No requests found<" in filtered_page
+    assert f">{title}<" not in filtered_page
 
 
 def test_a_filter_that_would_reveal_few_users_hides_the_figures(

@@ -138,6 +138,14 @@ def test_each_role_has_its_first_page(company: Company, sign_in: SignIn, role: R
     assert ('href="/performance"' in page) != is_own
 
 
+def test_an_empty_summary_names_the_period_without_requests(
+    company: Company, sign_in: SignIn
+) -> None:
+    page = summary_page(sign_in(company.administrator))
+
+    assert ">No requests in the last 30 days<" in page
+
+
 def test_the_summary_needs_few_queries(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.administrator)
 
