@@ -28,6 +28,13 @@ from tests.fixtures.users import make_colleague
 
 START: Final = date(2026, 10, 1)
 NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
+OCTOBER: Final = datetime(2026, 10, 3, 12, tzinfo=UTC)
+AFTER: Final = datetime(2026, 11, 1, 7, tzinfo=UTC)  # October can be invoiced
+LARGE_USAGE: Final = {
+    "prompt_tokens": 2_000_000,
+    "cached_tokens": 0,
+    "generated_tokens": 1_000_000,
+}  # costs 0.90 EUR
 # Micros for a million tokens. The quality tier costs ten times as much as the fast one.
 FAST: Final = TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000)
 QUALITY: Final = TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000)

@@ -1,24 +1,21 @@
 """Credit notes: the refunded part of an invoice, and its tax."""
 
-from datetime import UTC, datetime
-
 import pytest
 
-from tenants.base.errors import Conflict, InvalidValue
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import DocumentKind, InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due_invoices
 from tenants.billing.invoices.queries import InvoiceView, find_invoice
-from tests.fakes.billing import ingest_completion, make_old_customer, read_balances
+from tests.fakes.billing import (
+    AFTER,
+    LARGE_USAGE,
+    OCTOBER,
+    ingest_completion,
+    make_old_customer,
+    read_balances,
+)
 from tests.fixtures.companies import Company
-
-OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
-AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)
-LARGE_USAGE = {
-    "prompt_tokens": 2_000_000,
-    "cached_tokens": 0,
-    "generated_tokens": 1_000_000,
-}  # costs 0.90 EUR
 
 
 @pytest.fixture
@@ -91,6 +88,16 @@ def test_credit_notes_for_a_whole_invoice_refund_its_exact_tax(
 def test_a_credit_note_needs_a_reason(company: Company) -> None:
     with pytest.raises(InvalidValue):
         issue_credit_note(actor=company.platform, number=1, net_cents=1, reason=" ", now=AFTER)
+
+
+def test_a_customer_cannot_issue_a_credit_note(company: Company) -> None:
+    ingest_completion(company, company.developer, OCTOBER)
+    invoice_of(company)
+
+    with pytest.raises(Forbidden):
+        issue_credit_note(
+            actor=company.administrator.actor, number=1, net_cents=1, reason="x", now=AFTER
+        )
 
 
 def test_a_failed_credit_note_uses_no_number(company: Company) -> None:
