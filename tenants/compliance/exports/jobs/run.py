@@ -20,6 +20,7 @@ from typing import Final
 from uuid import UUID
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import F
 from django.utils.translation import gettext_noop
 
@@ -97,6 +98,8 @@ def run_slice_of_oldest_job(
         _run_job_or_fail(claim, lane)
     except ClaimLost:
         pass
+    except SoftTimeLimitExceeded:
+        raise
     # One tenant's failure must not delay the others.
     except Exception as error:  # noqa: BLE001
         # The claim is not released: the job is retried when the claim expires.
