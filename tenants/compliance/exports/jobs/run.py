@@ -256,13 +256,21 @@ def _compute_expiry(claim: JobClaim, now: datetime) -> datetime:
 
 def _fail_job(claim: JobClaim, reason: str) -> None:
     """Mark the job as failed, unless the claim was lost."""
+    now = claim.clock()
     try:
         with tenant_scope(claim.tenant_id):
             claim.update_job(
                 state=advance(JobState.RUNNING, JobEvent.FAIL),
                 claimed_until=None,
                 error=reason,
-                finished_at=claim.clock(),
+                finished_at=now,
+            )
+            record_change(
+                actor=build_system_actor(claim.tenant_id),
+                action="export.failed",
+                target=f"export:{claim.export_id}",
+                change=(None, {"error": reason}),
+                now=now,
             )
     except ClaimLost:
         return
