@@ -44,7 +44,7 @@ class EntryList(PageResponse):
 
 class AuditQuery(PageQuery):
     action: Annotated[str, Field(max_length=60)] | None = None
-    # A user's ID, a key's lookup ID (scim:... for a SCIM token), or "platform".
+    # A user's ID, the `actor_key` of an entry, or "platform".
     actor: Annotated[str, Field(max_length=40)] | None = None
     target: Annotated[str, Field(max_length=200)] | None = None
     since: AwareDatetime | None = None

@@ -15,6 +15,7 @@ from typing import Final
 
 import redis
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 
 from caret.contracts.snapshot import TenantStatus
@@ -159,6 +160,8 @@ def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
     except Conflict as error:  # a legal hold: the erasure is retried until its release
         if _is_new_delay(tenant_id, error.message):
             logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
+    except SoftTimeLimitExceeded:
+        raise
     # One tenant's failure must not stop the others.
     except Exception as error:  # noqa: BLE001
         logger.error("tenant_closing.failed", tenant_id=tenant_id, error=type(error).__name__)

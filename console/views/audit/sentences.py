@@ -165,6 +165,7 @@ AREAS: Final = (
         {
             "export.requested": _("{actor} requested the export {definition}."),
             "export.finished": _("The export {target} was finished: {rows} rows."),
+            "export.failed": _("The export {target} failed."),
             "export.cancelled": _("{actor} cancelled the export {target}."),
             "export.link_given": _("{actor} got a download link for the export {target}."),
             "export.downloaded": _("{actor} downloaded the export {target}."),

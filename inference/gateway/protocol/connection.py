@@ -67,19 +67,24 @@ Send = Callable[[ServerFrame], Awaitable[None]]
 class SupersessionKey:
     """The properties that decide which completion supersedes another (see `supersession`)."""
 
+    repository: str
     path: str
     group: str  # of the mode (see `supersession_group`)
     is_prefetch: bool
 
     def is_superseding(self, older: "SupersessionKey") -> bool:
-        is_same = self.path != "" and self.path == older.path and self.group == older.group
+        is_same = self.path != "" and self._subject == older._subject
         return is_same and can_supersede(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
         )
 
+    @property
+    def _subject(self) -> tuple[str, str, str]:
+        return self.repository, self.path, self.group
+
 
 _ACCEPTED: Final = (OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED)
-_NO_SUPERSESSION_KEY: Final = SupersessionKey(path="", group="", is_prefetch=False)
+_NO_SUPERSESSION_KEY: Final = SupersessionKey(repository="", path="", group="", is_prefetch=False)
 
 
 @dataclass(slots=True)
@@ -260,7 +265,7 @@ class Connection:
             await self._backend.serve(arrival, completion)
         finally:
             # A cancelled task keeps its stack frames, which contain customers' text. Outcomes do
-            # not need the path.
+            # not need the names.
             completion.task = None
             completion.supersession_key = _NO_SUPERSESSION_KEY
             del self._in_flight[completion.id]
@@ -359,9 +364,13 @@ def _id_of(frame: ClientFrame) -> str:
 
 
 def _supersession_key(frame: CompleteFrame) -> SupersessionKey:
+    repository, path = frame.repository.name, frame.path
+    if max(len(repository), len(path)) > MAX_NAME_CHARS:
+        # `receive` rejects longer names, so they are not worth keeping until then.
+        return _NO_SUPERSESSION_KEY
     return SupersessionKey(
-        # `receive` rejects a longer path, so it is not worth keeping until then.
-        path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
+        repository=repository,
+        path=path,
         group=supersession_group(frame.mode),
         is_prefetch=frame.trigger == Trigger.PREFETCH,
     )

@@ -307,7 +307,8 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # A task that hangs blocks one of few processes. After an hour, Redis would deliver an
 # unacknowledged task to a second worker while the first still runs it. So both limits are less than
 # an hour.
-# Every task can be interrupted: finished work is stored, and the next tick continues.
+# Every task can be interrupted: finished work is stored, and the next tick continues. Therefore,
+# handlers of all errors raise SoftTimeLimitExceeded again.
 CELERY_TASK_SOFT_TIME_LIMIT = 30 * 60  # raises in the task, which rolls back and releases its locks
 CELERY_TASK_TIME_LIMIT = 35 * 60  # kills the worker process
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -12,6 +12,7 @@ from smtplib import SMTPException
 from typing import Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db.models import QuerySet
@@ -63,6 +64,8 @@ def deliver_all_alerts(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
             deliver_due_alerts(tenant_id, now=now)
+        except SoftTimeLimitExceeded:
+            raise
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             log.error("budget.not_delivered", tenant_id=tenant_id, error=type(error).__name__)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
@@ -80,6 +81,8 @@ def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
             issued = issue_due_invoices(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to invoice
+        except SoftTimeLimitExceeded:
+            raise
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             log.error("billing.not_invoiced", tenant_id=tenant_id, error=type(error).__name__)

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
@@ -24,6 +25,8 @@ def rate_all_tenants(*, now: datetime) -> None:
             try_sync_spend_to_redis(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to rate
+        except SoftTimeLimitExceeded:
+            raise
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             log.error("billing.rating_failed", tenant_id=tenant_id, error=type(error).__name__)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -44,6 +45,8 @@ def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
             continue  # without a plan there is nothing to report
         except StripeFailed as error:
             log.warning("stripe.customer_not_created", tenant_id=tenant_id, reason=str(error))
+        except SoftTimeLimitExceeded:
+            raise
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             log.error("stripe.not_reported", tenant_id=tenant_id, error=type(error).__name__)

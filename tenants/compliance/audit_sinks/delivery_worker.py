@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 
@@ -115,6 +116,8 @@ def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
     """Claim a tenant's sinks, and log any error, so that other tenants are not affected."""
     try:
         return list(_claim_due(tenant_id, now))
+    except SoftTimeLimitExceeded:
+        raise
     # One tenant's failure must not stop the others.
     except Exception as error:  # noqa: BLE001
         logger.error("audit.delivery_not_claimed", tenant_id=tenant_id, error=type(error).__name__)
@@ -124,6 +127,8 @@ def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
 def _store_result_or_log(run: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
     try:
         _store_result(run, result, now)
+    except SoftTimeLimitExceeded:
+        raise
     # The result is lost, so the messages are delivered again, with the same IDs.
     except Exception as error:  # noqa: BLE001
         logger.error(
@@ -191,6 +196,8 @@ async def _deliver_batch(run: DeliveryRun, clock: Clock) -> DeliveryResult:
     began_s = loop.time()
     try:
         delivered, error = await _send_batch(run, clock)
+    except SoftTimeLimitExceeded:
+        raise
     # One sink's failure must not stop the others.
     except Exception as failure:  # noqa: BLE001
         logger.error(

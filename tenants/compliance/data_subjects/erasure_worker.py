@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -80,6 +81,8 @@ def pseudonymize_late_records(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
             _pseudonymize_late_records_of_tenant(tenant_id, now)
+        except SoftTimeLimitExceeded:
+            raise
         # One tenant's failure must not stop the others.
         except Exception as error:  # noqa: BLE001
             logger.error(
@@ -128,6 +131,8 @@ def _run_erasures_of_tenant(tenant_id: TenantId, now: datetime) -> int:
             run_erasure_once(tenant_id=tenant_id, erasure_id=erasure_id, now=now)
             for erasure_id in ids
         )
+    except SoftTimeLimitExceeded:
+        raise
     # One tenant's failure must not stop the others, and storages raise exceptions of their own.
     except Exception as error:  # noqa: BLE001
         logger.error("subject.not_erased", tenant_id=tenant_id, error=type(error).__name__)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Count, QuerySet, Sum
 from django.utils.translation import gettext_noop
 
@@ -127,6 +128,8 @@ def _clean_up_content_of_tenant(tenant_id: TenantId, now: datetime) -> None:
     try:
         _request_due_erasures(tenant_id, now)
         num_erased = erase_requested_content(tenant_id=tenant_id, now=now)
+    except SoftTimeLimitExceeded:
+        raise
     # Storages raise exceptions of their libraries.
     except Exception as error:  # noqa: BLE001
         logger.error("content.erasure_failed", tenant_id=tenant_id, error=type(error).__name__)

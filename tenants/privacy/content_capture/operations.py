@@ -81,6 +81,7 @@ def _seal_items(
             data=data,
             now=now,
         )
+        training_items = _select_since(consented_items, active_consent.training_since)
         ContentObject.objects.create(
             tenant_id=tenant_id,
             id=object_id,
@@ -88,8 +89,10 @@ def _seal_items(
             request_ids=sorted({item.request_id for item in consented_items}),
             num_items=len(consented_items),
             num_bytes=len(envelope),
-            is_for_training=len(_select_since(consented_items, active_consent.training_since))
-            == len(consented_items),
+            # An object is for training as a whole or not at all. If one of its items is older than
+            # the consent to training, its newer items are not used either. This loses only the
+            # first seconds of content after a consent.
+            is_for_training=len(training_items) == len(consented_items),
             created_at=now,
         )
     return _SealedObject(object_id, envelope, len(consented_items))

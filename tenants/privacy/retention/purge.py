@@ -12,11 +12,13 @@ counting the records that are older than itself, and the next run begins by coun
 lower count means that something other than a purge deleted records.
 """
 
+import random
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import F
 from django.utils.translation import gettext_noop
 
@@ -41,7 +43,9 @@ log = structlog.get_logger(__name__)
 
 def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
     """Purge all tenants, or those named, and return how many records were deleted."""
-    tenants_to_purge = list(list_tenants().values()) if tenant_ids is None else tenant_ids
+    tenants_to_purge = list(list_tenants().values()) if tenant_ids is None else list(tenant_ids)
+    # Otherwise the time limit would always cut off the same tenants.
+    random.shuffle(tenants_to_purge)
     return sum(
         _purge_or_log(tenant_id, data_class, now)
         for tenant_id in tenants_to_purge
@@ -56,6 +60,8 @@ def _purge_or_log(tenant_id: TenantId, data_class: DataClass, now: datetime) -> 
     """
     try:
         return purge_data_class(tenant_id=tenant_id, data_class=data_class, now=now)
+    except SoftTimeLimitExceeded:
+        raise
     # A failure of one class must not stop the others.
     except Exception as error:  # noqa: BLE001
         log.error(

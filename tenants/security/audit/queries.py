@@ -30,8 +30,9 @@ from tenants.security.authorization.actor import Actor, ActorKind
 from tenants.security.authorization.erased_users import find_erased_users
 
 _BATCH: Final = 200
-# The lookup ID of an API key, or another credential: scim:0f3a9c2b71de, operator:ola.
-_KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:[0-9A-Za-z]+")
+# The lookup ID of an API key, or another credential: scim:0f3a9c2b71de, operator:ola,
+# operator:key:3Fq81xZb.
+_KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:(key:)?[0-9A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class AuditFilter:
     """A filter of audit entries. None: the field is not filtered."""
 
     action: str | None = None  # or a prefix: "team.*"
-    actor: str | None = None  # a user's ID, a key's lookup ID, or "platform"
+    actor: str | None = None  # a user's ID, `actor_key` of an entry, or "platform"
     target: str | None = None  # or a prefix: "team:*"
     since: datetime | None = None
     until: datetime | None = None  # exclusive

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
 from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
@@ -44,6 +45,8 @@ def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
             num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
         except ChainBroken as broken:
             logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
+        except SoftTimeLimitExceeded:
+            raise
         # A chain that cannot be read must not stop the others, either.
         except Exception as error:  # noqa: BLE001
             logger.error("audit.not_signed", tenant_id=tenant_id, error=type(error).__name__)

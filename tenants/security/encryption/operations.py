@@ -35,7 +35,7 @@ def seal_in_scope(
     """Seal data for a tenant and a scope.
 
     queries.open_sealed opens it with the same `context` until the scope or the tenant is shredded.
-    `scope` names what is erased together: `user:<id>/content`, `day:2026-11-21`. Data that is
+    `scope` names what is erased together: `user:<id>/content`, `export:<id>`. Data that is
     sealed while its scope is being shredded can never be opened. One query; five if the scope has
     no key yet.
 

@@ -116,20 +116,18 @@ def list_requests(
 ) -> RequestPage:
     """Return a page of requests. Orders other than newest first have one page only.
 
-    Makes one query, or two with filters. Records an audit entry if the page is of a small group.
+    Makes one query, or up to three with filters. Records an audit entry if the whole list is of a
+    small group.
 
     Raises Forbidden, InvalidValue.
     """
     assert 1 <= limit <= MAX_PAGE
     after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        rows = list(
-            _sort_records(_filter_records(actor, request_filter), request_filter.order, after)[
-                : limit + 1
-            ]
-        )
+        records = _filter_records(actor, request_filter)
+        rows = list(_sort_records(records, request_filter.order, after)[: limit + 1])
         is_small_group = bool(request_filter.active_filters) and _is_small_group(
-            actor, rows[:limit]
+            actor, records, rows
         )
         if is_small_group:
             record_read(
@@ -142,13 +140,20 @@ def list_requests(
     return RequestPage(_build_page(rows, request_filter.order, limit), is_small_group)
 
 
-def _is_small_group(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
-    """Return whether the rows belong to fewer users than reports may show.
+def _is_small_group(
+    actor: Actor, records: QuerySet[UsageRecord], page_rows: Iterable[UsageRecord]
+) -> bool:
+    """Return whether the records belong to fewer users than reports may show.
 
-    A list of only the actor's own rows is not a small group.
+    `page_rows` are some of them. If they belong to enough users, the other records are not read.
+    Records of only the actor are not a small group.
     """
-    people = {str(row.user_id) for row in rows if row.user_id is not None}
-    return bool(people - {actor.user_id}) and len(people) < read_min_group_size(actor)
+    min_group_size = read_min_group_size(actor)
+    people = {row.user_id for row in page_rows} - {None}  # None: a service key's request
+    if len(people) < min_group_size:
+        user_ids = records.filter(user_id__isnull=False).values_list("user_id", flat=True)
+        people.update(user_ids.distinct()[:min_group_size])
+    return len(people) < min_group_size and any(str(user) != actor.user_id for user in people)
 
 
 def _to_change_fields(request_filter: RequestFilter) -> ChangeFields:

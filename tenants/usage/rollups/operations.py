@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection
 from django.db.models import Max
 from django.db.models.functions import Greatest
@@ -58,6 +59,8 @@ def roll_up_all_tenants(*, arrived_until: datetime) -> int:
     for tenant_id in list_tenants().values():
         try:
             num_days += roll_up_tenant(tenant_id=tenant_id, arrived_until=arrived_until)
+        except SoftTimeLimitExceeded:
+            raise
         # A failure of one tenant must not delay the others.
         except Exception as error:  # noqa: BLE001
             logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)

@@ -11,7 +11,7 @@ from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.actor import Actor, OperatorIdentity
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
@@ -95,6 +95,18 @@ def test_entries_are_found_by_their_actor(
     entries = list_rows(auditor, actor=actor_filter, action="test.done")
 
     assert [row["actor_kind"] for row in entries] == [kind]
+
+
+@pytest.mark.parametrize("handle", ["ola", "key:3Fq81xZb"])
+def test_entries_of_an_operator_are_found_by_the_handle_or_key(
+    company: Company, auditor: Client, handle: str
+) -> None:
+    operator = OperatorIdentity(handle, can_change=True)
+    record_test_change(Actor(company.tenant_id, None, Role.DEVELOPER, None, "", operator=operator))
+
+    entries = list_rows(auditor, actor=f"operator:{handle}", action="test.done")
+
+    assert [row["actor_key"] for row in entries] == [f"operator:{handle}"]
 
 
 def test_entries_are_found_by_target_and_period(company: Company, auditor: Client) -> None:

@@ -109,6 +109,19 @@ def test_content_captured_before_the_training_consent_is_not_for_training(
     assert [row.is_for_training for row in acme.objects] == [False, True]
 
 
+def test_an_object_with_an_item_from_before_the_training_consent_is_not_for_training(
+    acme: ConsentingTenant,
+) -> None:
+    ada = acme.company.developer
+    acme.give_consent(ada)
+    acme.send_items(make_captured_completion(ada, "captured before"))
+    acme.give_consent(ada, CAPTURE_AND_TRAINING_CONSENT)
+    acme.send_items(make_captured_completion(ada, "captured after"))
+    ingest_queued()
+
+    assert [(row.num_items, row.is_for_training) for row in acme.objects] == [(2, False)]
+
+
 def test_checking_consent_reads_only_the_users_membership(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)

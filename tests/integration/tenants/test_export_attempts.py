@@ -13,7 +13,7 @@ from tenants.compliance.exports.jobs.cleanup import clean_up_tenant_exports
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import JobState
-from tenants.models import ExportObject
+from tenants.models import AuditEntry, ExportObject
 from tests.fakes.exports import view_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
@@ -67,3 +67,18 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     assert set(num_stored_after_attempts) == {num_stored_after_attempts[0]}
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=clock[0])
     assert num_stored(company, export_id) == 0
+
+
+def test_the_audit_entry_of_a_failed_export_has_the_reason(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_run, "MAX_ROWS", ROWS - 1)
+    export_id = start_records_export(company)
+
+    run_slice_of_oldest_job(company.tenant_id, timezone.now)
+
+    error = view_export(company, export_id).error
+    with tenant_scope(company.tenant_id):
+        entry = AuditEntry.objects.get(action="export.failed", target=f"export:{export_id}")
+    assert (entry.actor_kind, entry.after) == ("platform", {"error": error})
+    assert f"at most {ROWS - 1} rows" in error

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -91,12 +92,16 @@ async def test_an_ended_completion_keeps_no_path(path: str) -> None:
     assert path not in paths
 
 
-async def test_a_rejected_long_path_is_not_kept() -> None:
+@pytest.mark.parametrize(
+    "names",
+    [{"path": "planted" * 100_000}, {"path": "a.py", "repository": {"name": "planted" * 100_000}}],
+)
+async def test_a_rejected_long_name_is_not_kept(names: dict[str, Any]) -> None:
     async with open_editor(_hanging_engine()) as editor:
-        await editor.says("complete", "1", path="planted" * 100_000)
+        await editor.says("complete", "1", **names)
 
-        paths = [item.path for item in gc.get_objects() if type(item) is SupersessionKey]
-    assert max(map(len, paths)) <= MAX_NAME_CHARS
+        keys = [item for item in gc.get_objects() if type(item) is SupersessionKey]
+    assert all(len(name) <= MAX_NAME_CHARS for key in keys for name in (key.path, key.repository))
 
 
 async def test_only_the_first_files_are_parsed() -> None:
@@ -162,6 +167,15 @@ async def test_a_newer_request_for_a_path_supersedes_the_older() -> None:
 
         assert editor.engine.num_open == 1
     assert (editor.ends("1"), editor.ends("2")) == (["superseded"], [])
+
+
+async def test_completions_of_one_path_in_two_repositories_run_concurrently() -> None:
+    async with open_editor(_hanging_engine()) as editor:
+        await editor.says("complete", "1", path="a.py", repository={"name": "shop"})
+        await editor.says("complete", "2", path="a.py", repository={"name": "docs"})
+        await editor.waits(lambda: bool(editor.text("1") and editor.text("2")))
+
+        assert editor.engine.num_open == 2
 
 
 async def test_completions_of_two_paths_run_concurrently() -> None:

@@ -66,7 +66,7 @@ _DAY_NAMES: Final = ("editor", "language", "model", "variant")
 USAGE_DAYS: Final = Export(
     name="usage_days",
     version=1,
-    title=gettext_noop("Usage by day and group"),
+    title=gettext_noop("Usage by day and user"),
     permission=Permission.READ_USAGE,
     columns=(
         ExportColumn("day", ColumnType.DAY),

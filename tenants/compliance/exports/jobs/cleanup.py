@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 
 from caret.foundation.ids import TenantId
@@ -33,6 +34,8 @@ def clean_up_exports(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
             clean_up_tenant_exports(tenant_id=tenant_id, now=now)
+        except SoftTimeLimitExceeded:
+            raise
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             logger.error("exports.not_cleaned_up", tenant_id=tenant_id, error=type(error).__name__)

@@ -20,6 +20,7 @@ from typing import Final
 from uuid import UUID
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import F
 from django.utils.translation import gettext_noop
 
@@ -97,6 +98,8 @@ def run_slice_of_oldest_job(
         _run_job_or_fail(claim, lane)
     except ClaimLost:
         pass
+    except SoftTimeLimitExceeded:
+        raise
     # One tenant's failure must not delay the others.
     except Exception as error:  # noqa: BLE001
         # The claim is not released: the job is retried when the claim expires.
@@ -253,13 +256,21 @@ def _compute_expiry(claim: JobClaim, now: datetime) -> datetime:
 
 def _fail_job(claim: JobClaim, reason: str) -> None:
     """Mark the job as failed, unless the claim was lost."""
+    now = claim.clock()
     try:
         with tenant_scope(claim.tenant_id):
             claim.update_job(
                 state=advance(JobState.RUNNING, JobEvent.FAIL),
                 claimed_until=None,
                 error=reason,
-                finished_at=claim.clock(),
+                finished_at=now,
+            )
+            record_change(
+                actor=build_system_actor(claim.tenant_id),
+                action="export.failed",
+                target=f"export:{claim.export_id}",
+                change=(None, {"error": reason}),
+                now=now,
             )
     except ClaimLost:
         return
