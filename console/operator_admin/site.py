@@ -18,6 +18,7 @@ from unfold.sites import UnfoldAdminSite
 from console.layout.preferences import THEMES
 from console.operator_admin.session import operator_of
 from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.scraping.gateway_scraper import list_gateway_addresses
 
 P = ParamSpec("P")
 
@@ -81,6 +82,7 @@ def render_operator_page(
         **operator_site.each_context(request),
         "navigation": navigation_items(request),
         "themes": THEMES.items(),
+        "has_gateway_metrics": bool(list_gateway_addresses()),
     }
     return render(request, f"operators/{template}", {**common_context, **context}, status=status)
 

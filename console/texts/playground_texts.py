@@ -79,7 +79,10 @@ ERRORS: Final = {
     ),
     "feature_disabled": _("Your policy does not allow this mode."),
     "insufficient_scope": _("The playground's key does not allow this mode."),
-    "path_excluded": _("Your policy excludes files at this path."),
+    "path_excluded": _(
+        "Your policy excludes files at this path, or comments in the prompt name too many paths to "
+        "check."
+    ),
     "path_required": _("Your policy requires a file path with each request."),
     "mode_unavailable": _("No model supports this mode. Ask the operator of Caret."),
     "model_not_found": _("This installation has no model with this name."),

@@ -38,8 +38,8 @@ def main(argv: list[str]) -> int:
     completions_by_pool = asyncio.run(_evaluate(subjects, tasks))
     results = [_judge_all(completions) for completions in completions_by_pool]
     models = [subject.pool.model for subject in subjects]
-    report = make_report(options.pool, results, models=models)
-    sys.stdout.write(json.dumps({"suite": options.suite, **report}, indent=2) + "\n")
+    report = make_report(options.pool, results, suite=options.suite, models=models)
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
     return 0
 
 
@@ -94,8 +94,8 @@ def _read_tasks(options: argparse.Namespace) -> list[Task]:
         tasks = read_exam(Path(options.suite))[: options.tasks]
         if any(task.unit_test for task in tasks) and not has_sandbox():
             raise BadSetting(
-                "--suite: the tests of this file need a Linux kernel with Landlock (6.2 or later),"
-                " which confines their code."
+                "--suite: the tests of this file need Linux 6.2 or later with Landlock, on x86_64"
+                " or aarch64, to confine their code."
             )
         return tasks
     if options.repository is None or not options.repository.is_dir():
@@ -142,14 +142,22 @@ def _judge_all(completions: Sequence[TaskCompletion]) -> list[TaskResult]:
 
 
 def make_report(
-    names: Sequence[str], results: Sequence[Sequence[TaskResult]], *, models: Sequence[str]
+    names: Sequence[str],
+    results: Sequence[Sequence[TaskResult]],
+    *,
+    suite: str,
+    models: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the report of one pool or two. `models` are those of the pools."""
+    """Return the report of one pool or two. `models` are those of the pools.
+
+    The report is stored in the database, so it names the file of a suite without its folder.
+    """
     report: dict[str, Any] = {
+        "suite": Path(suite).name,
         "pools": [
             {"pool": name, "model": model, **summarize(pool_results)}
             for name, model, pool_results in zip(names, models, results, strict=True)
-        ]
+        ],
     }
     if len(results) > 1:
         report["difference"] = compare(*results)

@@ -43,8 +43,12 @@ class SandboxLimits:
 
 
 def has_sandbox() -> bool:
-    """Return whether this kernel can confine a program. The processor is not checked."""
-    return sys.platform == "linux" and sandboxed_program.landlock_version() >= 3
+    """Return whether this kernel and processor can confine a program."""
+    return (
+        sys.platform == "linux"
+        and sandboxed_program.has_system_call_numbers()
+        and sandboxed_program.landlock_version() >= 3
+    )
 
 
 def program_of(task: Task, text: str) -> str:

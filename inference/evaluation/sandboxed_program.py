@@ -128,6 +128,11 @@ def landlock_version() -> int:
     return version
 
 
+def has_system_call_numbers() -> bool:
+    """Return whether the filter of system calls is known for this processor."""
+    return platform.machine() in _MACHINES
+
+
 def _restrict_files(folder: str, readable: list[str]) -> None:
     version = landlock_version()
     if version < 3:  # earlier versions do not restrict truncation

@@ -152,7 +152,7 @@ def _check_paths(policy: TenantPolicy, request: CompletionRequest) -> None:
     """
     if not exclusion_names(policy.content_exclusion, request.repository):
         return
-    paths = (request.path, *request.possible_paths)
+    paths = {request.path, *request.possible_paths}
     if len(paths) > _MAX_COMPARED_PATHS:
         raise ForbiddenRequest(
             "path_excluded",

@@ -40,7 +40,7 @@ FRAMES_PER_BATCH: Final = 50
 # Shipped segments that are kept on disk while ingestion is down: those of one hour. Older segments
 # are only in Redis.
 MAX_SHIPPED: Final = 15_000
-MAX_UNWRITTEN: Final = 10_000  # records of about 300 bytes; the oldest are dropped first
+MAX_UNWRITTEN: Final = 10_000  # records of 300 to 700 bytes; the oldest are dropped first
 EntryId: TypeAlias = tuple[int, int]  # milliseconds and number, as in Redis's entry IDs
 log = structlog.get_logger(__name__)
 

@@ -6,6 +6,7 @@ first large table.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
@@ -19,15 +20,14 @@ from caret.foundation.postgres.rename_columns import RenameColumns
 
 # Migrations up to this number are older than the first installation.
 LAST_UNCHECKED = 2
+_FROM_0_1_0: Final = "Only the upgrade from 0.1.0 runs it, and all programs are stopped then."
 # Migrations that are safe although the check reports them, with the reason.
 EXCEPTIONS: dict[str, str] = {
-    "0003_usage_finish_reason": "No installation of an earlier release is upgraded while it runs.",
-    "0011_plain_column_names": "No installation of an earlier release is upgraded while it runs.",
-    "0012_export_job_names": "No installation of an earlier release is upgraded while it runs.",
-    "0013_legal_hold_ids": "No installation of an earlier release is upgraded while it runs.",
-    "0014_export_object_pack_index": (
-        "No installation of an earlier release is upgraded while it runs."
-    ),
+    "0003_usage_finish_reason": _FROM_0_1_0,
+    "0011_plain_column_names": _FROM_0_1_0,
+    "0012_export_job_names": _FROM_0_1_0,
+    "0013_legal_hold_ids": _FROM_0_1_0,
+    "0014_export_object_pack_index": _FROM_0_1_0,
     "0009_model_prices": "Postgres makes a varchar longer without reading the table.",
 }
 

@@ -38,8 +38,9 @@ def make_report_file(
         [_make_numbered_result(number, number < num) for number in range(num_tasks)]
         for num in num_right
     ]
-    report = make_report(names, results, models=["Qwen2.5-Coder-1.5B"] * len(names))
-    return json.dumps({"suite": "infilling", **report, **changes}).encode()
+    models = ["Qwen2.5-Coder-1.5B"] * len(names)
+    report = make_report(names, results, suite="infilling", models=models)
+    return json.dumps(report | changes).encode()
 
 
 def _make_numbered_result(number: int, is_right: bool) -> TaskResult:

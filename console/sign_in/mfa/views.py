@@ -40,8 +40,9 @@ class _FactorList(IndexView):  # type: ignore[misc]  # allauth has no types
 class _GuessLimit:
     """Counts guesses before one of allauth's views checks them.
 
-    Passkeys are not counted: they cannot be guessed, and must keep working while codes are
-    throttled.
+    Passkeys are not counted, not even for the network: they cannot be guessed, only users who
+    entered the right password can present one here, and they must keep working while codes are
+    throttled or Redis does not respond (ADR 0101).
     """
 
     secret: Secret

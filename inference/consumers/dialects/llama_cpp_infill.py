@@ -2,7 +2,8 @@
 
 `input_prefix` and `input_suffix` are the lines before and after the cursor's line, `prompt` is the
 beginning of that line, and `input_extra` has parts of other files. `n_predict` 0 only warms up the
-prefix cache; below 0 there is no limit. `n_cmpl` is ignored: the response has one completion.
+prefix cache; below 0 the mode's default applies. `n_cmpl` is ignored: the response has one
+completion.
 """
 
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ from inference.errors import BadRequest, CompletionError, UnknownModel
 
 
 class Options(msgspec.Struct, frozen=True):
-    num_predict: int | None = None  # below 0: no limit
+    num_predict: int | None = None  # below 0: the mode's default applies
     stop: Stops = None
     # For chats only.
     temperature: float | None = None

@@ -3,7 +3,8 @@
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
 fill-in-the-middle prompt of some model family; any other prompt is used unchanged. With `segments`,
 the body is in Tabby's format, as Tabby uses the same path. The response has one choice for each
-prompt, whatever `n` is: decoding is deterministic, so further choices would be equal.
+prompt, whatever `n` is. `temperature` is ignored and decoding is greedy, so further choices would
+be equal.
 """
 
 from collections.abc import Sequence

@@ -50,7 +50,8 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
 def read_limit(limit: int | None) -> tuple[int | None, bool]:
     """Return the limit of tokens, and whether the request only warms up the prefix cache.
 
-    A negative limit means that there is none. 0 means that the client wants no completion.
+    0 means that the client wants no completion. The receive stage replaces a negative limit by the
+    mode's default.
     """
     return (None, True) if limit == 0 else (limit, False)
 

@@ -21,7 +21,12 @@ from caret.foundation.environment import (
     env_text,
 )
 from caret.local.paths import home_from_environment
-from caret.settings.service_urls import database_from_url, mail_from_url, storage_from
+from caret.settings.service_urls import (
+    database_from_url,
+    gateway_metrics_from_environment,
+    mail_from_url,
+    storage_from,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 EMBEDDED = home_from_environment()
@@ -180,9 +185,7 @@ SESSION_ENGINE = "console.sign_in.sessions.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 
 # Metrics endpoints of the gateways, which the operators' pages read.
-GATEWAY_METRICS = env_list(
-    "CARET_GATEWAY_METRICS_URLS", f"http://127.0.0.1:{env_text('CARET_METRICS_PORT', '8403')}"
-)
+GATEWAY_METRICS = gateway_metrics_from_environment()
 # Cost of a replica for an hour, for the operators' cost figures.
 REPLICA_HOUR_CENTS = env_int("CARET_REPLICA_COST_PER_HOUR_CENTS", 300, low=0, high=10_000_000)
 # URL prefix of the operators' pages, such as operators/; without it there are none.

@@ -1,4 +1,4 @@
-"""Converts URLs of databases, mail servers and object storage into Django's settings."""
+"""Converts URLs of other services into Django's settings."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
 
-from caret.foundation.environment import BadSetting
+from caret.foundation.environment import BadSetting, env_int, env_list
 
 _MAIL_PORTS: Final = {"smtp": 587, "smtps": 465}  # STARTTLS, and TLS from the start
 _MAIL_TIMEOUT_S: Final = 10
@@ -33,6 +33,15 @@ def mail_from_url(url: str) -> dict[str, Any]:
         "EMAIL_USE_SSL": parts.scheme == "smtps",
         "EMAIL_TIMEOUT": _MAIL_TIMEOUT_S,
     }
+
+
+def gateway_metrics_from_environment() -> list[str]:
+    """Return the metrics addresses of the gateways, by default of this machine's gateway.
+
+    Its port is 0 if it serves no metrics. Raises BadSetting.
+    """
+    port = env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535)
+    return env_list("CARET_GATEWAY_METRICS_URLS", f"http://127.0.0.1:{port}" if port else "")
 
 
 def database_from_url(url: str) -> dict[str, Any]:

@@ -209,7 +209,9 @@ def list_all_assignments() -> list[AssignmentView]:
 def find_known_pool(known_pools: Mapping[str, KnownPool], name: str) -> KnownPool:
     """Return the pool with this name. Raises InvalidValue, Conflict."""
     if not known_pools:
-        raise Conflict("No gateway responds, so the pools are unknown. Try again in a minute.")
+        raise Conflict(
+            "No gateway reports its pools. Try again in a minute, unless CARET_METRICS_PORT is 0."
+        )
     if name not in known_pools:
         raise InvalidValue(
             "pool", "Choose one of these pools: {names}.", names=", ".join(known_pools)

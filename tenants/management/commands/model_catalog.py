@@ -76,7 +76,7 @@ def _run(options: dict[str, Any], now: datetime) -> str:
 def _list_pools() -> str:
     rows = sorted(read_known_pools().values(), key=lambda pool: pool.name)
     lines = [f"{row.name:<24} {row.tier:<8} {row.model:<32} {row.sharing}" for row in rows]
-    return "\n".join(lines) or "No gateway responds."
+    return "\n".join(lines) or "No gateway reports its pools."
 
 
 def _format_entry(row: CatalogEntry) -> str:

@@ -42,6 +42,7 @@ def test_the_tests_of_an_exam_decide_on_pass_at_1(stack: Stack, tmp_path: Path) 
 
     report = _evaluate(stack, "--pool", "demo-quality", "--suite", str(exam))
 
+    assert report["suite"] == "exam.jsonl"
     score = report["pools"][0]["scores"]["pass_at_1"]
     assert score["num_tasks"] == 2
     assert score["value"] <= 0.5  # the second task fails with any completion

@@ -131,12 +131,21 @@ def test_pages_open_without_any_gateway(settings: Settings, address: str) -> Non
     assert _page(address).status_code == 200
 
 
-@pytest.mark.parametrize("address", ["", "pools"])
-def test_the_page_names_the_missing_setting(settings: Settings, address: str) -> None:
+@pytest.mark.parametrize("address", ["", "pools", "slow-requests", "models"])
+def test_the_page_says_that_gateways_serve_no_metrics(settings: Settings, address: str) -> None:
     settings.GATEWAY_METRICS = []
-    assert "No gateways are configured. Set CARET_GATEWAY_METRICS_URLS" in _text(address)
 
+    text = _text(address)
+
+    assert "No gateway serves metrics for this page: CARET_METRICS_PORT is 0" in text
+    assert "No gateway responds" not in text
+    assert "met their targets" not in text
+
+
+@pytest.mark.parametrize("address", ["", "pools"])
+def test_the_page_says_that_no_gateway_responds(settings: Settings, address: str) -> None:
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
+
     assert "No gateway responds, so the state of pools and replicas is unknown." in _text(address)
 
 

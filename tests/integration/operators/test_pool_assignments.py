@@ -264,7 +264,7 @@ def test_an_unknown_pool_or_language_is_refused(fleet: Fleet, acme: Company) -> 
 
 
 def test_without_a_gateway_nothing_is_assigned(acme: Company) -> None:
-    with pytest.raises(Conflict, match="No gateway responds"):
+    with pytest.raises(Conflict, match="No gateway reports its pools"):
         _assign(acme, "large-pool")
 
 

@@ -52,8 +52,10 @@ def test_a_repository_without_source_files_is_named(tmp_path: Path) -> None:
 def test_two_pools_are_compared() -> None:
     right, wrong = make_result(TASK.answer), make_result("height")
 
-    one = make_report(["a"], [[right]], models=["qwen"])
-    two = make_report(["a", "b"], [[wrong, right], [right] * 2], models=["qwen", "llama"])
+    one = make_report(["a"], [[right]], suite="infilling", models=["qwen"])
+    two = make_report(
+        ["a", "b"], [[wrong, right], [right] * 2], suite="infilling", models=["qwen", "llama"]
+    )
 
     assert "difference" not in one
     assert [(pool_report["pool"], pool_report["model"]) for pool_report in two["pools"]] == [
@@ -61,3 +63,11 @@ def test_two_pools_are_compared() -> None:
         ("b", "llama"),
     ]
     assert two["difference"]["exact_match"]["value"] == 0.5
+
+
+def test_a_report_names_the_file_of_an_exam_without_its_folder() -> None:
+    report = make_report(
+        ["a"], [[make_result(TASK.answer)]], suite="/home/ann/exam.jsonl", models=["qwen"]
+    )
+
+    assert report["suite"] == "exam.jsonl"

@@ -125,6 +125,15 @@ async def test_too_many_possible_paths_are_refused_if_rules_apply_to_the_reposit
             assert admitted.request == request
 
 
+async def test_256_possible_paths_are_compared() -> None:
+    principal = make_principal(policy=_excluding("secrets/*", repository="*"))
+    paths = tuple(f"open/{number}.py" for number in range(256))
+    request = make_request(path=paths[0], possible_paths=paths)
+
+    async with admit(_one_slot(), principal, request, make_trace()) as admitted:
+        assert admitted.request == request
+
+
 @pytest.mark.parametrize(
     ("glob", "path"),
     [

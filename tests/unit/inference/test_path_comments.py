@@ -54,12 +54,20 @@ def test_a_comment_names_the_current_file(prompt: str, path: str) -> None:
         "\n# \n",
         "\n# /\n",
         f"\n# {'a' * MAX_NAME_CHARS}.py\n",
-        "# Path: shop/cart.py\nimport os\n",  # no line names the current file
         "# Path: shop/cart.py",
     ],
 )
 def test_another_beginning_is_unchanged(prompt: str) -> None:
     assert parse_path_comments(prompt) == CommentedPrompt(prompt)
+
+
+@pytest.mark.parametrize("path", ["legal texts/my contract", "a//b.py"])
+def test_other_files_are_separated_from_a_file_without_a_likely_path(path: str) -> None:
+    parsed_prompt = parse_path_comments(f"# Path: a.py\n# return 1\n# {path}\nimport os\n")
+
+    assert parsed_prompt == CommentedPrompt(
+        "import os\n", files=(ParsedFile("a.py", f"return 1\n{path}"),)
+    )
 
 
 def test_other_files_are_separated_from_the_current_one() -> None:
@@ -118,18 +126,25 @@ def test_as_many_files_are_kept_as_a_request_may_have() -> None:
     ]
 
 
-def test_a_comment_of_a_file_begins_no_other_file() -> None:
-    prompt = "# Path: secret.md\n# Path: the way to the secret\n# secret\n# cart.py\n"
+@pytest.mark.parametrize(
+    "doubtful",
+    [
+        "secret texts/passwords",
+        "the way to the secret",
+        f"{'a' * MAX_NAME_CHARS}.py",
+        "a//b.py",
+        "",
+    ],
+)
+def test_text_that_may_belong_to_another_file_is_left_out(doubtful: str) -> None:
+    prompt = (
+        f"# Path: open.md\n# open\n# Path: {doubtful}\n# secret\n# Path: b.md\n# b\n# cart.py\n"
+    )
 
     parsed_prompt = parse_path_comments(prompt)
 
-    assert parsed_prompt.files == (ParsedFile("secret.md", "Path: the way to the secret\nsecret"),)
-
-
-def test_a_file_with_a_longer_path_than_allowed_is_left_out() -> None:
-    parsed_prompt = parse_path_comments(f"# Path: {'a' * MAX_NAME_CHARS}.py\n# pass\n# cart.py\n")
-
-    assert (parsed_prompt.paths[0], parsed_prompt.files) == ("cart.py", ())
+    assert parsed_prompt.files == (ParsedFile("open.md", "open"), ParsedFile("b.md", "b"))
+    assert parsed_prompt.paths == ("cart.py", "b", "secret", "open")
 
 
 @given(
@@ -144,5 +159,5 @@ def test_the_text_is_the_end_of_the_prompt(parts: list[str]) -> None:
     parsed_prompt = parse_path_comments(prompt)
 
     assert prompt.endswith(parsed_prompt.text)
-    assert parsed_prompt.text == prompt or parsed_prompt.paths
+    assert parsed_prompt.text == prompt or parsed_prompt.paths or "Path: " in prompt
     assert all(len(path) <= MAX_NAME_CHARS for path in parsed_prompt.paths)

@@ -11,6 +11,8 @@ file's language. Rules:
 2. Comments of the other files, and comments at the beginning of the current file, can look like
    the line with the path. All such lines are possible paths, however many there are, so that the
    admit stage can refuse the request if the policy excludes one of them.
+3. `Path: ` followed by something else than a path is a comment of a file, or names another file.
+   The text behind it is left out, as the policy may exclude either of the two files.
 """
 
 import re
@@ -57,8 +59,8 @@ def _parse_only_path(prompt: str, start: str) -> CommentedPrompt:
 def _parse_files(prompt: str, start: str) -> CommentedPrompt:
     lines = _read_comments(prompt, start)
     numbers = [number for number, line in enumerate(lines) if _can_be_path(line)]
-    if not numbers:
-        return CommentedPrompt(prompt)
+    if not numbers:  # the current file has a path that does not look like one
+        return CommentedPrompt(prompt.split("\n", len(lines))[-1], files=_split_files(lines))
     # The path comes after the other files, so the last candidate is chosen. File names without
     # spaces are preferred: a sentence can end like a file's name, and a line of code can be one
     # word.
@@ -87,21 +89,15 @@ def _read_comments(prompt: str, start: str) -> list[str]:
 
 
 def _split_files(lines: list[str]) -> tuple[ParsedFile, ...]:
-    """Split comments into files. Comments before the first file are left out."""
+    """Split comments into files. Comments that belong to no file for certain are left out."""
     sections: list[tuple[str, list[str]]] = []
     for line in lines:
-        path = _read_header(line)
-        if path is not None:
-            sections.append((path, []))
+        if line.startswith(_HEADER):
+            sections.append((line.removeprefix(_HEADER).rstrip(), []))
         elif sections:
             sections[-1][1].append(line)
-    return tuple(ParsedFile(path, "\n".join(text)) for path, text in sections[-MAX_FILES:])
-
-
-def _read_header(line: str) -> str | None:
-    """Return the path of a file; None: the line is a part of a file."""
-    path = line.removeprefix(_HEADER).rstrip()
-    return path if line.startswith(_HEADER) and _can_be_path(path) else None
+    files = [ParsedFile(path, "\n".join(text)) for path, text in sections if _can_be_path(path)]
+    return tuple(files[-MAX_FILES:])
 
 
 def _can_be_path(text: str) -> bool:

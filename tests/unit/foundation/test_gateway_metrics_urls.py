@@ -1,0 +1,37 @@
+"""The addresses of gateways' metrics in the settings of console and workers."""
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from caret.settings.service_urls import gateway_metrics_from_environment
+
+
+@pytest.mark.parametrize(
+    ("environment", "urls"),
+    [
+        ({}, ["http://127.0.0.1:8403"]),
+        ({"CARET_METRICS_PORT": "9000"}, ["http://127.0.0.1:9000"]),
+        ({"CARET_METRICS_PORT": "0"}, []),
+        (
+            {"CARET_METRICS_PORT": "0", "CARET_GATEWAY_METRICS_URLS": "http://a:1, http://b:1"},
+            ["http://a:1", "http://b:1"],
+        ),
+        ({"CARET_GATEWAY_METRICS_URLS": ""}, []),
+    ],
+)
+def test_the_default_is_the_gateway_of_this_machine_if_it_serves_metrics(
+    environment: dict[str, str], urls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CARET_METRICS_PORT", "CARET_GATEWAY_METRICS_URLS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert gateway_metrics_from_environment() == urls
+
+
+def test_an_invalid_port_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_METRICS_PORT", "none")
+
+    with pytest.raises(BadSetting, match="CARET_METRICS_PORT"):
+        gateway_metrics_from_environment()
