@@ -1,8 +1,8 @@
 """The generate stage: call the engine, and note its progress in the request trace.
 
-If a replica fails, the next one is called; each replica is called at most once. Text that was sent
-cannot be revoked, so the next replica continues after it. If decoding is greedy, it continues as
-the failed replica would have, except for numerical differences between batches.
+If a replica fails, the request goes to the next one, but never to a replica twice. Text that was
+sent cannot be revoked, so the next replica continues after it. If decoding is greedy, it continues
+as the failed replica would have, except for numerical differences between batches.
 
 For single lines, the engine stops at the line break, because it reports cached tokens only for
 streams that it ends itself. If the completion continues below the line, a second request generates
@@ -57,9 +57,9 @@ async def generate(
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
     """Yield the chunks of a completion. Leaving the context stops the engine at once.
 
-    The iterator raises EngineError if all replicas fail before the first text. If they fail later,
-    it ends with EngineStop.DISCONNECTED. One deadline applies to all attempts together. Raises
-    EngineError; BadRequest if the client reads too slowly.
+    The iterator raises EngineError if all attempts fail before the first text. If they fail later,
+    it ends with EngineStop.DISCONNECTED, or with LENGTH if only the end was lost. One deadline
+    applies to all attempts together. Raises EngineError; BadRequest if the client reads too slowly.
     """
     trace.mark_engine_called()
 

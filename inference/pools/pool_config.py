@@ -85,7 +85,7 @@ from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, Prom
 from inference.context.prompt.token_budget import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
-MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the rest is for the prompt
+MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion but a chat has 512; the rest: a prompt
 
 
 class DiscoverySource(StrEnum):
@@ -166,7 +166,7 @@ class Pool:
     source: DiscoverySource = DiscoverySource.DNS  # of these addresses
     block_tokens: int | None = None  # None: what most replicas state
     prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
-    tenants: frozenset[str] = frozenset()  # slugs; empty: shared by tenants without a pool
+    tenants: frozenset[str] = frozenset()  # slugs of a dedicated pool; empty: shared
     allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
 
     @property
@@ -229,7 +229,7 @@ class PoolConfig:
 
 
 def read_catalog(path: Path) -> PoolConfig:
-    """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
+    """Read the operator's file. Messages name the setting and the pool. Raises BadSetting."""
     file = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
     _check_shares(file.pools, path)
     pools = [_build_pool(entry, path) for entry in file.pools]
@@ -240,7 +240,7 @@ def read_catalog(path: Path) -> PoolConfig:
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
     """Check that names are unique and that each tier has a shared pool.
 
-    Each tenant has at most one dedicated pool per tier. Raises BadSetting.
+    Each tenant may have at most one dedicated pool per tier. Raises BadSetting.
     """
     if duplicate := _find_duplicate(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools have the name {duplicate}.")
