@@ -28,7 +28,7 @@ class _ExamLine(msgspec.Struct):
 
 
 def read_exam(path: Path) -> list[Task]:
-    """Return the tasks. Raises BadSetting with the file and the line."""
+    """Return the tasks. Raises BadSetting with the file, and with the line if one is at fault."""
     try:
         with _open(path) as file:
             tasks = list(_read_tasks(file, path))

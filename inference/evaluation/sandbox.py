@@ -1,7 +1,8 @@
 """Runs hostile programs in a process of their own with limits, and reports whether they pass.
 
-A program has no network, no files outside a temporary folder, no other processes, and bounded
-memory, time and disk space. `sandboxed_program.py` drops its rights.
+A program has no network, no other processes, and bounded memory, time and disk space. It has a
+temporary folder, and can read the standard library and the system's libraries, but no other files.
+`sandboxed_program.py` drops its rights.
 """
 
 import json
