@@ -118,7 +118,14 @@ def _watch(process: subprocess.Popen[bytes], folder: Path, limits: SandboxLimits
 
 def _folder_bytes(folder: Path) -> int:
     with os.scandir(folder) as entries:
-        return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+        return sum(map(_file_bytes, entries))
+
+
+def _file_bytes(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:  # the program has just deleted it
+        return 0
 
 
 @contextmanager
