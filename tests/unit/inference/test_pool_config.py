@@ -219,6 +219,12 @@ BAD_FILES = {
         "it is not known",
     ),
     "no address": (FAST.replace("http://10", "10") + QUALITY, "quick has a replica"),
+    "half of an IPv6 address": (FAST.replace("10.0.0.1:8000", "[::1") + QUALITY, "quick has a rep"),
+    "a password": (FAST.replace("10.0.0.1", "user:word@10.0.0.1") + QUALITY, "quick has a replica"),
+    "half of an IPv6 address of events": (
+        DISCOVER.replace("tcp://engines:5557", "tcp://[::1") + QUALITY,
+        "kv_events and kv_replay must be tcp:// addresses",
+    ),
     "another scheme": (FAST.replace("http://10", "ftp://10") + QUALITY, "quick has a replica"),
 }
 
