@@ -226,7 +226,7 @@ class PoolConfig:
         return tuple({replica.url: replica for replica in replicas}.values())
 
 
-def read_catalog(path: Path) -> PoolConfig:
+def read_pool_config(path: Path) -> PoolConfig:
     """Read the operator's file. Messages name the setting and the pool. Raises BadSetting."""
     file = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
     _check_shares(file.pools, path)
