@@ -143,9 +143,10 @@ class PoolLoadShedder:
             self._report_first_token(pending, _REFUSED_RATIO, now_s)
         else:
             self._check_request(pending, now_s)
-        if pending.is_overdue and trace.engine_first_token_s is None:
+        wait_s = _compute_wait_s(pending, now_s)
+        if trace.engine_first_token_s is None and wait_s > pending.target_s:
             # The request left before its first token, so its latency would have been even higher.
-            self.times[pending.mode].add(_compute_wait_s(pending, now_s) * 1000, now_s=now_s)
+            self.times[pending.mode].add(wait_s * 1000, now_s=now_s)
         self._pending_requests.pop(trace.arrival.request_id, None)
 
     def p99_ms(self, mode: Mode, now_s: float) -> float | None:
