@@ -105,9 +105,11 @@ class WarmupQueue:
 
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
         """Queue a warm-up after the first completion of its namespace and repository."""
-        repository = admitted.request.repository
+        request = admitted.request
+        repository = request.repository
         # Nothing to warm up for edits: their prompts do not contain the repository's other files.
-        if not repository or admitted.request.is_raw or admitted.request.mode is Mode.EDIT:
+        # Raw prompts and chats have no known stable part.
+        if not repository or request.is_raw or request.mode in (Mode.EDIT, Mode.CHAT):
             return
         if self._is_new((admitted.principal.namespace, repository)):
             draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)
