@@ -146,7 +146,7 @@ async def _stream_chunks(
     text_before: str,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks after the text `text_before`."""
-    attempts = [engine_request, *engine_request.for_fallbacks()]
+    attempts = _drop_failed([engine_request, *engine_request.for_fallbacks()], trace)
     texts = [text_before]
     token_ids = encoder.encode(text_before) if text_before else []  # the token IDs of `texts`
     stop: EngineStop | None = None
@@ -182,6 +182,12 @@ async def _stream_chunks(
         if stop is None:
             trace.mark_rerouted(attempts[0])
     yield EngineChunk("", trace.generated_tokens, stop)
+
+
+def _drop_failed(attempts: list[EngineRequest], trace: RequestTrace) -> list[EngineRequest]:
+    """Drop the replicas that failed while the first line was generated."""
+    names = [attempt.replica_name for attempt in attempts]
+    return attempts[names.index(trace.replica) :] if trace.replica in names else attempts
 
 
 def _clamp_to_prompt(
