@@ -29,7 +29,7 @@ from inference.filtering.fingerprints import (
 from inference.filtering.public_code_index import HASH_BYTES, HEADER, MAGIC, VERSION
 
 MAX_FILE_BYTES: Final = 1024 * 1024  # larger files are skipped: they are probably generated code
-RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB, and four times as much during sorting
+RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB on disk, ten times as much in memory
 _READ_HASHES: Final = 64 * 1024
 _SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 EXIT_USAGE: Final = 2

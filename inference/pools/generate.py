@@ -1,6 +1,6 @@
 """The generate stage: call the engine, and note its progress in the request trace.
 
-If a replica fails, the request goes to the next one, but never to a replica twice. Text that was
+If a replica fails, the next one is called, and the failed one is not called again. Text that was
 sent cannot be revoked, so the next replica continues after it. If decoding is greedy, it continues
 as the failed replica would have, except for numerical differences between batches.
 
