@@ -33,7 +33,9 @@ class CompletionError(Exception):
         retry_after_s: float | None = None,
         param: str | None = None,
     ) -> None:
-        """`retry_after_s`: seconds that the client should wait; None: unknown, or no use.
+        """`retry_after_s`: seconds that the client should wait.
+
+        None means that they are unknown, or that waiting would not help.
 
         `param`: the invalid field of the request; None: the message alone describes the error.
         """

@@ -1,8 +1,8 @@
 """`manage.py index_public_code FOLDER --to FILE`: builds the index of public code.
 
-It reads the files in FOLDER whose names show that they are source code. FOLDER contains
-repositories. Hashes are sorted in runs on disk and merged, so the folder may be larger than memory.
-The speed is about 2 MB a second. The index is about half as large as the text.
+FOLDER contains repositories. Their files are read if their names show that they are source code.
+Hashes are sorted in runs on disk and merged, so the folder may be larger than memory. The speed is
+about 2 MB a second. The index is about half as large as the text.
 """
 
 import argparse

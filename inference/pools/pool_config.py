@@ -83,7 +83,7 @@ from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, Prom
 from inference.context.prompt.token_budget import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
-MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion but a chat has 512; the rest: a prompt
+MIN_CONTEXT_TOKENS: Final = 1024  # a completion of 512 (a chat may be longer) and its prompt
 
 
 class DiscoverySource(StrEnum):

@@ -38,7 +38,7 @@ from inference.gateway.rate_limits.leased_bucket import (
 
 MAX_WAIT_S: Final = 0.05  # the wait of one request for the store
 MAX_CALL_S: Final = 0.5  # timeout of a call to the store
-PROBE_S: Final = 0.5  # between two requests' calls to a store that does not answer
+PROBE_S: Final = 0.5  # between two calls by requests to a store that does not answer
 SWEEP_S: Final = 2.0  # between two returns of idle leases
 CLOSE_S: Final = 2.0  # for returning everything at shutdown
 MAX_BUCKETS: Final = 50_000  # of about 600 bytes each

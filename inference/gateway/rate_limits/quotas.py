@@ -9,9 +9,9 @@ following cost one unit, so that nothing is free:
   suggestions.
 - A request that showed nothing and did not finish: superseded, cancelled, shed or failed.
 
-Tokens count as used, whether or not anybody waited for them: their quota is about cost. Before the
-request, the estimated tokens and the maximum cost are reserved (see `budget_reservation`). After
-it, the numbers of its request trace replace them.
+Tokens count as used, whether or not anybody waited for them: their quota is about cost. At first,
+the estimated tokens and the maximum cost are reserved (see `budget_reservation`). When the request
+ends, the numbers in its request trace replace them.
 """
 
 from collections import Counter, OrderedDict

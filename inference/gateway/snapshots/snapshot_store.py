@@ -188,7 +188,7 @@ class _EffectiveSnapshots:
         self._snapshots_by_key: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:
-        """Return the user's effective snapshot. A service key has no user and no team."""
+        """Return the snapshot of a user, or of a service key (None), which has no team."""
         indexes = () if user_id is None else self._snapshot.override_indexes.get(user_id, ())
         spending = self._spending.for_user(user_id)
         key = (indexes, id(spending))  # an id is valid as long as this object lives
@@ -227,7 +227,7 @@ class UserBudgets:
         self._limits_by_indexes: Final[dict[bytes, SpendingLimits]] = {}
 
     def for_user(self, user_id: UserId | None) -> SpendingLimits:
-        """Return the prices and the user's budgets. A service key has no user and no team.
+        """Return the prices and budgets of a user, or of a service key (None), which has no team.
 
         Users with the same budgets get the same object. It contains no user IDs.
         """

@@ -70,7 +70,7 @@ class _ReplicaHealth:
 
 @dataclass(slots=True, eq=False)
 class ReplicaAttempt:
-    """One request at a replica, with its result. An attempt that is cancelled early has none."""
+    """One request at a replica. It has no result if it is cancelled before the first text."""
 
     clock: Clock
     lateness: "LatencyOutlierDetector[ReplicaAttempt]"
