@@ -1,13 +1,13 @@
 """The errors of the data plane.
 
     CompletionError                 has a stable wire `code` and an HTTP status
-    |-- ClientError                 the client's fault: no engine was called
-    |   |-- BadRequest              400 (413 when too large)
+    |-- ClientError                 the client's fault, or a limit is reached
+    |   |-- BadRequest              400 (413 when too large, 408 when too slow)
     |   |   `-- UnknownModel          404
     |   |-- UnauthenticatedRequest  401 (503 if the gateway cannot verify keys)
     |   |-- ForbiddenRequest        403
-    |   `-- TooManyRequests         429; may say when to retry
-    `-- EngineError                 our fault: 502 (503 if no engine is available)
+    |   `-- TooManyRequests         429 (503 if the gateway is full, 402 if a budget is used up)
+    `-- EngineError                 our fault: 502 (503 if no engine is available, 504 at a timeout)
         `-- PromptRefused           the client's fault, which the engine reports: 400
 
     CompletionDropped               no error: the client gets an empty completion and a reason
@@ -33,7 +33,9 @@ class CompletionError(Exception):
         retry_after_s: float | None = None,
         param: str | None = None,
     ) -> None:
-        """`retry_after_s`: seconds that the client should wait; None: waiting would not help.
+        """`retry_after_s`: seconds that the client should wait.
+
+        None means that they are unknown, or that waiting would not help.
 
         `param`: the invalid field of the request; None: the message alone describes the error.
         """

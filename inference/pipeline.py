@@ -77,8 +77,9 @@ async def serve(plane: DataPlane, arrival: IncomingRequest, client: ResponseWrit
 async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:
     """Serve one completion. Every error is reported to the client and recorded.
 
-    Only CancelledError and defects are raised. If the task is cancelled with a FinishReason as its
-    message, the client gets that reason. Without a reason, the client counts as disconnected.
+    Only CancelledError and defects are raised. If the task is cancelled with a FinishReason or a
+    CompletionError as its message, the client gets that reason. Without a message, the client
+    counts as disconnected.
     """
     with record(plane.recorder, arrival) as trace:
         async with stream(client, trace) as send:

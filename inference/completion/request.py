@@ -99,6 +99,6 @@ class AdmittedRequest:
     """A request that the tenant's policy allows and that holds a concurrency slot."""
 
     principal: Principal
-    request: CompletionRequest  # without files that the policy excludes
+    request: CompletionRequest  # without files, edits and definitions that the policy excludes
     pool: str  # the name of the pool that serves it
     variant: Variant

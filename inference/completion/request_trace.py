@@ -65,7 +65,8 @@ class RequestTrace:
     first_sent_s: float | None = None
     closed_s: float | None = None
     client_wait_s: float = 0.0  # seconds in which text waited for the client to read it
-    cancelled_s: float | None = None  # by the client, on a WebSocket; None: not cancelled
+    # When a cancel or a newer request on the same WebSocket ended it; None: neither did.
+    cancelled_s: float | None = None
     engine_closed_s: float | None = None  # when the last engine's stream was closed
     num_sent_chars: int = field(default=0)
     texts: list[str] | None = None  # the sent text, if it may be stored; None: it may not

@@ -28,8 +28,9 @@ _SSE: Final = "text/event-stream"
 _LINES: Final = "application/x-ndjson"
 _REFUSALS: Final = {
     "400": "The body is malformed.",
-    "401": "The API key is missing, invalid, revoked or expired.",
-    "403": "The tenant's policy does not allow it.",
+    "401": "The API key is missing, invalid, revoked or expired, or its tenant is not active.",
+    "402": "A budget is used up. Only chats get this status.",
+    "403": "The tenant's policy, trial or region does not allow it.",
     "404": "The model does not exist.",
     "405": "The method is not allowed; the Allow header names the allowed ones.",
     "408": "The client sent the body or read the response too slowly.",
@@ -37,7 +38,7 @@ _REFUSALS: Final = {
     "429": "Too many requests, or a limit is reached. Retry-After may say when to retry.",
     "501": "The endpoint is not supported.",
     "502": "The engine failed.",
-    "503": "No engine is available, or the gateway is full.",
+    "503": "No engine is available, or the gateway is full or cannot verify keys.",
     "504": "The completion took too long.",
 }
 

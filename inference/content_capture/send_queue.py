@@ -46,9 +46,9 @@ class ContentQueue:
         return tenant_id, item
 
     async def wait_for_item(self) -> None:
-        """Wait until an item was added.
+        """Wait for an item.
 
-        Returns once more after the last item was taken, unless `dequeue` has returned None since.
+        May return although the queue is empty, until `dequeue` has returned None.
         """
         await self._is_filled.wait()
 

@@ -20,7 +20,7 @@ from inference.evaluation.request_completions import Subject, TaskCompletion, re
 from inference.evaluation.sandbox import SandboxLimits, has_sandbox, program_of, run_program
 from inference.evaluation.task import Task
 from inference.evaluation.task_generator import generate_tasks
-from inference.pools.pool_config import PoolConfig, read_catalog
+from inference.pools.pool_config import PoolConfig, read_pool_config
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
 
@@ -32,7 +32,9 @@ _TASKS_PER_PROGRESS_LINE: Final = 20
 def main(argv: list[str]) -> int:
     """Run the command. Raises BadSetting."""
     options = _make_parser().parse_args(argv)
-    pools = read_catalog(Path(env_text("CARET_POOLS_FILE", str(find_home_folder() / "pools.toml"))))
+    pools = read_pool_config(
+        Path(env_text("CARET_POOLS_FILE", str(find_home_folder() / "pools.toml")))
+    )
     subjects = [make_subject(pools, name) for name in options.pool]
     tasks = _read_tasks(options)
     completions_by_pool = asyncio.run(_evaluate(subjects, tasks))

@@ -5,6 +5,7 @@ optional: without them there is no pass@1.
 """
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
@@ -28,11 +29,11 @@ class _ExamLine(msgspec.Struct):
 
 
 def read_exam(path: Path) -> list[Task]:
-    """Return the tasks. Raises BadSetting with the file and the line."""
+    """Return the tasks. Raises BadSetting with the file, and with the line if one is at fault."""
     try:
         with _open(path) as file:
             tasks = list(_read_tasks(file, path))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BadSetting(f"--suite: {path} cannot be read: {error}.") from error
     if not tasks:
         raise BadSetting(f"--suite: {path} has no tasks.")

@@ -1,4 +1,8 @@
-"""Requests the completions of tasks from a pool, as the gateway would, filter included."""
+"""Requests the completions of tasks from a pool, as the gateway would, filter included.
+
+Unlike at the gateway, a completion of a single line ends at its line break, even if the line
+opens a block, and no other replica is tried.
+"""
 
 import asyncio
 import secrets

@@ -1,7 +1,8 @@
 """Runs hostile programs in a process of their own with limits, and reports whether they pass.
 
-A program has no network, no files outside a temporary folder, no other processes, and bounded
-memory, time and disk space. `sandboxed_program.py` drops its rights.
+A program has no network, no other processes, and bounded memory, time and disk space. It has a
+temporary folder, and can read the standard library and the system's libraries, but no other files.
+`sandboxed_program.py` drops its rights.
 """
 
 import json
@@ -121,7 +122,14 @@ def _watch(process: subprocess.Popen[bytes], folder: Path, limits: SandboxLimits
 
 def _folder_bytes(folder: Path) -> int:
     with os.scandir(folder) as entries:
-        return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+        return sum(map(_file_bytes, entries))
+
+
+def _file_bytes(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:  # the program has just deleted it
+        return 0
 
 
 @contextmanager

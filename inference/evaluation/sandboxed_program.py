@@ -5,8 +5,8 @@ It is executed as a file and imports only the standard library. The input is one
 normally), `result` (a file descriptor) and `limits` (RLIMIT names and values).
 
 Rules:
-1. Landlock allows reading the standard library, and files directly in `folder`. Without folders of
-   its own, the program cannot leave anything that is hard to delete.
+1. Landlock allows reading in the `readable` folders, and reading and writing files directly in
+   `folder`. Without folders of its own, the program cannot leave anything that is hard to delete.
 2. Seccomp refuses sockets, new processes, signals, and changes of anything outside the process.
    Threads are allowed.
 3. A program that exits by itself does not pass: it has not run to its end.

@@ -1,8 +1,8 @@
 """`manage.py index_public_code FOLDER --to FILE`: builds the index of public code.
 
-It reads the files of all repositories in FOLDER whose names show that they are source code. Hashes
-are sorted in runs on disk and merged, so the folder may be larger than memory. The speed is about
-2 MB a second. The index is about half as large as the text.
+FOLDER contains repositories. Their files are read if their names show that they are source code.
+Hashes are sorted in runs on disk and merged, so the folder may be larger than memory. The speed is
+about 2 MB a second. The index is about half as large as the text.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from inference.filtering.fingerprints import (
 from inference.filtering.public_code_index import HASH_BYTES, HEADER, MAGIC, VERSION
 
 MAX_FILE_BYTES: Final = 1024 * 1024  # larger files are skipped: they are probably generated code
-RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB, and four times as much during sorting
+RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB on disk, ten times as much in memory
 _READ_HASHES: Final = 64 * 1024
 _SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 EXIT_USAGE: Final = 2

@@ -186,7 +186,7 @@ async def _forward_verbatim(
         if visible_text := gate.feed(chunk.text):
             yield visible_text
         if gate.has_ended and stop is None:
-            break  # leaving the loop stops the engine
+            break  # the pipeline then leaves `generate`, which stops the engine
     if visible_text := gate.finish():
         yield visible_text
     trace.filter_reason = _filter_reason_of(gate.reason, stop, is_withheld=gate.is_withheld)
@@ -209,7 +209,7 @@ async def _forward_filtered(
             has_shown = True
             yield visible_text
         if (healer.reason or truncator.has_ended or gate.has_ended) and stop is None:
-            break  # leaving the loop stops the engine
+            break  # the pipeline then leaves `generate`, which stops the engine
     healer.finish()
     if visible_text := gate.feed(truncator.finish()) + gate.finish():
         has_shown = True

@@ -6,7 +6,7 @@ from enum import StrEnum
 class FilterReason(StrEnum):
     LINE_END = "line_end"  # the request was for a single line
     BLOCK_END = "block_end"  # the next line leaves the cursor's block
-    BLANK_LINE = "blank_line"  # ends automatic completions
+    BLANK_LINE = "blank_line"  # ends completions in the mode inline
     REPEATS_SUFFIX = "repeats_suffix"  # repeats the text after the cursor
     REPETITION = "repetition"  # repeats lines a third time, or a text several times in one line
     HEALING_MISMATCH = "healing_mismatch"  # does not continue the word that is being typed

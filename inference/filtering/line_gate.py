@@ -3,14 +3,14 @@
     engine > Truncator > LineGate > client
 
 The first line is sent as it grows, so that the first token does not wait for checks. Each further
-line is held until it is complete and checked. A line is valid if the file up to its end has no more
-syntax errors than before the completion. An invalid line is held until a later line makes the file
-valid again. Lines that are still held at the end are dropped: the completion ends with its last
-valid line.
+line is held until it is complete and checked. A line is valid if the file with the completion up to
+the end of this line has no more syntax errors than without it. An invalid line is held until a
+later line makes the file valid again. Lines that are still held at the end are dropped: the
+completion ends with its last valid line.
 
-The completion is withheld in three cases: the first line was sent although no line was valid, a
-line that was sent contains a secret, or the text is public code. Then the finish reason is
-`filtered`, and clients that show text only at the end show nothing.
+The completion is withheld in three cases: no line was valid; the first line, or a line of which a
+part was sent, contains a secret; the text is public code. Then the finish reason is `filtered`, and
+clients that show text only at the end show nothing.
 
 Other clients show text before the end. They treat a line as checked when its line break arrives. So
 the line break of a valid line is sent as soon as the next line has text, even if that text is

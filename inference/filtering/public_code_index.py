@@ -126,8 +126,8 @@ class PublicCodeFeed(FleetStateFeed):
                 change = decode_index_change(data)
                 if change.is_running:
                     running_index = PublicCodeIndexFile(index_file(self._folder, change.name))
-            # The entry has a newer format, or this gateway cannot read the file. The gateway's
-            # metrics show that it has no such index.
+            # The entry has a newer format, or this gateway cannot read the file. Without another
+            # index, the gateway's metrics show that it cannot filter public code.
             except (msgspec.DecodeError, BadSetting) as error:
                 log.warning("public_code_index.invalid", error=str(error))
         self._active.start(running_index)

@@ -51,7 +51,7 @@ class SyntaxChecker:
     """The syntax around one cursor.
 
     Parses on demand: once if nothing is invalid, twice if nothing is more invalid than before,
-    otherwise up to ten times.
+    otherwise up to 13 times.
     """
 
     def __init__(self, grammar: Grammar, parse: Parse, *, prefix: str, suffix: str) -> None:

@@ -116,10 +116,10 @@ def _check_region(admission: AdmissionController, policy: TenantPolicy) -> None:
 
 
 def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
-    """Return the request without the files, edits and definitions that must not reach a prompt.
+    """Check the mode and the path. Return the request without what must not reach a prompt.
 
-    The policy excludes some paths. If it requires paths, those without one are removed too. Raises
-    ForbiddenRequest.
+    Files, recent edits and definitions with excluded paths are removed. If the policy requires
+    paths, those without a path are removed, too. Raises ForbiddenRequest.
     """
     if request.mode not in policy.features:
         raise ForbiddenRequest(

@@ -40,9 +40,9 @@ class EngineRequest:
     max_tokens: int
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
-    num_in_flight_at_replica: int = 0  # other requests of this gateway in flight there
+    num_in_flight_at_replica: int = 0  # this gateway's other requests there, without warm-ups
     first_token_timeout_s: float = math.inf  # the replica is late if its first token takes longer
-    is_preemptible: bool = False  # cancelled when any other request is sent to the replica
+    is_preemptible: bool = False  # cancelled when a request that is not preemptible is sent there
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
     max_duration_s: float = MAX_COMPLETION_S  # of all attempts together
     sampling: Sampling = GREEDY

@@ -1,8 +1,8 @@
 """The generate stage: call the engine, and note its progress in the request trace.
 
-If a replica fails, the next one is called; each replica is called at most once. Text that was sent
-cannot be revoked, so the next replica continues after it. If decoding is greedy, it continues as
-the failed replica would have, except for numerical differences between batches.
+If a replica fails, the next one is called, and the failed one is not called again. Text that was
+sent cannot be revoked, so the next replica continues after it. If decoding is greedy, it continues
+as the failed replica would have, except for numerical differences between batches.
 
 For single lines, the engine stops at the line break, because it reports cached tokens only for
 streams that it ends itself. If the completion continues below the line, a second request generates
@@ -57,9 +57,9 @@ async def generate(
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
     """Yield the chunks of a completion. Leaving the context stops the engine at once.
 
-    The iterator raises EngineError if all replicas fail before the first text. If they fail later,
-    it ends with EngineStop.DISCONNECTED. One deadline applies to all attempts together. Raises
-    EngineError; BadRequest if the client reads too slowly.
+    The iterator raises EngineError if all attempts fail before the first text. If they fail later,
+    it ends with EngineStop.DISCONNECTED, or with LENGTH if only the end was lost. One deadline
+    applies to all attempts together. Raises EngineError; BadRequest if the client reads too slowly.
     """
     trace.mark_engine_called()
 
@@ -146,7 +146,7 @@ async def _stream_chunks(
     text_before: str,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks after the text `text_before`."""
-    attempts = [engine_request, *engine_request.for_fallbacks()]
+    attempts = _drop_failed([engine_request, *engine_request.for_fallbacks()], trace)
     texts = [text_before]
     token_ids = encoder.encode(text_before) if text_before else []  # the token IDs of `texts`
     stop: EngineStop | None = None
@@ -182,6 +182,12 @@ async def _stream_chunks(
         if stop is None:
             trace.mark_rerouted(attempts[0])
     yield EngineChunk("", trace.generated_tokens, stop)
+
+
+def _drop_failed(attempts: list[EngineRequest], trace: RequestTrace) -> list[EngineRequest]:
+    """Drop the replicas that failed while the first line was generated."""
+    names = [attempt.replica_name for attempt in attempts]
+    return attempts[names.index(trace.replica) :] if trace.replica in names else attempts
 
 
 def _clamp_to_prompt(

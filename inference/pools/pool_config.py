@@ -7,8 +7,7 @@
     tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
     max_context_tokens = 8192      # of the replicas: prompt and completion together
     replicas = ["http://10.0.0.1:8000"]
-    # order of the prompt: see inference/context/prompt/model_formats/layout.py; default: stable
-    layout = "stable"
+    layout = "stable"              # order of the prompt (layout.py); default: stable
     family = "mellum"              # model family (model_families.py); default: detected by the
                                    # tokenizer's markers
     edit_format = "zeta"           # prompt format of the mode edit (edit_formats.py); default: the
@@ -17,8 +16,7 @@
                                    # cursor, and the engine must begin with that word. false: the
                                    # model continues the partial word
     prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
-    block_size = 32                # of the replicas' prefix caches; default: what most replicas
-                                   # report
+    block_size = 32                # of the prefix caches; default: what most replicas report
     tenants = ["acme"]             # slugs: a dedicated pool; default: shared
 
 A pool without `tenants` is shared. The first shared pool of each tier serves all tenants to which
@@ -85,7 +83,7 @@ from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, Prom
 from inference.context.prompt.token_budget import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
-MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the rest is for the prompt
+MIN_CONTEXT_TOKENS: Final = 1024  # a completion of 512 (a chat may be longer) and its prompt
 
 
 class DiscoverySource(StrEnum):
@@ -166,7 +164,7 @@ class Pool:
     source: DiscoverySource = DiscoverySource.DNS  # of these addresses
     block_tokens: int | None = None  # None: what most replicas state
     prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
-    tenants: frozenset[str] = frozenset()  # slugs; empty: shared by tenants without a pool
+    tenants: frozenset[str] = frozenset()  # slugs of a dedicated pool; empty: shared
     allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
 
     @property
@@ -228,8 +226,8 @@ class PoolConfig:
         return tuple({replica.url: replica for replica in replicas}.values())
 
 
-def read_catalog(path: Path) -> PoolConfig:
-    """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
+def read_pool_config(path: Path) -> PoolConfig:
+    """Read the operator's file. Messages name the setting and the pool. Raises BadSetting."""
     file = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
     _check_shares(file.pools, path)
     pools = [_build_pool(entry, path) for entry in file.pools]
@@ -240,7 +238,7 @@ def read_catalog(path: Path) -> PoolConfig:
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
     """Check that names are unique and that each tier has a shared pool.
 
-    Each tenant has at most one dedicated pool per tier. Raises BadSetting.
+    Each tenant may have at most one dedicated pool per tier. Raises BadSetting.
     """
     if duplicate := _find_duplicate(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools have the name {duplicate}.")
@@ -349,10 +347,11 @@ def build_replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
     """Return the replica of an entry. Messages name the pool. Raises BadSetting."""
     if isinstance(entry, str):
         entry = ReplicaEntry(url=entry)
-    parts = urlsplit(entry.url)
-    if parts.scheme not in ("http", "https") or not _has_host(parts):
+    parts = _split_address(entry.url)
+    if parts is None or parts.scheme not in ("http", "https"):
         raise BadSetting(
-            f"CARET_POOLS_FILE: the pool {pool} has a replica whose url is not an HTTP URL."
+            f"CARET_POOLS_FILE: the pool {pool} has a replica whose url is not an HTTP URL, or has "
+            "a user name."
         )
     if entry.max_num_seqs is not None and entry.max_num_seqs < 1:
         raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has a max_num_seqs below 1.")
@@ -381,20 +380,21 @@ def build_replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
 
 
 def _is_socket(address: str) -> bool:
-    parts = urlsplit(address)
-    return parts.scheme == "tcp" and _has_host(parts) and parts.port is not None
+    parts = _split_address(address)
+    return parts is not None and parts.scheme == "tcp" and parts.port is not None
 
 
-def _has_host(parts: SplitResult) -> bool:
+def _split_address(address: str) -> SplitResult | None:
+    """Split a URL; None: it has no host, an invalid host or port, or a user name."""
     try:
-        _ = parts.port
-    except ValueError:  # the port is not a number
-        return False
-    return bool(parts.hostname)
+        parts = urlsplit(address)
+        is_valid = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        return None
+    return parts if is_valid else None
 
 
 def _replace_host(url: str, address: str) -> str:
-    """Replace the host of the URL by an address."""
     parts = urlsplit(url)
     host = f"[{address}]" if ":" in address else address
     return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()

@@ -2,7 +2,7 @@
 
 The events contain the prompts' tokens and the salts in clear text, on a socket without
 authentication. So replicas that publish events need a private network. Only the fields that the
-index needs are decoded, and none of them is stored.
+index needs are decoded, and neither tokens nor salts are stored.
 """
 
 from typing import Any, Final

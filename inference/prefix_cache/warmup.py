@@ -10,7 +10,8 @@ Rules:
 2. It is not a request of the tenant: nobody is notified, no usage record is written, nothing is
    billed. It needs what a request needs (key, policy, quota, concurrency slot) and counts towards
    these limits.
-3. The queue is bounded, per tenant and in total. Old entries are dropped.
+3. The queue is bounded. If a tenant has too many warm-ups, its oldest one is dropped. If the whole
+   queue is full, the new one is.
 4. While another tenant waits, a tenant has at most one running warm-up. Its second one is
    cancelled, and continues after the other tenant's has started.
 """
@@ -33,7 +34,7 @@ from inference.completion.request import AdmittedRequest
 from inference.context.prompt.prompt import Prompt
 from inference.errors import CompletionDropped, CompletionError
 
-MAX_WAITING: Final = 16  # each holds the texts that an editor sent, at most four megabytes
+MAX_WAITING: Final = 16  # each holds the texts that an editor sent (see MAX_FRAME_CHARS)
 MAX_OF_TENANT: Final = 4
 MAX_AT_ONCE: Final = 2  # on this gateway
 MAX_TRIES: Final = 6
@@ -84,9 +85,10 @@ class WarmupQueue:
         return len(self._requests)
 
     def on_file_opened(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
-        """Queue a warm-up. If the tenant has too many, it replaces the oldest of them.
+        """Queue a warm-up, unless the queue is full.
 
-        The user will probably edit the latest file first.
+        If the tenant has too many, it replaces the oldest of them: the user will probably edit the
+        latest file first.
         """
         requests_of_tenant = [
             request for request in self._requests if request.tenant_id == tenant_id
@@ -103,9 +105,11 @@ class WarmupQueue:
 
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
         """Queue a warm-up after the first completion of its namespace and repository."""
-        repository = admitted.request.repository
+        request = admitted.request
+        repository = request.repository
         # Nothing to warm up for edits: their prompts do not contain the repository's other files.
-        if not repository or admitted.request.is_raw or admitted.request.mode is Mode.EDIT:
+        # Raw prompts and chats have no known stable part.
+        if not repository or request.is_raw or request.mode in (Mode.EDIT, Mode.CHAT):
             return
         if self._is_new((admitted.principal.namespace, repository)):
             draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)
@@ -184,7 +188,7 @@ class WarmupQueue:
             latest.attempt = None  # cancel only once: it may take time to end
 
     def _is_new(self, scope: tuple[str, str]) -> bool:
-        """Return whether the last request of the scope is REMEMBERED_S ago, and note this request.
+        """Return whether the scope had no request for REMEMBERED_S, and note this request.
 
         A scope is a namespace and a repository.
         """

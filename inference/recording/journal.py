@@ -1,11 +1,11 @@
 """The journal of usage records: first in a local file, then in batches in the Redis stream.
 
-A record is written to the current segment before `append` returns, so no record is lost if this
-process ends. A background task sends complete batches. A segment is deleted when all its records
-are ingested. Redis may lose entries, if it starts without its file, or if a replica without the
-last entries takes over. Then the segments are sent again. Segments that another gateway left behind
-are sent by the next gateway that uses the folder. Repeated sending is harmless: ingestion counts
-each record once, by its ID.
+A record is written to the current segment before `append` returns, so unless the disk is full, no
+record is lost if this process ends. A background task sends complete batches. A segment is deleted
+when all its records are ingested (see also MAX_SHIPPED). Redis may lose entries, if it starts
+without its file, or if a replica without the last entries takes over. Then the segments are sent
+again. Segments that another gateway left behind are sent by the next gateway that uses the folder.
+Repeated sending is harmless: ingestion counts each record once, by its ID.
 
     journal/
       <start>-<pid>.<n>.log    segments: frames of 4 bytes length + msgpack record array
@@ -219,9 +219,9 @@ class FileJournal:
 
 
 async def ship_segment(path: Path, shipper: JournalShipper) -> ShipmentReceipt | None:
-    """Send a segment's frames in order. An empty segment is deleted, and None returned.
+    """Send a segment's frames in order.
 
-    Raises OSError.
+    None: the segment is empty, and was deleted, or another gateway has deleted it. Raises OSError.
     """
     try:
         frames = list(read_frames(await asyncio.to_thread(path.read_bytes)))

@@ -1,8 +1,9 @@
 """The slowest completions of the last hour, for the operators' page, without user IDs.
 
-A completion is slow if its latency exceeds its mode's target. Completions are ranked by the ratio
-of latency to target. Of every five minutes, up to _MAX_PER_SLOT completions are kept, so that slow
-ones remain when older ones expire.
+A completion is slow if its latency exceeds its mode's target. The latency is the time until the
+first text, or until the end if there was no text. Completions are ranked by the ratio of latency to
+target. Of every five minutes, up to _MAX_PER_SLOT completions are kept, so that slow ones remain
+when older ones expire.
 """
 
 from heapq import heappush, heappushpop
@@ -95,7 +96,7 @@ log = structlog.get_logger(__name__)
 
 
 class SlowLog:
-    """A CompletionObserver that logs slow completions."""
+    """A CompletionObserver that logs slow completions that had text."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -92,7 +92,7 @@ class RetrievalClient:
         while (message := self._queue.dequeue()) is not None:
             if message.is_query:
                 await self._send_query(message)
-            elif self._is_new(message):
+            elif self._is_upload_due(message):
                 await self._send_file(message)
 
     async def receive_results(self) -> None:
@@ -154,8 +154,11 @@ class RetrievalClient:
         limits = (str(STREAM_MS), str(max_entries))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, data), FIELD, *limits))
 
-    def _is_new(self, message: OutgoingMessage) -> bool:
-        """Return whether the file is new or changed, and note it."""
+    def _is_upload_due(self, message: OutgoingMessage) -> bool:
+        """Return whether to send the file, and note it.
+
+        A file is sent if it is suitable as context, and is new, changed or due again (RESEND_S).
+        """
         if not is_context_file(message.key.path, message.text):
             return False
         data = message.text.encode("utf-8", "surrogatepass")
@@ -198,7 +201,10 @@ class RetrievalClient:
             self._resend_files(scope)
 
     def _resend_files(self, scope: tuple[str, str]) -> None:
-        """Send all files of the scope again: if no worker is running, they were not indexed."""
+        """Let later requests send the files of the scope again.
+
+        If no worker is running, they were not indexed.
+        """
         self._queue.reset_files(scope)
         self._last_uploads.remove_scope(scope)
 

@@ -86,7 +86,7 @@ class SendQueue:
         schedules.set(message.key, schedule)
 
     def dequeue(self) -> OutgoingMessage | None:
-        """Return the next message, queries before files, because a user waits for a query."""
+        """Return the next message. Queries come first: the user is editing their files now."""
         queue = self._queries or self._files
         if not queue:
             self._is_filled.clear()

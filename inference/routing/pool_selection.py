@@ -4,10 +4,11 @@ Operators assign pools to tenants and publish a catalogue of models; policies sa
 models a user may use. All of it is in the snapshot, so that a selection is a few dictionary
 look-ups. Rules:
 
-1. A request that names a model gets it, or an error that names it. The name has no effect if the
-   tier has no published model, or if the name means the default.
+1. A request that names a model gets it, or an error. The name has no effect if the tier has no
+   published model, or if the name means the default.
 2. Otherwise the policy's default model for the language is used, then the pool that operators have
-   assigned, then the first model of the catalogue that the policy allows.
+   assigned, then the first model of the catalogue that the policy allows. Without a published
+   model, the tier's first shared pool takes the place of the catalogue.
 3. Edits use the first of these pools whose model has a prompt format for edits. Without a published
    model, the tier's other pools follow.
 4. A pool that is dedicated to another tenant is never used, even if an assignment or a catalogue

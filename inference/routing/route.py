@@ -67,8 +67,8 @@ class Router:
 def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRequest:
     """Return the request to the engine.
 
-    CompletionDropped (shed) means that a warm-up's replica is busy, or that operators have drained
-    all replicas of the pool. Raises CompletionDropped.
+    CompletionDropped (shed) means that a warm-up's replica is busy, or that the pool has no replica
+    that is not drained. Raises CompletionDropped.
     """
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.derive_salt(admitted.principal)

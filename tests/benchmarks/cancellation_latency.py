@@ -34,7 +34,7 @@ from typing import Any, Final
 import aiohttp
 
 from caret.client.websocket_client import CompletionStream, open_stream
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.engine_proxy import EngineProxy, StreamEnd
 from tests.benchmarks.installation import Running, create_home, engine_of, own_gateway
@@ -229,7 +229,7 @@ async def measure(
             create_home() as home,
             own_gateway(home, engine_url=engine_url, replica=proxy.url, pools=pools) as running,
         ):
-            pool = read_catalog(running.pools_file).find_shared(tier_of(_MODE))
+            pool = read_pool_config(running.pools_file).find_shared(tier_of(_MODE))
             prefixes = _prefixes(CodeText(pool, seed=random.getrandbits(64)))
             await _measure(Bench(running, proxy, prefixes, counts, report))
 

@@ -37,7 +37,7 @@ from caret_ls.clock import SystemLoopClock
 from caret_ls.frames import Frame
 from caret_ls.git_repository import Repository
 from caret_ls.pinned_files import PinnedFiles
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.edit_sessions import Session, iterate_texts, make_sessions
 from tests.benchmarks.installation import (
     Home,
@@ -171,7 +171,9 @@ async def _measure(
     for name, shares in (("strict", strict[1:]), ("other_tenant", [foreign_shares])):
         num_cached = sum(user.first.cached_tokens for user in shares)
         report.target(f"{name}.cached", num_cached, "tokens", at_most=0, n=len(shares))
-    code = CodeText(read_catalog(running.pools_file).find_shared(tier_of("fim")), seed=options.seed)
+    code = CodeText(
+        read_pool_config(running.pools_file).find_shared(tier_of("fim")), seed=options.seed
+    )
     for isolation in (Isolation.STRICT, Isolation.SHARED):
         say(f"First-token times, {isolation} cache")
         keys = await _publish_users(home, running, 2, isolation)

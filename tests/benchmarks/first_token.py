@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.installation import Running, installation
 from tests.benchmarks.results import Report, interval, median, say, spread
 from tests.benchmarks.synthetic_code import CodeText, tier_of
@@ -69,7 +69,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 async def measure(running: Running, plan: Plan, report: Report) -> None:
     order = random.Random()
-    pools = read_catalog(running.pools_file)
+    pools = read_pool_config(running.pools_file)
     async with routes(
         running.gateway_url, http_key=running.globex_key, websocket_key=running.acme_key
     ) as all_routes:

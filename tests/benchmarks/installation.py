@@ -42,7 +42,7 @@ from caret.local.paths import EmbeddedPaths
 from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.service import CommandService, Service, await_ready
 from caret.local.processes.watchdog import Watchdog
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.results import say
 from tests.stack.ports import free_port
 
@@ -289,7 +289,7 @@ def _read_up_file(up_file: Path) -> Running:
     pools_file = Path(os.environ.get("CARET_POOLS_FILE") or up_file.with_name("pools.toml"))
     return Running(
         gateway_url=entry["gateway_url"],
-        engine_url=read_catalog(pools_file).find_shared(Tier.FAST).replicas[0].url,
+        engine_url=read_pool_config(pools_file).find_shared(Tier.FAST).replicas[0].url,
         pools_file=pools_file,
         gateway_pid=None,
         acme_key=acme_key,

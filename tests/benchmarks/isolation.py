@@ -28,7 +28,7 @@ from typing import Any, Final
 from scipy.stats import ks_2samp
 
 from caret.client.websocket_client import CompletionStream, open_stream
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.installation import Running, installation
 from tests.benchmarks.results import Report, median, rounded, say
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
@@ -99,7 +99,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 async def _measure(running: Running, num_prompts: int) -> Answers:
-    pool = read_catalog(running.pools_file).find_shared(tier_of(_MODE))
+    pool = read_pool_config(running.pools_file).find_shared(tier_of(_MODE))
     text = CodeText(pool, seed=random.getrandbits(64))
     answers = Answers()
     async with AsyncExitStack() as stack:

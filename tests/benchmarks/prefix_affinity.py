@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from caret.client.websocket_client import CompletionStream, GatewayRefused, open_stream
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.installation import Running, create_home, own_gateway
 from tests.benchmarks.replicas import OwnReplica, own_replicas
 from tests.benchmarks.results import Report, say
@@ -260,7 +260,7 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("routing")
     sizes = _SIZES if options.only != "loss" else _SIZES[:1]
     with own_replicas(max(sizes)) as replicas, _gateways(replicas, sizes) as gateways:
-        pool = read_catalog(gateways[1][0].pools_file).find_shared(tier_of("fim"))
+        pool = read_pool_config(gateways[1][0].pools_file).find_shared(tier_of("fim"))
         code = CodeText(pool, seed=random.getrandbits(64))
         if options.only != "loss":
             asyncio.run(_compare(report, code, gateways, options.rounds))

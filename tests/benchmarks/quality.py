@@ -43,7 +43,7 @@ from inference.filtering.public_code_index import PublicCodeIndexFile, PublicCod
 from inference.filtering.syntax_check import SyntaxChecker, make_parser
 from inference.gateway.receive import receive
 from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
-from inference.pools.pool_config import Pool, read_catalog
+from inference.pools.pool_config import Pool, read_pool_config
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
 from tests.benchmarks.eval_set import Question, choose_questions
@@ -131,7 +131,7 @@ def _measure(pools_file: Path, questions: Sequence[Question], report: Report) ->
 
 
 def _prepare_questions(pools_file: Path, questions: Sequence[Question]) -> list[PreparedQuestion]:
-    pools = read_catalog(pools_file)
+    pools = read_pool_config(pools_file)
     writers = {pool.name: _writer(pool) for pool in pools.by_name.values()}
     prepared_questions = []
     for question in questions:

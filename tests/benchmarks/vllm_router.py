@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from caret.client.websocket_client import CompletionStream, open_stream
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.competitors import NotMeasured, running_router
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.installation import Running, create_home, own_gateway
@@ -136,7 +136,7 @@ async def _await_idle(replicas: Sequence[OwnReplica], *, until_s: float) -> None
 async def _measure(
     running: Running, replicas: Sequence[OwnReplica], report: Report, name: str
 ) -> None:
-    catalog = read_catalog(running.pools_file)
+    catalog = read_pool_config(running.pools_file)
     text = CodeText(catalog.find_shared(tier_of("fim")), seed=int.from_bytes(name.encode(), "big"))
     await _measure_affinity(running, text, report, name)
     await _measure_cancels(running, replicas, text, report, name)

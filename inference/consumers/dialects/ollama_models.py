@@ -132,7 +132,7 @@ class ShowConsumer(OllamaConsumer):
 
 
 class EmbedConsumer(OllamaConsumer):
-    """`POST /api/embed`: rejected, as Ollama does for a model without embeddings."""
+    """`POST /api/embed` and `/api/embeddings`: rejected, because no model has embeddings."""
 
     methods = (b"POST",)
     max_body_bytes = 1024 * 1024

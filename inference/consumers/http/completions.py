@@ -196,7 +196,7 @@ class CompletionConsumer(HttpConsumer):
     def _cancel_on_key_end(self) -> AbstractContextManager[None]:
         """Cancel the completion when its key or its tenant is no longer active.
 
-        The client gets the text so far, and the reason as an error.
+        The client gets the reason as an error, in a stream after the text so far.
         """
         task = asyncio.current_task()
         assert task is not None, "each consumer responds in its own task"

@@ -120,7 +120,7 @@ def build_fim_request(
     comments that Continue writes, they are removed, and the request gets the paths and files that
     they contain. A limit of 0 tokens only warms up the prefix cache.
 
-    The codes of BadRequest are `too_large` and `invalid_field`. Raises BadRequest.
+    The code of BadRequest is `too_large`. Raises BadRequest.
     """
     limit, is_warm_up = read_limit(max_tokens)
     draft = UnvalidatedRequest(

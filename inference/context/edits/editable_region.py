@@ -67,8 +67,9 @@ def find_edit_context(
 ) -> EditContext | None:
     """Return the lines around the cursor, or None if they cannot be edited.
 
-    They cannot be edited if the cursor's line is too long, a private key is near, or the text
-    contains the format's markers. `text` is the text before the cursor and the text after it.
+    They cannot be edited if the cursor's line is too long, a private key is near, or the format's
+    markers occur in the shown lines or in the path. `text` is the text before the cursor and the
+    text after it.
     """
     prefix, suffix = map(_unify_line_breaks, text)
     window = _cut_window(prefix, suffix, limits.region_chars + limits.context_chars)

@@ -1,9 +1,9 @@
 """Makes a prompt from a chat: the model's chat template around the turns that fit.
 
-Whole turns are dropped, the oldest first. The system messages and the newest turn are kept. Each
-system message gets at most half of the tokens that are left, and then the newest turn gets at most
-the rest; longer texts are truncated. Files that the client sent as context precede the text of the
-newest turn. Without a template, the texts are concatenated.
+Whole turns are dropped, the oldest first. The leading system messages and the newest turn are kept.
+Each system message gets at most half of the tokens that are left, and then the newest turn gets at
+most the rest; longer texts are truncated. Files that the client sent as context precede the text of
+the newest turn. Without a template, the texts are concatenated.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
-"""Decides whether an automatic completion is one line or a block.
+"""Decides whether a completion in the mode inline is one line or a block.
 
 Usually it is one line, which users can read at a glance. If this line opens a block, the completion
-includes the block (see `inference.filtering.truncation`). The completion is a block in two cases:
-if the text before the cursor opens a block, and on an empty line that begins a paragraph. A
-paragraph begins at the top of a file and after a blank line, a comment or a decorator.
+includes the block (see `inference.filtering.truncation`). If no text follows the cursor on its
+line, the completion is a block in two cases: the line before the cursor opens a block, or the
+cursor's line is empty and begins a paragraph. A paragraph begins at the top of a file, and after a
+blank line, a line that opens a block, a comment or a decorator.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Prompt options of experiments. Their names are validated when the gateway starts."""
+"""Prompt options of experiments. Their values are validated before an experiment runs."""
 
 from collections.abc import Iterable
 

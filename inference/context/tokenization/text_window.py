@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
-# About one line in this many is an anchor. So a window skips about this many lines at most.
+# About one line in this many is an anchor. So a window skips about this many lines on average.
 ANCHOR_EVERY: Final = 16
 # A window never skips more than this share of its text to begin at an anchor.
 MAX_SKIPPED_SHARE: Final = 1 / 3
@@ -54,7 +54,7 @@ def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
 
 
 def last_stable_lines(text: str, *, num_lines: int) -> str:
-    """Return `num_lines` lines that end at an anchor near the end of the text.
+    """Return up to `num_lines` lines that end at an anchor near the end of the text.
 
     The result changes only occasionally, not with every keystroke or every new line.
     """

@@ -58,10 +58,10 @@ class TokenizedLines:
     def anchor(
         self, current_line: list[int] | None, *, max_tokens: int, is_whole: bool
     ) -> PromptWindow:
-        """Return a window that begins with an anchor, or with the text.
+        """Return a window that begins with an anchor if one is near, or with the text.
 
         It can begin with the text only if `is_whole`: then these lines are all that is before the
-        current line.
+        current line. Without a near anchor, it begins with the first line that fits.
         """
         num_current = len(current_line or ())
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_current))

@@ -27,7 +27,8 @@ async def propose_edit(
     """Yield no text. The request trace gets the edit, or why there is none.
 
     The finish reason is `stop` with an edit or if the model changes nothing, `length` if the answer
-    is too long or the engine was lost, and `filtered` if the edit is withheld.
+    is too long or the engine was lost, and `filtered` if the answer is unfinished or its edit is
+    withheld.
     """
     answer, stop = "", None
     async for chunk in chunks:
@@ -35,7 +36,7 @@ async def propose_edit(
         stop = chunk.stop or stop
         if region.edit_format.end_marker in answer:
             stop = EngineStop.STOP
-            break  # leaving the loop stops the engine
+            break  # the pipeline then leaves `generate`, which stops the engine
     for text in _NO_TEXTS:  # makes this function a generator
         yield text
     if stop in (EngineStop.LENGTH, EngineStop.DISCONNECTED):

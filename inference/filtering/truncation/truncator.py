@@ -6,8 +6,8 @@ text that was shown is never revoked. A completion ends
 - before a line that leaves the block, unless the line closes a block that would otherwise stay
   open, is a branch (such as `else`) of the statement that is being written, or is the next
   statement of an outer block;
-- before a blank line, in automatic completions, unless something is open that a later line closes;
-- before a line that repeats the first line of the suffix;
+- before a blank line, in the mode inline, unless something is open that a later line closes;
+- before a line that repeats the next line with text below the cursor;
 - before a line, or a group of up to four lines, that would occur a third time in a row;
 - where a line becomes repetitive;
 - before a character that could not be decoded (U+FFFD), usually an incomplete one.
@@ -354,7 +354,7 @@ class Truncator:
         return self._is_whole_line() and line == next_line
 
     def _comparable_texts(self) -> tuple[str, str]:
-        """Return the line and the first line of the suffix, in comparable form.
+        """Return the line and the next line with text below the cursor, in comparable form.
 
         Indentation counts, to distinguish closing brackets of different blocks. On the cursor's own
         line, the indentation is before the cursor.

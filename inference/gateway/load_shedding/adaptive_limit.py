@@ -1,15 +1,15 @@
 """An adaptive concurrency limit for a pool, learnt from the latency of its first tokens.
 
 The algorithm is CUBIC (RFC 9438), with a late first token in place of a lost packet. A late first
-token lowers the limit to 85% of the requests in flight. The limit then grows back along a cubic
-curve, which is flat near the value that was too high. Beyond this value, it becomes steeper the
-longer first tokens are in time. After half a minute without a late first token, the limit returns
-to its first value if that is higher.
+token lowers the limit to 85% of the requests that were in flight when its request was admitted. The
+limit then grows back along a cubic curve, which is flat near the value that was too high. Beyond
+this value, it becomes steeper the longer first tokens are in time. Half a minute after the last
+decrease, the limit returns to its first value if that is higher.
 
 Rules:
-1. A late first token counts only if queueing can be its cause: other requests were in flight, and
-   the median of the latest latencies is well above the median of an idle pool. A cold prompt is
-   slow even in an idle pool, and shedding other requests would not help it.
+1. A late first token counts only if queueing can be its cause: other requests were in flight (at
+   least half of the floor), and the median of the latest latencies is well above that of an idle
+   pool. A cold prompt is slow even in an idle pool, and shedding other requests would not help it.
 2. There is one decrease per epoch: late first tokens of requests that were admitted before the last
    decrease do not count.
 3. The limit grows only while it is in use.
@@ -24,7 +24,7 @@ from typing import Final
 
 DECREASE: Final = 0.85
 RETURN_S: Final = 8.0  # until the limit is back at the value that was too high
-RESET_AFTER_S: Final = 30.0  # without a late first token
+RESET_AFTER_S: Final = 30.0  # after the last decrease
 INITIAL_PER_FLOOR: Final = 32  # initial limit / floor; the first late tokens correct it
 _QUEUEING_FACTOR: Final = 1.7  # times the median of an idle pool
 _IN_USE_SHARE: Final = 0.8  # of the limit; with fewer requests in flight, it is not in use
@@ -50,7 +50,7 @@ class CubicLimit:
 
     @property
     def is_queueing(self) -> bool:
-        """True if the latest requests took longer than those of an idle pool."""
+        """True if the latest first tokens took much longer than those of an idle pool."""
         return self._is_slow(list(self._latest))
 
     def set_bounds(self, *, floor: int, initial: int | None) -> None:
@@ -69,10 +69,7 @@ class CubicLimit:
         )
 
     def reset(self, now_s: float) -> None:
-        """Return to the first value if first tokens were in time for long enough.
-
-        Call this periodically.
-        """
+        """Return to the first value if the last decrease was long ago. Call this periodically."""
         if self._too_high_limit is not None and now_s - self._decreased_s > RESET_AFTER_S:
             self._too_high_limit = None
             self.value = max(self.value, self._first_value)
@@ -93,7 +90,7 @@ class CubicLimit:
         elif num_ahead >= self.floor / 2 and admitted_s > self._decreased_s and self.is_queueing:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
 
-    def on_rejected(self, num_in_flight: int, *, epoch_s: float, now_s: float) -> None:
+    def on_predicted_late(self, num_in_flight: int, *, epoch_s: float, now_s: float) -> None:
         """Decrease the limit: a further request would probably be late with this many in flight.
 
         Does nothing within `epoch_s` of the last decrease, or if the latest requests were not slow.

@@ -1,13 +1,14 @@
 """Load shedding: how many requests a pool accepts, and which are shed first.
 
 Each pool has a limit of requests in flight on this gateway, learnt from the latency of first tokens
-(`adaptive_limit`). Near the limit, prefetches are shed first, then automatic requests, then manual
-ones. Tenants above their fair share are shed as well (`fair_share`). Prefetches are also shed while
-requests queue and the p99 of the first token is over its target, and while the engines' batches are
-full, if their size is known. An idle pool always accepts the next request.
+(`adaptive_limit`). Prefetches are shed from half of the limit on, automatic requests near the
+limit, and manual ones at the limit. Tenants above their fair share are shed as well (`fair_share`).
+Prefetches are also shed while requests queue and the p99 of the first token is over its target, and
+while the engines' batches are full, if their size is known. An idle pool always accepts the next
+request.
 
-A request counts as late as soon as its first token is overdue. A pool also counts as late when more
-requests wait than it can answer in time at its best recent rate.
+A request counts as late as soon as its first token is overdue. The limit also decreases when more
+requests wait than the pool can answer in time at its best recent rate.
 """
 
 from collections import Counter, deque
@@ -111,7 +112,7 @@ class PoolLoadShedder:
         self.limit.reset(now_s)
         target_s = self._targets_s[request.mode]
         if self._is_predicted_late(target_s, now_s):
-            self.limit.on_rejected(self.num_in_flight, epoch_s=target_s, now_s=now_s)
+            self.limit.on_predicted_late(self.num_in_flight, epoch_s=target_s, now_s=now_s)
         if not self.num_in_flight:
             return True
         trigger = Trigger.PREFETCH if request.is_warm_up else request.trigger
@@ -142,9 +143,10 @@ class PoolLoadShedder:
             self._report_first_token(pending, _REFUSED_RATIO, now_s)
         else:
             self._check_request(pending, now_s)
-        if pending.is_overdue and trace.engine_first_token_s is None:
+        wait_s = _compute_wait_s(pending, now_s)
+        if trace.engine_first_token_s is None and wait_s > pending.target_s:
             # The request left before its first token, so its latency would have been even higher.
-            self.times[pending.mode].add(_compute_wait_s(pending, now_s) * 1000, now_s=now_s)
+            self.times[pending.mode].add(wait_s * 1000, now_s=now_s)
         self._pending_requests.pop(trace.arrival.request_id, None)
 
     def p99_ms(self, mode: Mode, now_s: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Quantiles of the latest seconds, exact to five percent, in a few kilobytes.
+"""Quantiles of the latest seconds, exact to five percent, in 25 kilobytes.
 
 The samples are counted in a ring of histograms, one for each second, with logarithmic bins. The sum
 of all histograms is kept, too, so that a quantile does not add them up.

@@ -27,7 +27,8 @@ class ConnectionBackend:
     # Prefill an opened file's prompt in the background:
     warm_up: Callable[[TenantId, IncomingRequest], None]
     on_edited: Callable[[SuggestionEdit], None]  # stores the text if the user consents now
-    find_principal: Callable[[], Principal]  # the current principal; raises UnauthenticatedRequest
+    # The principal as of now. Raises UnauthenticatedRequest, ForbiddenRequest.
+    find_principal: Callable[[], Principal]
     find_modes: Callable[[Principal], frozenset[Mode]]  # modes that the principal can request
     # Record the outcome of a request that this connection does not know:
     record_late_outcome: Callable[[Principal, str, OutcomeReport], None]

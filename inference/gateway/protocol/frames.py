@@ -183,7 +183,7 @@ class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
     id: str  # "" if the frame that it answers had none
     code: str
     message: str
-    retry_after_s: float | None = None  # left out if waiting would not help
+    retry_after_s: float | None = None  # left out if unknown, or if waiting would not help
 
 
 class PolicyFrame(msgspec.Struct, frozen=True, tag="policy"):
@@ -234,8 +234,8 @@ def decode_frame(text: str) -> ClientFrame:
         raise _to_invalid_frame(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: deep nesting
         raise InvalidFrame("invalid_json", "The frame is not a JSON object.") from None
-    is_named = isinstance(frame, OutcomeFrame) and frame.request_id != ""
-    min_chars = 0 if is_named else 1
+    has_request_id = isinstance(frame, OutcomeFrame) and frame.request_id != ""
+    min_chars = 0 if has_request_id else 1
     if not isinstance(frame, NAMELESS) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:
         raise InvalidFrame("invalid_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame

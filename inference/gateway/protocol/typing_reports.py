@@ -9,7 +9,7 @@ from inference.errors import TooManyRequests
 from inference.gateway.protocol.frames import InvalidFrame
 
 MAX_LANGUAGES: Final = 16  # in one report
-MAX_CHARS: Final = 100_000  # in one language: an hour and a half of fast typing
+MAX_CHARS: Final = 100_000  # in one language: more than three hours of fast typing
 MIN_PAUSE_S: Final = 10.0  # between two reports of a connection
 
 

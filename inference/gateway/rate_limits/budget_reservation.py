@@ -1,8 +1,9 @@
 """Hard budgets of a tenant, its teams and its users for a UTC month.
 
 A request reserves its maximum cost with every budget that applies, or with none, and settles with
-its actual cost. Concurrent requests therefore never exceed a budget. Amounts are micros by the
-snapshot's prices; the control plane and the gateway calculate them alike (caret.contracts).
+its actual cost. So while Redis answers, concurrent requests never exceed a budget. Amounts are
+micros by the snapshot's prices; the control plane and the gateway calculate them alike
+(caret.contracts).
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ class BudgetReservation:
     is_warm_up: bool
 
     def compute_cost(self, trace: RequestTrace, *, has_failed: bool) -> int:
-        """Return the cost in micros, as in the ledger. A warm-up costs nothing."""
+        """Return the cost in micros, as in the ledger. Failures and warm-ups cost nothing."""
         if self.prices is None or has_failed or self.is_warm_up:
             return 0
         tokens = billable_tokens(

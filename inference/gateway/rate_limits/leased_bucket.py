@@ -56,7 +56,9 @@ class LeaseRequest:
 @dataclass(frozen=True, slots=True)
 class LeaseGrant:
     granted_units: int  # units, at most `wanted_units`
-    wait_s: float = 0.0  # above 0: seconds until `min_units` is available
+    # Above 0: `min_units` are not available. Seconds until they are; for a budget, until the next
+    # attempt.
+    wait_s: float = 0.0
     overdrawn_units: int = 0  # units of a budget that gateways spent beyond its capacity
 
 

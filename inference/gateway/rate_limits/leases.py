@@ -4,12 +4,12 @@ Most requests spend leased units. A request that finds too few waits for one cal
 half-spent lease is renewed in the background. Rules:
 
 1. A request spends from all its buckets or from none.
-2. There is at most one call for a bucket at a time. Requests that need the bucket wait for it.
+2. There is at most one call for a bucket at a time. Requests that need more units wait for it.
 3. A refusal is valid until the time that the store named. A client that repeats refused requests
    causes no calls to the store, and does not keep a lease in use.
-4. No request waits longer than MAX_WAIT_S. A store that does not answer is called again every
-   PROBE_S. Until it answers, this gateway enforces each rate alone and may overspend each budget by
-   the debt that its specification allows; the overspending is counted afterwards.
+4. No request waits longer than MAX_WAIT_S. While the store does not answer, requests call it at
+   most every PROBE_S. Until it answers, this gateway enforces each rate alone and may overspend
+   each budget by the debt that its specification allows; the overspending is counted afterwards.
 5. A call states the whole lease, so it repairs the effects of an earlier call that was lost, late
    or repeated (see `LeaseRequest`). A gateway repeats the return of surplus units until the store
    confirms it.
@@ -38,7 +38,7 @@ from inference.gateway.rate_limits.leased_bucket import (
 
 MAX_WAIT_S: Final = 0.05  # the wait of one request for the store
 MAX_CALL_S: Final = 0.5  # timeout of a call to the store
-PROBE_S: Final = 0.5  # between two calls to a store that does not answer
+PROBE_S: Final = 0.5  # between two calls by requests to a store that does not answer
 SWEEP_S: Final = 2.0  # between two returns of idle leases
 CLOSE_S: Final = 2.0  # for returning everything at shutdown
 MAX_BUCKETS: Final = 50_000  # of about 600 bytes each
@@ -60,7 +60,7 @@ class Charge:
 
     bucket: LeasedBucket
     units: int
-    is_leased: bool  # False: the store did not answer
+    is_leased: bool  # False: the store did not answer in time
 
 
 class RateLimitExceeded(Exception):

@@ -9,8 +9,9 @@ following cost one unit, so that nothing is free:
   suggestions.
 - A request that showed nothing and did not finish: superseded, cancelled, shed or failed.
 
-Tokens count as used, whether or not anybody waited for them: their quota is about cost. Tokens and
-money are reserved at their maximum and settled by the request trace (see `budget_reservation`).
+Tokens count as used, whether or not anybody waited for them: their quota is about cost. At first,
+the estimated tokens and the maximum cost are reserved (see `budget_reservation`). When the request
+ends, the numbers in its request trace replace them.
 """
 
 from collections import Counter, OrderedDict
@@ -176,7 +177,7 @@ class Quotas:
         spec = _token_spec(
             principal.snapshot.tenant_id, request.tier, tokens, day, max_prompt_tokens
         )
-        return [SpendRequest(spec, _estimate_max_tokens(request, max_prompt_tokens))]
+        return [SpendRequest(spec, _estimate_tokens(request, max_prompt_tokens))]
 
     def _estimate_units(self, principal: Principal, request: CompletionRequest) -> int:
         recent, now_s = (
@@ -269,7 +270,7 @@ def _token_spec(
     )
 
 
-def _estimate_max_tokens(request: CompletionRequest, max_prompt_tokens: int) -> int:
+def _estimate_tokens(request: CompletionRequest, max_prompt_tokens: int) -> int:
     num_chars = (
         len(request.prefix)
         + len(request.suffix)

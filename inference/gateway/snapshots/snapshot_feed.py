@@ -77,8 +77,8 @@ class SnapshotFeed:
             are_applied.append(self._apply_snapshot(tenant, data))
             # Each snapshot is decoded on the event loop: let other tasks run in between.
             await asyncio.sleep(0)
-        # If Redis has lost its data, the snapshots are not confirmed until the control plane has
-        # published all of them again.
+        # If Redis has lost its data, this read confirms nothing. `sync` confirms the snapshots when
+        # the counter exists again and stays the same until the next poll.
         if own_versions.keys() <= versions.keys():
             await self._mark_synced()
         return all(are_applied)

@@ -49,7 +49,7 @@ class SnapshotStore:
         self._max_age_s = max_age_s
         self._max_watchers = max_watchers
         self._unreadable_s: dict[TenantId, float] = {}  # monotonic time of the first failure
-        self._confirmed_s: float | None = None  # None: no snapshot was read yet
+        self._confirmed_s: float | None = None  # monotonic; None: never confirmed
         self._snapshots: dict[TenantId, TenantSnapshot] = {}
         # Lookup IDs are random, so two tenants may have the same one. The digest decides.
         self._by_lookup: dict[LookupId, tuple[tuple[Credential, _EffectiveSnapshots], ...]] = {}
@@ -188,7 +188,7 @@ class _EffectiveSnapshots:
         self._snapshots_by_key: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:
-        """Return the effective snapshot. None: a service key, which belongs to no team."""
+        """Return the snapshot of a user, or of a service key (None), which has no team."""
         indexes = () if user_id is None else self._snapshot.override_indexes.get(user_id, ())
         spending = self._spending.for_user(user_id)
         key = (indexes, id(spending))  # an id is valid as long as this object lives
@@ -227,7 +227,7 @@ class UserBudgets:
         self._limits_by_indexes: Final[dict[bytes, SpendingLimits]] = {}
 
     def for_user(self, user_id: UserId | None) -> SpendingLimits:
-        """Return the prices and the user's budgets. None: a service key, which belongs to no team.
+        """Return the prices and budgets of a user, or of a service key (None), which has no team.
 
         Users with the same budgets get the same object. It contains no user IDs.
         """

@@ -75,7 +75,7 @@ class _CandidateReplicas:
         self.added: tuple[Replica, ...] = ()
         self.disallowed: tuple[Replica, ...] = ()  # added at addresses that are not allowed
         self.identities: dict[str, ReplicaIdentity] = {}  # by url
-        self.failures: dict[str, MismatchReason] = {}  # by url: why the identity is unknown
+        self.failures: dict[str, MismatchReason] = {}  # by url: why the last fetch failed
         self.pool_identity = PoolIdentity()
         self.mismatches: dict[Replica, IdentityMismatch] = {}
 

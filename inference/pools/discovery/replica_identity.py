@@ -1,8 +1,8 @@
 """Checks whether a replica may serve a pool, from its statements about itself. Pure.
 
 A missing statement is not a contradiction: a server that does not support a request (such as a
-router) is accepted. If replicas contradict each other, the majority wins; in a tie, the previous
-identity remains.
+router) is accepted. If replicas contradict each other, the most common statement wins. In a tie,
+the previous statement wins if it is among the most common ones.
 """
 
 from collections import Counter

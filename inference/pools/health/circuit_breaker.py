@@ -17,7 +17,7 @@ class CircuitState(StrEnum):
 class CircuitEvent(StrEnum):
     SUCCESS = "success"  # the replica generated tokens
     FAILURE = "failure"  # the replica failed, but not too often in a row
-    # The replica failed too often in a row, or its health check failed.
+    # The replica failed too often in a row, or a health check found it unhealthy.
     THRESHOLD_FAILURE = "threshold_failure"
     COOLDOWN_OVER = "cooldown_over"
 

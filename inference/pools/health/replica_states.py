@@ -70,14 +70,14 @@ class _ReplicaHealth:
 
 @dataclass(slots=True, eq=False)
 class ReplicaAttempt:
-    """One request at a replica, with its result. A cancelled attempt has no result."""
+    """One request at a replica. It has no result if it is cancelled before the first text."""
 
     clock: Clock
     lateness: "LatencyOutlierDetector[ReplicaAttempt]"
     fallback: Replica | None = None  # used if this replica is late
     task: asyncio.Task[Any] | None = None  # the task of the attempt, if there is a fallback
     is_rerouted: bool = False
-    has_succeeded: bool | None = None
+    has_succeeded: bool | None = None  # None: no result
 
     def mark_succeeded(self) -> None:
         """Note that the replica generated something."""

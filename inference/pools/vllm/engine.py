@@ -108,13 +108,14 @@ def _sampling_fields(sampling: Sampling) -> dict[str, float | None]:
 
 
 def _constraint_fields(request: EngineRequest) -> dict[str, object]:
-    """Let the engine generate only completions that begin with the required prefix.
+    """Let the engine generate only completions that begin with the required prefix, if it can.
 
     The salt at the end of the pattern changes nothing that it matches. vLLM keeps compiled
     patterns, and without the salt, tenants could measure which words others have typed.
     """
     prefix = request.required_prefix
-    # vLLM refuses NUL. Other control characters are rare in code, so they are left out, too.
+    # vLLM refuses NUL. Other characters that cannot be printed are rare in code, so a prefix with
+    # one of them is not required, either. The filter checks every completion anyway.
     if not prefix or not prefix.replace("\t", " ").isprintable():
         return {}
     pattern = _REGEX_SYNTAX.sub(r"\\\g<0>", prefix)

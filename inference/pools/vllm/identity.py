@@ -57,7 +57,7 @@ class VllmIdentity:
         )
 
     async def _fetch(self, method: str, url: str, **options: Any) -> bytes:
-        """Return the body; empty if the server does not know the path. Raises Unreachable."""
+        """Return the body; empty unless the status is 200. Raises Unreachable."""
         return await _translate_errors(self._send_request(method, url, **options))
 
     async def _send_request(self, method: str, url: str, **options: Any) -> bytes:

@@ -19,7 +19,9 @@ class AdmissionMetrics:
         yield from self._collect_pools()
         yield self._collect_shed()
         rejections = CounterMetricFamily(
-            "caret_rate_limited_requests", "Requests rejected by rate limits.", labels=["limit"]
+            "caret_rate_limited_requests",
+            "Requests rejected by rate limits, token quotas and budgets.",
+            labels=["limit"],
         )
         for kind, count in self.quotas.num_rejected.items():
             rejections.add_metric([kind], count)

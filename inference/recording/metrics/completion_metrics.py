@@ -67,7 +67,9 @@ class CompletionMetrics:
             for name, documentation in _TOKENS.items()
         }
         self._outcomes = FastCounters(
-            "caret_outcomes", "Outcomes of suggestions, as editors report them.", ["event"]
+            "caret_outcomes",
+            "Outcomes of suggestions, as editors report them, without late outcomes.",
+            ["event"],
         )
         self._displays = FastHistograms(
             "caret_display_seconds",
@@ -142,7 +144,7 @@ _TOKENS: Final = {
 
 
 class CountingJournal:
-    """The journal; also counts the outcomes that pass through it."""
+    """The journal; also counts the outcomes that pass through it, except late ones."""
 
     def __init__(self, journal: Journal, metrics: CompletionMetrics) -> None:
         self._journal = journal

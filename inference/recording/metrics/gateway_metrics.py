@@ -135,7 +135,7 @@ class GatewayMetrics:
                 members.add_metric([pool.name, replica.name, replica.speculation or ""], 1)
         rejections = GaugeMetricFamily(
             "caret_replica_rejected",
-            "1 for each replica that is rejected because it contradicts its pool.",
+            "1 for each rejected replica of a pool, with the reason.",
             labels=["pool", "replica", "reason", "actual", "expected"],
         )
         for name, replica_name, mismatch in self.rejected_replicas():

@@ -55,7 +55,7 @@ from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.discovery.replica_identity import PROBE_TEXT
 from inference.pools.health.health_checker import HealthChecker
 from inference.pools.health.replica_states import ReplicaStates, reroute_overdue
-from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, read_catalog
+from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, read_pool_config
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
@@ -245,7 +245,7 @@ def _build_plane(
     recorder: Recorder,
     links: SharedConnections,
 ) -> DataPlane:
-    pools = read_catalog(config.pools_file)
+    pools = read_pool_config(config.pools_file)
     selector = PoolSelector(pools, snapshot_store.may_use_pool)
     speculation = SpeculationTracker(
         pools,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.installation import create_home
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
@@ -30,7 +30,7 @@ def fragile_site(engine: Engine) -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def code(site: Site) -> CodeText:
     """Return a source of code for prompts. No two of its texts begin with the same line."""
-    pool = read_catalog(site.home.paths.pools).find_shared(tier_of("fim"))
+    pool = read_pool_config(site.home.paths.pools).find_shared(tier_of("fim"))
     return CodeText(pool, seed=20261120)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.pools.discovery.replica_identity import PROBE_TEXT
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from inference.pools.vllm.identity import VllmIdentity
 from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.functional.gateway.gateway_stack import Site
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.engine
 
 
 async def test_a_real_engine_reports_its_identity_and_is_accepted(site: Site) -> None:
-    catalog = read_catalog(site.home.paths.pools)
+    catalog = read_pool_config(site.home.paths.pools)
     (pool, *_) = catalog.by_name.values()
 
     async with aiohttp.ClientSession() as session:

@@ -10,7 +10,7 @@ import pytest
 
 from caret.composition.config import KUBERNETES_ACCOUNT
 from inference.pools.discovery.kubernetes_api import ServiceAccount
-from inference.pools.pool_config import DiscoverySource, read_catalog
+from inference.pools.pool_config import DiscoverySource, read_pool_config
 from tests.functional.helm.rendered import FOREIGN, SIZES, Document, Rendered, render
 from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
 
@@ -107,7 +107,7 @@ def test_gateways_can_read_the_rendered_catalogue(rendered: Rendered, tmp_path: 
     path = tmp_path / "pools.toml"
     path.write_text(rendered.of_kind("ConfigMap")["caret-pools"]["data"]["pools.toml"])
 
-    pools = read_catalog(path)
+    pools = read_pool_config(path)
 
     engines = {name for name in rendered.of_kind("StatefulSet") if name.startswith("caret-engine-")}
     assert {f"caret-engine-{name}" for name in pools.by_name} == engines
@@ -256,7 +256,7 @@ def test_a_pools_endpoints_come_from_its_service(tmp_path: Any) -> None:
     rendered, path = render(changes=KUBERNETES_DISCOVERY), tmp_path / "pools.toml"
     path.write_text(rendered.of_kind("ConfigMap")["caret-pools"]["data"]["pools.toml"])
 
-    pool = read_catalog(path).by_name["fast"]
+    pool = read_pool_config(path).by_name["fast"]
 
     assert pool.discover is not None
     assert (pool.source, pool.replicas) == (DiscoverySource.KUBERNETES, ())

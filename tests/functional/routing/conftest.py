@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from inference.pools.pool_config import read_catalog
+from inference.pools.pool_config import read_pool_config
 from tests.benchmarks.installation import create_home
 from tests.benchmarks.replicas import OwnReplica, own_replicas_of
 from tests.benchmarks.synthetic_code import CodeText, tier_of
@@ -42,4 +42,6 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def code(site: Site) -> CodeText:
     """Return a source of code for prompts. No two of its texts begin with the same line."""
-    return CodeText(read_catalog(site.home.paths.pools).find_shared(tier_of("fim")), seed=20261121)
+    return CodeText(
+        read_pool_config(site.home.paths.pools).find_shared(tier_of("fim")), seed=20261121
+    )

@@ -60,6 +60,9 @@ BAD = {
     "a line of 2 MB": json.dumps(LINE | {"prompt": "x" * 2 * 1024**2}).encode(),
 }
 
+# The header of gzip is followed by a block of an unknown type.
+DAMAGED_DEFLATE = gzip.compress(b"{}")[:10] + b"\xff" * 20
+
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_line_is_named(tmp_path: Path, name: str) -> None:
@@ -71,8 +74,8 @@ def test_a_bad_line_is_named(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [None, b"", b"not gzip", gzip.compress(b"{}")[:-6]],
-    ids=["missing", "empty", "not gzip", "cut"],
+    [None, b"", b"not gzip", gzip.compress(b"{}")[:-6], DAMAGED_DEFLATE],
+    ids=["missing", "empty", "not gzip", "cut", "damaged"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None) -> None:
     if data is not None:

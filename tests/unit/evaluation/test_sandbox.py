@@ -67,6 +67,17 @@ def test_many_files_are_stopped_and_deleted() -> None:
     assert set(folder.glob("caret-evaluation-*")) <= before
 
 
+def test_a_program_may_delete_its_files_while_they_are_measured() -> None:
+    program = (
+        "import os, time\n"
+        "until = time.monotonic() + 1.5\n"
+        "while time.monotonic() < until:\n"
+        "  for n in range(3000): open(str(n), 'w').close()\n"
+        "  for n in range(3000): os.remove(str(n))\n"
+    )
+    assert run_program(program, LIMITS) is Verdict.PASSED
+
+
 def test_an_ordinary_program_passes() -> None:
     program = (
         "import json, math, re, threading, dataclasses\n"

@@ -195,6 +195,16 @@ async def test_a_line_that_opens_a_block_is_resumed_without_the_line_stop() -> N
     assert (trace.generated_tokens, trace.cached_tokens) == (4, 2)
 
 
+async def test_the_lines_below_come_from_the_replica_that_generated_the_line() -> None:
+    engine = FakeEngine(_STOPPED_LINE, failing={ONE.url: EngineError("engine_unavailable", "")})
+    trace, request = make_trace(), replace(WITH_FALLBACK, stop=("\n",))
+
+    await _drain(engine, trace, request=request, continues_below=lambda text: text == "a:")
+
+    assert [request.replica for request in engine.requests] == [ONE, TWO, TWO]
+    assert trace.replica == TWO.name
+
+
 async def test_a_line_that_ends_the_completion_is_not_resumed() -> None:
     engine = FakeEngine(_STOPPED_LINE)
 
@@ -204,14 +214,9 @@ async def test_a_line_that_ends_the_completion_is_not_resumed() -> None:
 
 
 async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
-    engine = FakeEngine(_STOPPED_LINE)
+    engine, request = FakeEngine(_STOPPED_LINE), replace(SINGLE_LINE, max_tokens=3)
 
-    await _drain(
-        engine,
-        make_trace(),
-        request=replace(SINGLE_LINE, max_tokens=3),
-        continues_below=lambda _: True,
-    )
+    await _drain(engine, make_trace(), request=request, continues_below=lambda _: True)
 
     assert len(engine.requests) == 1
 

@@ -190,6 +190,17 @@ def test_a_busy_engine_counts_as_late(gateway: Gateway) -> None:
     assert gateway.limit < before
 
 
+def test_a_refusal_of_a_busy_engine_does_not_lower_the_measured_latency(gateway: Gateway) -> None:
+    gateway.serve(TARGET_MS * 4)
+
+    for _ in range(200):
+        with suppress(EngineError), gateway.request():
+            raise EngineError("engine_busy", "")
+
+    p99_ms = gateway.shedder.get_stats(POOL, Mode.INLINE).first_token_p99_ms
+    assert p99_ms == pytest.approx(TARGET_MS * 4, rel=0.05)
+
+
 def test_other_engine_errors_do_not_count(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
     before = gateway.limit

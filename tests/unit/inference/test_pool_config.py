@@ -7,7 +7,7 @@ import pytest
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
 from inference.pools.cache_isolation import SpeculationMethod
-from inference.pools.pool_config import Replica, read_catalog
+from inference.pools.pool_config import Replica, read_pool_config
 
 FAST = """
 [[pools]]
@@ -28,7 +28,7 @@ def _write(folder: Path, text: str) -> Path:
 
 
 def test_a_valid_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
-    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+    pools = read_pool_config(_write(tmp_path, FAST + QUALITY))
 
     assert pools.find_shared(Tier.FAST).name == "quick"
     assert pools.find_shared(Tier.QUALITY).name == "thorough"
@@ -37,7 +37,7 @@ def test_a_valid_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
 def test_a_pool_can_be_dedicated_to_a_tenant(tmp_path: Path) -> None:
     own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
 
-    pools = read_catalog(_write(tmp_path, own + FAST + QUALITY))
+    pools = read_pool_config(_write(tmp_path, own + FAST + QUALITY))
 
     assert pools.find_shared(Tier.FAST).name == "quick"
     assert pools.find_dedicated("acme", Tier.FAST) == "own"
@@ -48,14 +48,14 @@ def test_a_pool_can_be_dedicated_to_a_tenant(tmp_path: Path) -> None:
 def test_the_first_shared_pool_of_a_tier_is_the_default(tmp_path: Path) -> None:
     second = FAST.replace("quick", "second")
 
-    pools = read_catalog(_write(tmp_path, FAST + QUALITY + second))
+    pools = read_pool_config(_write(tmp_path, FAST + QUALITY + second))
 
     assert pools.find_shared(Tier.FAST).name == "quick"
     assert "second" in pools.by_name
 
 
 def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
-    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+    pools = read_pool_config(_write(tmp_path, FAST + QUALITY))
 
     assert pools.find_shared(Tier.FAST).replicas == (
         Replica(name="10.0.0.1:8000", url="http://10.0.0.1:8000"),
@@ -70,7 +70,7 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
         'kv_connector = "LMCacheMPConnector", max_num_seqs = 8 }'
     )
 
-    pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
+    pools = read_pool_config(_write(tmp_path, _with(table) + QUALITY))
 
     assert pools.find_shared(Tier.FAST).replicas[0] == Replica(
         name="10.0.0.3:8000",
@@ -86,7 +86,7 @@ def test_the_batch_size_of_a_pool_is_the_sum_of_its_replicas_sizes(tmp_path: Pat
     tables = (f'{{ url = "http://h:{size}", max_num_seqs = {size} }}' for size in (8, 16))
     pool_with_sizes = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
 
-    pools = read_catalog(_write(tmp_path, pool_with_sizes + QUALITY))
+    pools = read_pool_config(_write(tmp_path, pool_with_sizes + QUALITY))
 
     assert len(pools.find_shared(Tier.FAST).replicas) == 4
     # The two replicas without a limit count like the smallest.
@@ -97,13 +97,13 @@ def test_the_batch_size_of_a_pool_is_the_sum_of_its_replicas_sizes(tmp_path: Pat
 def test_suffix_decoding_is_allowed_without_its_cache(tmp_path: Path) -> None:
     table = _suffix("suffix_decoding_max_cached_requests = 0")
 
-    pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
+    pools = read_pool_config(_write(tmp_path, _with(table) + QUALITY))
 
     assert pools.find_shared(Tier.FAST).replicas[0].speculation is SpeculationMethod.SUFFIX
 
 
 def test_a_replica_of_two_pools_is_listed_once(tmp_path: Path) -> None:
-    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+    pools = read_pool_config(_write(tmp_path, FAST + QUALITY))
 
     assert [replica.name for replica in pools.list_replicas()] == [
         "10.0.0.1:8000",
@@ -123,7 +123,7 @@ DISCOVER = FAST.replace(
 
 
 def test_a_dns_name_gives_a_replica_for_each_address(tmp_path: Path) -> None:
-    pool = read_catalog(_write(tmp_path, DISCOVER + QUALITY)).by_name["quick"]
+    pool = read_pool_config(_write(tmp_path, DISCOVER + QUALITY)).by_name["quick"]
 
     assert pool.replicas == ()
     assert pool.discover is not None
@@ -135,7 +135,7 @@ def test_a_dns_name_gives_a_replica_for_each_address(tmp_path: Path) -> None:
 
 
 def test_the_replicas_of_a_pool_may_change(tmp_path: Path) -> None:
-    pools = read_catalog(_write(tmp_path, DISCOVER + QUALITY))
+    pools = read_pool_config(_write(tmp_path, DISCOVER + QUALITY))
     replica = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
 
     pools.set_replicas("quick", [replica])
@@ -219,6 +219,12 @@ BAD_FILES = {
         "it is not known",
     ),
     "no address": (FAST.replace("http://10", "10") + QUALITY, "quick has a replica"),
+    "half of an IPv6 address": (FAST.replace("10.0.0.1:8000", "[::1") + QUALITY, "quick has a rep"),
+    "a password": (FAST.replace("10.0.0.1", "user:word@10.0.0.1") + QUALITY, "quick has a replica"),
+    "half of an IPv6 address of events": (
+        DISCOVER.replace("tcp://engines:5557", "tcp://[::1") + QUALITY,
+        "kv_events and kv_replay must be tcp:// addresses",
+    ),
     "another scheme": (FAST.replace("http://10", "ftp://10") + QUALITY, "quick has a replica"),
 }
 
@@ -230,14 +236,14 @@ def test_an_invalid_file_is_rejected_with_its_error(tmp_path: Path, name: str) -
     path.write_bytes(text.encode(errors="surrogateescape"))
 
     with pytest.raises(BadSetting, match=message) as rejected:
-        read_catalog(path)
+        read_pool_config(path)
 
     assert "CARET_POOLS_FILE" in str(rejected.value)
 
 
 def test_a_missing_file_is_rejected_by_name(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"pools\.toml cannot be read: No such file"):
-        read_catalog(tmp_path / "pools.toml")
+        read_pool_config(tmp_path / "pools.toml")
 
 
 @pytest.mark.parametrize("pattern", ["10.12.0.1/16", "http://a", "*", "a b", ""])
@@ -245,13 +251,13 @@ def test_allowed_replica_hosts_must_be_networks_or_names(tmp_path: Path, pattern
     own = f'{FAST}additions_from = ["{pattern}"]\n'
 
     with pytest.raises(BadSetting, match="the pool quick has additions_from"):
-        read_catalog(_write(tmp_path, own + QUALITY))
+        read_pool_config(_write(tmp_path, own + QUALITY))
 
 
 def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
     own = f'{FAST}additions_from = ["10.12.0.0/16", "*.engines.svc"]\n'
 
-    pools = read_catalog(_write(tmp_path, own + QUALITY))
+    pools = read_pool_config(_write(tmp_path, own + QUALITY))
 
     assert pools.find_shared(Tier.FAST).allowed_replica_hosts == ("10.12.0.0/16", "*.engines.svc")
     assert pools.find_shared(Tier.QUALITY).allowed_replica_hosts == ()
@@ -269,7 +275,7 @@ def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
 def test_the_edit_format_is_named_or_that_of_the_family(
     tmp_path: Path, line: str, edit_format: str | None
 ) -> None:
-    pools = read_catalog(_write(tmp_path, FAST + QUALITY + line + "\n"))
+    pools = read_pool_config(_write(tmp_path, FAST + QUALITY + line + "\n"))
 
     assert pools.find_shared(Tier.QUALITY).edit_format == edit_format
     assert pools.find_shared(Tier.FAST).edit_format is None
@@ -286,4 +292,4 @@ def test_an_unknown_edit_format_or_family_is_refused(
     tmp_path: Path, line: str, problem: str
 ) -> None:
     with pytest.raises(BadSetting, match=problem):
-        read_catalog(_write(tmp_path, FAST + QUALITY + line + "\n"))
+        read_pool_config(_write(tmp_path, FAST + QUALITY + line + "\n"))

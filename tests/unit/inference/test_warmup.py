@@ -11,7 +11,7 @@ import pytest
 from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
-from inference.completion.incoming_request import ContextFile, IncomingRequest
+from inference.completion.incoming_request import ChatMessage, ContextFile, IncomingRequest
 from inference.errors import CompletionDropped, EngineError
 from inference.pipeline import serve, warm_up
 from inference.prefix_cache import warmup as stage
@@ -259,6 +259,20 @@ def test_an_edit_starts_no_warm_up_because_its_prompt_has_no_other_files() -> No
 
     warmup_queue.on_request_admitted(
         make_admitted(repository="shop", mode=Mode.EDIT), make_arrival(mode="edit")
+    )
+    assert warmup_queue.num_waiting == 0
+    warmup_queue.on_request_admitted(make_admitted(repository="shop"), make_arrival())
+
+    assert warmup_queue.num_waiting == 1
+
+
+def test_a_chat_starts_no_warm_up_because_its_prompt_has_no_stable_part() -> None:
+    warmup_queue = WarmupQueue(FakeClock())
+    messages = (ChatMessage("user", "Why?"),)
+
+    warmup_queue.on_request_admitted(
+        make_admitted(repository="shop", mode=Mode.CHAT, messages=messages),
+        make_arrival(mode="chat", messages=messages),
     )
     assert warmup_queue.num_waiting == 0
     warmup_queue.on_request_admitted(make_admitted(repository="shop"), make_arrival())
