@@ -117,7 +117,7 @@ def _too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse
 
 
 def _to_validation_problem(_request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """Name the first invalid field and the reason, but never repeat the input."""
+    """Name the first invalid field and the reason, but leave out the value."""
     first = error.errors[0]
     field = ".".join(str(part) for part in first["loc"][1:] if part not in ("body", "query"))
     return problem_response(Problem(422, "validation_failed", first["msg"], field or None))

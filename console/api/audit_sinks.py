@@ -37,7 +37,7 @@ class SinkResponse(ResponseSchema):
     name: str
     origin: str  # scheme, host and port of the address
     created_at: datetime
-    delivered_sequence: int  # sequence of the last entry delivered
+    delivered_sequence: int  # delivery continues after this entry
     num_waiting: int  # number of entries not delivered yet
     delivered_at: datetime | None  # null: nothing was delivered yet
     failed_since: datetime | None  # null: the last attempt succeeded

@@ -1,6 +1,7 @@
 """Authentication of API callers: a service key as bearer token, or a member's console session.
 
-A session also needs its CSRF token. If a request has a bearer token, its session is ignored.
+Changes with a session also need its CSRF token. If a request has a bearer token, its session is
+ignored.
 """
 
 from dataclasses import dataclass

@@ -56,7 +56,7 @@ class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
 
 class ConsentReceiptResponse(ResponseSchema):
     id: UUID
-    user_email: str | None  # null: the receipt of the tenant itself
+    user_email: str | None  # null: the tenant itself, or an erased user
     kind: ConsentKind
     is_granted: bool
     wording: str

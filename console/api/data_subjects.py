@@ -84,7 +84,7 @@ class ErasureList(PageResponse):
 @router.post(
     "/{user_id}/erasure",
     response={202: ErasureRequested},
-    summary="Erase a current or former member: keys at once, other data within minutes.",
+    summary="Erase a current or former member: encryption keys at once, data within minutes.",
     openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
 def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:

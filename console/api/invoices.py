@@ -1,6 +1,7 @@
 """Invoices over REST, as JSON and PDF.
 
-They are generated from the ledger, with the same bytes each time.
+They are generated from the ledger. The JSON has the same bytes each time; the PDF also has the
+seller's current logo.
 """
 
 import datetime

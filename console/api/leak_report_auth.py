@@ -56,7 +56,7 @@ def has_report_secret(request: HttpRequest) -> bool | None:
 def is_signed_by_github(request: HttpRequest) -> bool | None:
     """Return True if GitHub signed the whole body; None makes django-ninja refuse the request.
 
-    Raises ProblemRaised if the caller sends too many requests.
+    Raises ProblemRaised if the caller sends too many requests, BadSetting, RequestDataTooBig.
     """
     count_request(f"leaks:{client_address(request)}")
     if settings.GITHUB_SCANNING_KEYS is None:

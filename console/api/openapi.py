@@ -38,7 +38,7 @@ _REFUSALS: Final = {
     ),
     401: _ErrorResponse(
         "NotSignedIn",
-        "The request has neither an API key nor a session.",
+        "The request has neither a valid API key nor a valid session.",
         "unauthenticated",
         "Sign in, or send an API key.",
     ),
@@ -115,8 +115,8 @@ _IF_MATCH: Final = {
 
 
 _SAFE_TO_REPEAT_KEY: Final = "x-no-idempotency-key"
-# For `openapi_extra` of a POST that changes nothing, returns a file or waits for another system. It
-# takes no Idempotency-Key: running it twice does no harm.
+# For `openapi_extra` of a POST that takes no Idempotency-Key. Running it twice does no harm: it
+# changes nothing, returns a file, waits for another system, or refuses a second change.
 SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_KEY: True}
 
 
@@ -145,7 +145,7 @@ class CaretApi(NinjaAPI):
 
 
 def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Add the error responses and headers that every operation shares."""
+    """Add the shared error responses and headers that apply to the operation."""
     if method == "post" and _SAFE_TO_REPEAT_KEY not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
     if "x-expected-version" in operation:

@@ -152,7 +152,7 @@ def assign(request: OperatorRequest, slug: str, body: AssignPool) -> AssignmentV
 @tenant_pools.delete(
     "/{slug}/pools",
     response={204: None},
-    summary="Let the tier's shared pool serve a tenant again.",
+    summary="Remove a pool from a tenant. Its other pools or the shared pool take over.",
     openapi_extra=_FOR_OPERATORS,
 )
 def unassign(request: OperatorRequest, slug: str, query: Query[UnassignQuery]) -> None:

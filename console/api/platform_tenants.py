@@ -1,7 +1,7 @@
 """Tenants over REST for the operators' provisioning scripts, with operator keys.
 
-Tenants' keys and sessions are refused. A response contains the link of the owner's invitation,
-because the operator hands it over if the e-mail does not arrive.
+Tenants' keys and sessions are refused. Responses to an invitation of an owner contain its link, so
+that the operator can hand it over if the e-mail does not arrive.
 """
 
 from datetime import date, datetime
@@ -183,7 +183,7 @@ def list_all(request: OperatorRequest, page: Query[DirectoryQuery]) -> Page[Tena
 @router.post(
     "",
     response={201: CreatedTenantResponse},
-    summary="Create a tenant with its key and plan, and invite its first owner.",
+    summary="Create a tenant with its encryption key and plan, and invite its first owner.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
 def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any]]:

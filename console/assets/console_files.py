@@ -1,7 +1,7 @@
-"""The console's static files. Their URLs contain a digest, so browsers cache them forever.
+"""The console's static files. Their URLs contain a digest, so browsers cache them for a year.
 
-The few small files are read once at start, without a collecting step. `make dev` reads them again
-when one changes.
+The few small files are read once, at the first use, without a collecting step. `make dev` reads
+them again when a file in console/static changes.
 """
 
 import hashlib

@@ -19,7 +19,8 @@ def url_of(name: str) -> str:
     Raises KeyError for a missing file, so that no page has a dead link.
     """
     version = version_of(_FOLDER)
-    assert _contents_by_name(version)[name]
+    if name not in _contents_by_name(version):
+        raise KeyError(name)
     return f"{reverse('operators:index')}assets/{_digest_of_files(version)}/{name}"
 
 

@@ -252,7 +252,10 @@ def _shapes_at(
 
 
 def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
-    """Return the SVG path through the middle of each time. Single values become short lines."""
+    """Return the SVG path through the middle of each time.
+
+    Each stretch begins with a short horizontal line, so that a single value is visible.
+    """
     commands: list[str] = []
     for (_, before), (index, value) in pairwise(enumerate([None, *values], -1)):
         if value is None:

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-# Pages load nothing from other origins and contain nothing inline. The console works without its
-# scripts, except for passkeys (browsers offer them only to scripts), the playground and live
-# charts.
+# Pages load nothing from other origins and contain nothing inline; the functions below make the
+# exceptions. The console works without its scripts, except for passkeys (browsers offer them only
+# to scripts), the playground, live charts and the reference of the REST API.
 _DIRECTIVES: Final = [
     "default-src 'none'",
     "script-src 'self'",

@@ -22,9 +22,9 @@ def issue_form_token(request: HttpRequest, purpose: str) -> str:
 
 
 def consume_form_token(request: HttpRequest, purpose: str) -> bool:
-    """Use up the form's token. Return False if it was used, has expired or belongs to another user.
+    """Use up the form's token. Return False if it was used, has expired or is invalid.
 
-    Raises redis.RedisError.
+    The token of another user or purpose is invalid, too. Raises redis.RedisError.
     """
     try:
         token = _signer_for(request, purpose).unsign(

@@ -185,13 +185,13 @@ def list_all_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
 def _visible_links(
     request: HttpRequest, actor: Actor, items: tuple[NavigationItem, ...]
 ) -> list[NavigationLink]:
-    current_area = _area_of(request)
+    current_name = _current_url_name(request)
     return [
         NavigationLink(
             icon=item.area,
             title=item.title,
             url=reverse(f"console:{item.area}"),
-            is_current=current_area == item.area or current_area.startswith(f"{item.area}-"),
+            is_current=current_name == item.area or current_name.startswith(f"{item.area}-"),
             words=item.words,
         )
         for item in items
@@ -199,7 +199,8 @@ def _visible_links(
     ]
 
 
-def _area_of(request: HttpRequest) -> str:
+def _current_url_name(request: HttpRequest) -> str:
+    """Return the name of the page's URL; "" outside the console."""
     match = request.resolver_match
     if match is None or match.namespace != "console":
         return ""

@@ -39,9 +39,9 @@ def store_pending_form(actor: Actor, form: PendingForm) -> str:
 
 
 def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
-    """Return the form; None if it was not stored, has expired or belongs to another user.
+    """Return the form; None for another user or tenant, and if it is not stored.
 
-    Raises redis.RedisError.
+    A form is stored until it expires or the user submits another one. Raises redis.RedisError.
     """
     ciphertext = connect_to_redis().get(_cache_key(actor))
     if not isinstance(ciphertext, bytes):

@@ -1,8 +1,8 @@
 """Display preferences of the console: language, time zone, light or dark theme.
 
 They are stored in cookies, so that pages need no query for them, and they work before sign-in. None
-of them identifies a user. A script stores the browser's time zone at the first visit. Without it,
-times are in UTC until the user chooses a zone.
+of them identifies a user. A script stores the browser's time zone at the first visit. Without
+scripts, times are in UTC until the user chooses a zone.
 """
 
 import zoneinfo
@@ -73,7 +73,7 @@ def store_preferences(response: HttpResponse, preferences: Preferences) -> None:
 
 @cache
 def list_time_zones() -> frozenset[str]:
-    """Return UTC and the zones of the continents, without the many deprecated aliases."""
+    """Return UTC and the zones of continents and oceans, without old names such as US/Eastern."""
     return frozenset(
         name
         for name in zoneinfo.available_timezones()

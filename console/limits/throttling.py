@@ -1,6 +1,6 @@
 """Limits on guesses of passwords and codes, for each account and each network.
 
-Counters are in Redis and changed by one script, so the limits hold across all console processes and
+Counters are in Redis and changed by scripts, so the limits hold across all console processes and
 for parallel requests. A counter starts with its first attempt and expires after its window, even if
 attempts continue. Nobody has to wait longer than MAX_WAIT_S, or an hour for a sign-up. Accounts are
 identified by the address that was typed, so unknown addresses are throttled like known ones.

@@ -3,7 +3,7 @@
 Causes are the end of a session, and changes of a membership, a role, a policy or a tenant's status.
 
 The process has one listener while any socket is open. Published messages can be missed. So all
-sockets check again after each new connection to Redis, and without Redis they check periodically
+sockets also check after each new connection to Redis, and periodically
 (console.live_metrics.consumer.CHECK_EVERY_S).
 """
 

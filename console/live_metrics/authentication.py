@@ -30,7 +30,7 @@ class Viewer:
 
 
 def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
-    """Return the viewer; None if the user may not see live numbers or the origin is foreign.
+    """Return the viewer; None for a foreign origin and for users who may not see live numbers.
 
     Makes three queries on each call, so that an ended session or membership takes effect at once.
     """

@@ -15,8 +15,8 @@ from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 EVERY_S: Final = 2.0
-MAX_OF_TENANT: Final = 20  # number of sockets; further pages keep their first figures
-MAX_SOCKETS_OF_USER: Final = 5  # so that colleagues get sockets, too
+MAX_OF_TENANT: Final = 20  # sockets in this process; further pages keep their first figures
+MAX_SOCKETS_OF_USER: Final = 5  # in this process; so that colleagues get sockets, too
 MAX_IN_ALL: Final = 500  # in this process
 logger = structlog.get_logger(__name__)
 
@@ -105,7 +105,7 @@ class LiveBroadcaster(Generic[_Reading]):
                 logger.warning(
                     "live.read_failed", tenant_id=actor.tenant_id, error=type(error).__name__
                 )
-            except Exception:  # a bug: without the log, viewers would wait forever
+            except Exception:  # a bug; if it ended the task, viewers would wait forever
                 logger.exception("live.read_failed", tenant_id=actor.tenant_id)
             else:
                 async with subscription.changed:

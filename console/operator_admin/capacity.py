@@ -178,6 +178,7 @@ def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str
             continue
         if name == "num_gpus" and (not math.isfinite(entered[name]) or entered[name] % 1):
             errors[name] = gettext("Enter a whole number.")
+            del entered[name]
     return entered, errors
 
 

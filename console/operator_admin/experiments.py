@@ -1,6 +1,6 @@
 """Experiments of the installation: creation, start and stop. Each tenant's own page shows results.
 
-Each change needs a reason and a code of the operator's authenticator app.
+Each change needs a reason and a step-up.
 """
 
 from typing import Any, Final

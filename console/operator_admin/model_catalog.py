@@ -1,6 +1,6 @@
 """The model catalogue, and the pools that are assigned to tenants.
 
-Each change needs a code of the operator's authenticator app.
+Each change needs a step-up.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 A tenant's policy decides whether gateways compare its completions with the index in use.
 
-Each change needs a reason and a code of the operator's authenticator app.
+Each change needs a reason and a step-up.
 """
 
 from typing import Any, Final

@@ -34,7 +34,10 @@ def end_session(request: HttpRequest) -> None:
 
 
 def operator_of(request: HttpRequest) -> OperatorView | None:
-    """Return the operator, or None. Makes one query a request: disabling takes effect at once."""
+    """Return the operator, or None.
+
+    Makes at most one query a request, so that disabling takes effect at once.
+    """
     if _CACHED_OPERATOR not in request.__dict__:
         request.__dict__[_CACHED_OPERATOR] = _find_operator(request)
     return cast("OperatorView | None", request.__dict__[_CACHED_OPERATOR])

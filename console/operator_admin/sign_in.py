@@ -53,13 +53,17 @@ def _try_sign_in(request: HttpRequest) -> HttpResponse:
     if (throttle := count_attempt(attempt)) is not None:
         logger.warning("operator.throttled", address=address)
         return _show_throttled(request, throttle)
-    with hashing_slot():
-        operator = authenticate_operator(
-            handle=handle,
-            password=request.POST.get("password", ""),
-            code=request.POST.get("code", ""),
-            now=timezone.now(),
-        )
+    try:
+        with hashing_slot():
+            operator = authenticate_operator(
+                handle=handle,
+                password=request.POST.get("password", ""),
+                code=request.POST.get("code", ""),
+                now=timezone.now(),
+            )
+    except TooManyHashes:
+        forgive_attempt(attempt)
+        raise
     if operator is None:
         logger.warning("operator.refused", address=address)
         return _show_form(request, WRONG, 400)

@@ -1,4 +1,4 @@
-"""The slowest completions of the last hour, each as a waterfall of its stages."""
+"""The slowest completions of the last hour that missed their target, as waterfalls of stages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

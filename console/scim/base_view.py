@@ -41,6 +41,7 @@ from tenants.security.authorization.actor import Actor
 # one tenant may therefore occupy only 4 of the console's 64 request slots (caret.asgi), and those
 # of all tenants half of them.
 REQUEST_SLOTS: Final = Bulkhead(max_each=4, max_all=32)
+_BUSY_S: Final = 5
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
 _REFUSALS: Final[dict[type[DomainError], type[SCIMException]]] = {
@@ -73,7 +74,10 @@ def scim_endpoint(**methods: View) -> View:
                 PayloadTooLargeException(detail="The body must have at most 1 MiB.").to_error()
             )
         except ProblemRaised as error:
-            return _error_response(Error(status=error.problem.status, detail=error.problem.detail))
+            problem = error.problem
+            return _error_response(
+                Error(status=problem.status, detail=problem.detail), problem.retry_after_s
+            )
 
     return wraps(scim_endpoint)(guarded)
 
@@ -92,7 +96,7 @@ def _dispatch(
 
 
 def body_of(request: HttpRequest) -> dict[str, Any]:
-    """Return the JSON object of the body. Raises InvalidSyntaxException."""
+    """Return the JSON object of the body. Raises InvalidSyntaxException, RequestDataTooBig."""
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError) as error:
@@ -165,10 +169,10 @@ def _error_detail(error: DomainError) -> str:
     return f"{error.field}: {error.message}" if isinstance(error, InvalidValue) else error.message
 
 
-def _error_response(error: Error) -> HttpResponse:
+def _error_response(error: Error, retry_after_s: int | None = None) -> HttpResponse:
     response = json_response(error.model_dump(), status=error.status or 500)
     if error.status == 429:
-        response["Retry-After"] = "5"
+        response["Retry-After"] = str(retry_after_s or _BUSY_S)
     if error.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="scim"'
     return response

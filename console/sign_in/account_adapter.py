@@ -31,7 +31,7 @@ class _SignedInUser(Protocol):
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return False  # users are invited, or provisioned by their identity provider
+        return False  # of allauth's pages; the console has its own sign-up
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)

@@ -39,7 +39,7 @@ class CurrentMember:
 def find_member(request: HttpRequest) -> CurrentMember | None:
     """Return the current member; None if nobody is signed in or the user belongs to no tenant.
 
-    Makes one query in each request, so that an ended membership takes effect at once.
+    Makes at least one query in each request, so that an ended membership takes effect at once.
     """
     user = request.user
     if not user.is_authenticated:
@@ -80,7 +80,10 @@ def _find_memberships(request: HttpRequest) -> list[MembershipRow]:
 
 
 def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
-    """Return False for users of the tenant's identity provider, which checks them itself."""
+    """Return whether the session lacks the second factor that the tenant requires.
+
+    The tenant's identity provider checks the second factor of its users itself.
+    """
     if not tenant.is_mfa_required or provider_tenant_of(request) is not None:
         return False
     return not has_verified_mfa(request)
@@ -104,7 +107,8 @@ def member_required(
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
     """Require a signed-in member and pass them to the view.
 
-    Errors that the view does not handle become error pages: 403, 404, or 400 for an invalid cursor.
+    Errors that the view does not handle become error pages: 403, 404, or 400 for an invalid value
+    such as a cursor.
     """
 
     @wraps(view)

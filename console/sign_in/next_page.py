@@ -20,9 +20,10 @@ def next_page(request: HttpRequest) -> str:
 
 
 def is_own_path(text: str) -> bool:
-    r"""Return whether browsers resolve `text` to this host. The page need not exist.
+    r"""Return whether `text` is a printable path of at most MAX_CHARS on this host.
 
-    Browsers read `//host` and `/\host` as another host, and drop tabs and line breaks first.
+    The page need not exist. Browsers read `//host` and `/\host` as another host, and drop tabs and
+    line breaks first.
     """
     return (
         text.startswith("/")

@@ -21,7 +21,7 @@ class CompleteFigures(Protocol):
 
 
 def notes_of_figures(usage_filters: UsageFilters, usage_figures: CompleteFigures) -> list[str]:
-    """Return the notes. Times include their time zone. Dates do not, so a note names it."""
+    """Return the notes. The time includes its time zone. Dates do not, so a note names it."""
     notes = [_completeness_note(usage_figures.complete_until)]
     if not usage_filters.is_hourly:
         notes.append(gettext("Dates are in UTC and inclusive."))
@@ -34,5 +34,6 @@ def notes_of_figures(usage_filters: UsageFilters, usage_figures: CompleteFigures
 def _completeness_note(until: datetime | None) -> str:
     if until is None:
         return gettext("No usage counted yet")
-    at = date_format(timezone.localtime(until), "SHORT_DATETIME_FORMAT")
+    local_until = timezone.localtime(until)
+    at = f"{date_format(local_until, 'SHORT_DATETIME_FORMAT')} {local_until:%Z}"
     return f"{gettext('Complete up to')} {at}"

@@ -101,7 +101,8 @@ def describe_change(
 def share_noise(now: float | None, before: float | None, sizes: Sequence[int]) -> float:
     """Return the largest difference of two shares that chance explains, with 95% confidence.
 
-    `sizes` are the numbers of observations of both. See "two-proportion z-test".
+    `sizes` are the numbers of observations of both. 1.0 if a share or size is missing. See
+    "two-proportion z-test".
     """
     if now is None or before is None or not all(sizes):
         return 1.0

@@ -30,7 +30,10 @@ def list_times(usage_filters: UsageFilters) -> list[Time]:
 def values_over_time(
     usage_filters: UsageFilters, rows: Iterable[ReportRow], metric: Callable[[UsageCounters], Value]
 ) -> list[Value]:
-    """Return the values over time. None: suppressed. Hours and days without usage count as zero."""
+    """Return the values over time. None: suppressed or no value.
+
+    Hours and days without usage count as zero.
+    """
     by_key = {row.key: row.counts for row in rows}
     zero_counts = UsageCounters()
     counts_by_time = (

@@ -35,7 +35,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _render_problem(
-        request, Problem(403, "forbidden", gettext_noop("Your role does not allow this."))
+        request, Problem(403, "forbidden", gettext_noop("You are not allowed to do this."))
     )
 
 

@@ -61,7 +61,7 @@ def _search_entries(actor: Actor, words: list[str]) -> list[SearchHit]:
 
 
 def _search_documents(words: list[str]) -> list[SearchHit]:
-    """Return the documents whose title and headings have all words."""
+    """Return the documents whose title, description and headings together have all words."""
     return [
         SearchHit(
             icon="help",

@@ -38,8 +38,8 @@ class NoStore:
     """Forbids browsers and proxies to store responses, whatever views and libraries set.
 
     After a sign-out, a shared computer's back button and disk must show nothing. Only responses
-    marked public may be stored: public keys, and files with a digest in their URL, which are the
-    same for everybody.
+    marked public may be stored: public keys, which are the same for everybody. Files with a digest
+    in their URL do not pass here.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

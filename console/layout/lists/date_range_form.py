@@ -25,8 +25,8 @@ class DayField(forms.DateField):
             required=required,
             widget=widget,
             input_formats=["%Y-%m-%d"],
-            # The bounds of tenants.base.validation.time_bounds: outside these bounds, a day has no
-            # start in some time zones.
+            # One day within tenants.base.validation.time_bounds, so that the whole day is within
+            # them in every time zone.
             validators=[MinValueValidator(date(1970, 1, 2)), MaxValueValidator(date(2199, 12, 30))],
         )
 

@@ -1,4 +1,4 @@
-"""The tables of the pools' page as CSV files, each with all pools."""
+"""The tables of the pools' page as CSV files. Each covers all pools, whatever the page shows."""
 
 from collections.abc import Sequence
 

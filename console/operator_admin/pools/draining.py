@@ -1,7 +1,7 @@
 """Draining and undraining a replica.
 
-Both need a reason and a code of the operator's authenticator app. If a pool would lose its last
-replica, the replica's name must be typed too.
+Both need a reason and a step-up. If a pool would lose its last replica, the replica's name must be
+typed too.
 """
 
 from dataclasses import dataclass

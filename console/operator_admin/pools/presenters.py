@@ -41,7 +41,10 @@ class ChangeLogEntry:
 
 
 def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> list[ChangeLogEntry]:
-    """Return the changes newest first, at most MAX_SHOWN. None: Redis is unreachable."""
+    """Return the changes newest first, at most MAX_SHOWN.
+
+    An argument is None if Redis is unreachable.
+    """
     drained = (
         ChangeLogEntry(
             entry.at,

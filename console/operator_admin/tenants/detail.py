@@ -125,7 +125,7 @@ def _code_form_if_required(
 ) -> HttpResponse | None:
     """Return a form for a code of the operator's authenticator app, with the entered values.
 
-    Return None if the operator has confirmed already, or if the change would be refused anyway.
+    Return None if the operator has confirmed, or if the change would be refused anyway.
     """
     if not (operator.can_change and request.POST.get("reason", "").strip()):
         return None

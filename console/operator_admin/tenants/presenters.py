@@ -28,7 +28,7 @@ class PoolChoice:
 
 
 def build_pool_choices(selected_names: Iterable[str]) -> list[PoolChoice]:
-    """Return the pools of each tier that can be assigned; empty if no gateway responds."""
+    """Return the pools of each tier that can be assigned; empty if no gateway reports one."""
     names = frozenset(selected_names)
     assignable_pools = [
         pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED

@@ -69,7 +69,7 @@ def record_new_factor(request: HttpRequest, kind: Any) -> None:
 def has_verified_mfa(request: HttpRequest) -> bool:
     """Return whether this session verified a second factor, and the user still has one.
 
-    The factor that the user has may be another one. Makes one query.
+    The factor that the user has may be another one. Makes at most one query.
     """
     records = get_authentication_records(request, request.user)
     has_record = any(record["method"] == "mfa" for record in records)

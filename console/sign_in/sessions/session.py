@@ -30,6 +30,7 @@ def set_session_provider(
     """Remember the provider of the sign-in. `signed_in_at_s`: see `SsoLogin`."""
     if tenant_id is None:
         request.session.pop(_BY_PROVIDER, None)
+        request.session.pop(_BY_PROVIDER_AT, None)
     else:
         request.session[_BY_PROVIDER] = tenant_id
         # A time in the future would count as a recent authentication for too long.

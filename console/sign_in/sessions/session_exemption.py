@@ -1,4 +1,4 @@
-"""Keeps the session of an administrator who changes sign-in settings, to let them undo it."""
+"""Keeps the session of an owner who changes sign-in settings, to let them undo the change."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

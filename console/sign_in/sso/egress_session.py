@@ -17,7 +17,7 @@ from caret.foundation.egress.http_client import (
     send_request,
 )
 
-# A sign-in sends three requests; the largest known key set, of Entra ID, has 20 KB.
+# A sign-in sends up to four requests; the largest known key set, of Entra ID, has 20 KB.
 BOUNDS: Final = ResponseLimits(total_s=5.0, max_bytes=256 * 1024)
 
 

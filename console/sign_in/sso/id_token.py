@@ -76,7 +76,7 @@ def verify_claims(
 
 
 def _require_authorized_party(claims: dict[str, Any], client_id: str) -> None:
-    """Require that the token was issued to this client alone. Raises ProviderRefused."""
+    """Require that no other client requested the token. Raises ProviderRefused."""
     audiences, authorized_party = claims["aud"], claims.get("azp")
     if authorized_party is None and isinstance(audiences, list) and set(audiences) != {client_id}:
         raise ProviderRefused("missing_claim_azp")

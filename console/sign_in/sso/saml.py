@@ -43,6 +43,7 @@ from console.sign_in.sso.saml_response import (
     request_data,
     settings_for,
 )
+from console.texts.error_messages import REDIS_UNAVAILABLE
 from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.sso.operations import UNKNOWN_CERTIFICATE
 from tenants.identity.sso.queries import SamlProvider, find_provider
@@ -130,8 +131,10 @@ def consume_response(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse
         return refuse_login(
             request, provider.tenant_id, error.reason, message=message, detail=error.detail
         )
-    except (BulkheadFull, redis.RedisError):
+    except BulkheadFull:
         return render_login_error(request, BUSY, 503)
+    except redis.RedisError:
+        return render_login_error(request, REDIS_UNAVAILABLE, 503)
     done_url = reverse("saml_done", args=[tenant_id])
     response = redirect(f"{done_url}?ticket={ticket}")
     response.status_code = 303  # 303 makes browsers send a GET with the session cookie
@@ -147,7 +150,7 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     try:
         assertion = _take_assertion(tenant, request.GET.get("ticket", ""))
     except redis.RedisError:
-        return render_login_error(request, BUSY, 503)
+        return render_login_error(request, REDIS_UNAVAILABLE, 503)
     is_expected = assertion is not None and (assertion.in_response_to, tenant) == (
         pending.get("id"),
         pending.get("tenant_id"),

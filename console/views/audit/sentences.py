@@ -291,7 +291,7 @@ def _name_export(definition: str) -> str:
 
 
 def _name_holder(entry: AuditEntryView) -> str:
-    """Return a name for a budget of the whole tenant, or without an existing holder."""
+    """Return the name of a budget's holder that is the whole tenant or no longer exists."""
     change = entry.after or entry.before
     is_for_tenant = isinstance(change, dict) and change.get("scope") == "tenant"
     return gettext("the whole tenant") if is_for_tenant else entry.target.partition(":")[2]

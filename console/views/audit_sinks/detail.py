@@ -18,7 +18,6 @@ from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.limits.outbound_limit import OUTWARD
-from console.limits.password_hashing import BUSY
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.delivery_errors import translate_delivery_error
 from console.texts.error_messages import translate_error
@@ -51,7 +50,9 @@ def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
         with OUTWARD.acquire(member.actor.tenant_id):
             result = probe_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
     except BulkheadFull:
-        messages.warning(request, BUSY)
+        messages.warning(
+            request, gettext("Too many outgoing requests right now. Try again in a moment.")
+        )
         return redirect("console:sinks-sink", sink_id)
     if result.delivered:
         toast(request, gettext("Test message delivered."))

@@ -50,7 +50,7 @@ class EntrySide:
     entry: LedgerEntryView
     account: str
     product: str  # "": the entry has no line of usage
-    is_tokens: bool  # priced per million; False: seats, priced by the month
+    is_tokens: bool  # priced per million; False: seats, priced by the month, or no usage
 
     @property
     def debit_micros(self) -> int | None:

@@ -62,7 +62,7 @@ class CacheRow:
     name: str
     url: str
     requests: str
-    prompt_tokens: str  # of requests whose engine reported cache hits
+    prompt_tokens: str  # of requests whose engine reported its cached tokens
     cached: str
     share: str
     percent: float | None

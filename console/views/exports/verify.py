@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Final
 
 from django import forms
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -24,13 +25,17 @@ from tenants.compliance.exports.verification import BrokenExport, Document, veri
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
 
-_MAX_FILE_BYTES: Final = 64 << 20
+# Both files and the rest of the form must fit in one request.
+_MAX_TOTAL_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
 
 
 class ExportForm(forms.Form):
     file = forms.FileField(
         label=_("Export"),
-        help_text=_("The downloaded file, unchanged. It can also be an evidence pack."),
+        help_text=_(
+            "The downloaded file, unchanged. It can also be an evidence pack. With its proof, it "
+            "may have up to 1 MB. Verify larger files offline."
+        ),
     )
     proof = forms.FileField(
         label=_("Proof"),
@@ -38,18 +43,17 @@ class ExportForm(forms.Form):
         help_text=_("The .proof.json file of the same export. Not needed for an evidence pack."),
     )
 
-    def clean_file(self) -> UploadedFile[bytes]:
-        file: UploadedFile[bytes] = self.cleaned_data["file"]
-        if (file.size or 0) > _MAX_FILE_BYTES:
-            raise forms.ValidationError(gettext("This file is too large. Verify it offline."))
-        return file
-
     def clean_proof(self) -> UploadedFile[bytes] | None:
         proof: UploadedFile[bytes] | None = self.cleaned_data["proof"]
         file = self.cleaned_data.get("file")
         if proof is None and file is not None and not str(file.name).endswith(f".{PACK_MEDIA}"):
             raise forms.ValidationError(gettext("Also choose the proof file."))
         return proof
+
+    def clean(self) -> None:
+        files = (self.cleaned_data.get("file"), self.cleaned_data.get("proof"))
+        if sum(file.size or 0 for file in files if file is not None) > _MAX_TOTAL_BYTES:
+            self.add_error("file", gettext("This file is too large. Verify it offline."))
 
 
 @require_http_methods(["GET", "POST"])

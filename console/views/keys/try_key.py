@@ -54,6 +54,11 @@ _OWN_ERRORS: Final[dict[str, Promise]] = {
     "expired_api_key": _("The key has expired."),
     "insufficient_scope": _("The key is not allowed to request this kind of completion."),
 }
+# The playground's text for `shed` mentions the next keystroke.
+_OWN_FINISHES: Final[dict[str, Promise]] = {
+    **FINISHES,
+    "shed": _("There is no capacity right now. Try again in a moment."),
+}
 _OTHER_NETWORK: Final = _(
     "The gateway rejected the key. It works only from certain networks, and this console is in "
     "none of them: test it in your editor."
@@ -148,7 +153,7 @@ def _read_response(response: httpx.Response, took: str, *, is_bound: bool) -> Ke
         return _failed(_reason_of(response, body, is_bound=is_bound), took)
     finish = response.headers.get("X-Caret-Finish-Reason", "stop")
     if finish in ("shed", "budget_exceeded", "error"):
-        return _failed(str(FINISHES[finish]), took)
+        return _failed(str(_OWN_FINISHES[finish]), took)
     return KeyTest(True, gettext("The key works."), took, _completion_of(body))
 
 

@@ -233,9 +233,9 @@ def _show_results(
     new_form.full_clean()
     if len(results) == 1:
         new_form.add_error("emails", results[0].message)
-    num_sent = len(results) - len(failed)
-    status = 200 if num_sent else (429 if limits else 400)
-    more = {"results": results if len(results) > 1 else [], "num_sent": num_sent}
+    num_created = len(results) - len(failed)
+    status = 200 if num_created else (429 if limits else 400)
+    more = {"results": results if len(results) > 1 else [], "num_created": num_created}
     response = _render_page(request, member, new_form, more, status=status)
     if status == 429:
         response["Retry-After"] = str(max(error.retry_after_s for error in limits))

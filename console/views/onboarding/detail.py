@@ -1,4 +1,4 @@
-"""The page of the first steps, which users can dismiss."""
+"""The page of the first steps. Users can dismiss their card on the first page."""
 
 from typing import Final
 

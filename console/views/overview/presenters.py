@@ -56,7 +56,7 @@ class OverviewFigure:
     change: FigureChange | None
     definition: str
     source: str
-    url: str  # the requests behind the figure
+    url: str  # the page with details; "": none
     tone: str = ""  # good | bad | ""
     comparison: str = ""  # such as the target
 
@@ -296,7 +296,7 @@ def build_requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> 
 def build_accepted_chart(
     usage_filters: UsageFilters, rows: list[ReportRow], quality: ReportRow | None
 ) -> Chart | None:
-    """Return the chart; None if the user may not see quality."""
+    """Return the chart; None if the user may not see quality, or if it is suppressed."""
     if quality is None or quality.counts is None:
         return None
     series = [Series(gettext("Acceptance rate"), values_over_time(usage_filters, rows, acceptance))]

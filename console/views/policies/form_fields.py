@@ -144,7 +144,10 @@ def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
 
 
 def add_refusal(form: forms.Form, error: InvalidValue) -> None:
-    """Add the error to its field if the form has it: `limits.user.burst` is `limits_user_burst`."""
+    """Add the error to its field, such as `limits_user_burst` for `limits.user.burst`.
+
+    Without such a field, the closest outer one gets it, such as `limits_user`, or else the form.
+    """
     name = error.field.replace(".", "_")
     while name and name not in form.fields:
         name = name.rpartition("_")[0]

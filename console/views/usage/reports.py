@@ -164,7 +164,7 @@ def _group_tabs(
 
 
 def _sort_rows(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
-    """Return days newest first, other groups largest first. Suppressed rows come last."""
+    """Return days newest first; other groups largest first, suppressed ones last."""
     if group_by is GroupBy.DAY:
         return sorted(usage_report.rows, key=lambda row: row.key, reverse=True)
     return sorted(usage_report.rows, key=lambda row: -row.counts.requests if row.counts else 1)

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.api import rate_limit
 from console.scim.base_view import REQUEST_SLOTS
 from console.scim.resource_views import MAX_FILTER_CHARS, MAX_OPERATIONS, MAX_VALUES
 from tenants.identity.scim.groups import MAX_CHANGED_MEMBERS, MAX_TRIED_MEMBERS
@@ -151,6 +152,17 @@ def test_a_large_body_is_refused(provider: Provider) -> None:
     body = {"schemas": [USER], "userName": "a", "displayName": "x" * 1024 * 1024}
 
     assert provider.request("POST", "Users", body).status_code == 413
+
+
+def test_a_refusal_for_too_many_requests_names_the_remaining_seconds(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 0)
+
+    refusal = provider.request("GET", "Users")
+
+    assert refusal.status_code == 429
+    assert int(refusal["Retry-After"]) > rate_limit.WINDOW_S / 2
 
 
 def test_each_tenant_has_a_limit_of_concurrent_requests(

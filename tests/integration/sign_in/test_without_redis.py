@@ -12,9 +12,12 @@ from django.test import override_settings
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
 from tests.fakes.passkey import SoftPasskey
+from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import PASSWORD, Person, make_company
 from tests.integration.sign_in import with_passkey
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
+from tests.integration.sign_in.by_provider import fresh_client
+from tests.integration.sign_in.by_saml import make_saml_company, request_assertion
 
 NOWHERE = "unix:///nonexistent/valkey.sock"
 
@@ -103,3 +106,21 @@ def test_a_passkey_still_works_as_a_second_factor(owner: Person, page: str) -> N
         response = browser.client.post(page, {"credential": json.dumps(passkey.get(challenge))})
 
     assert response["Location"] == "/"
+
+
+def test_a_saml_sign_in_is_unavailable() -> None:
+    idp = SamlProvider()
+    company = make_saml_company(idp)
+    path = f"/sign-in/saml/{company.tenant_id}"
+    email = company.people[Role.OWNER].email
+    answer = idp.encode_response(request_assertion(fresh_client(), idp, email))
+
+    with no_redis():
+        responses = [
+            fresh_client().post(path, {"SAMLResponse": answer}),
+            fresh_client().get(f"{path}/done?ticket=x"),
+        ]
+
+    for response in responses:
+        assert response.status_code == 503
+        assert b"Redis does not respond" in response.content

@@ -1,4 +1,4 @@
-"""A policy draft. Hidden form fields contain it; the server does not store it."""
+"""A policy draft. Hidden form fields contain it; the server stores it only during a step-up."""
 
 import json
 from collections.abc import Mapping

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -83,7 +84,7 @@ def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpRespo
             now=timezone.now(),
         )
     except VersionConflict:
-        toast(request, gettext("Not undone: someone has saved another version since."))
+        messages.error(request, gettext("Not undone: someone has saved another version since."))
         return redirect("console:policies")
     text = gettext("Change undone. Version %(version)s is now active.")
     toast(request, text % {"version": policy.version})

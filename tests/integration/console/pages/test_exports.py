@@ -6,9 +6,12 @@ import uuid
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.test.client import BOUNDARY, encode_multipart
 
+from console.views.exports import verify
 from tenants.base.permissions import Role
 from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.jobs.queries import ExportView, list_exports
@@ -254,6 +257,22 @@ def test_an_evidence_pack_is_verified_with_and_without_a_separate_proof(
     page = verify_upload(audrey, file=file, **({"proof": proof} if has_proof else {}))
 
     assert "the signature is valid." in page
+
+
+def test_files_of_the_maximum_size_fit_in_a_request(audrey: Client) -> None:
+    proof = SimpleUploadedFile("members.csv.proof.json", b"{}")
+    largest, larger = (
+        SimpleUploadedFile("members.csv", b" " * (verify._MAX_TOTAL_BYTES - 2 + num_more))
+        for num_more in (0, 1)
+    )
+    fields = {"file": largest, "proof": proof, "csrfmiddlewaretoken": "c" * 64}
+    body = encode_multipart(BOUNDARY, fields)
+    proof.seek(0)
+
+    page = verify_upload(audrey, file=larger, proof=proof)
+
+    assert len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert "This file is too large. Verify it offline." in page
 
 
 def test_verifying_a_file_requires_its_proof(audrey: Client) -> None:

@@ -129,6 +129,7 @@ def test_a_chat_key_is_tested_with_a_chat(
         (503, error_body("unheard_of"), "", "From the gateway."),
         (502, "nothing", "", "HTTP 502"),
         (200, COMPLETED, "budget_exceeded", "A hard budget is used up."),
+        (200, COMPLETED, "shed", "There is no capacity right now. Try again in a moment."),
     ],
 )
 def test_the_result_states_why_the_gateway_refused_the_completion(

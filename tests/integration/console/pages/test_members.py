@@ -343,7 +343,7 @@ def test_each_address_that_fails_is_named_with_its_reason(company: Company, clie
     page = response.content.decode()
 
     assert response.status_code == 200
-    assert "1 invitation was sent." in page
+    assert "1 invitation was created." in page
     assert "is already a member" in page
     assert "not a valid e-mail address" in page
     assert "which is the limit" in page

@@ -325,9 +325,10 @@ def test_an_outdated_version_cannot_be_undone(company: Company, alice: Client) -
     for _ in range(2):
         set_policy_fields(company, has_public_code_filter=True)
 
-    alice.post("/policies/versions/2/undo")
+    page = alice.post("/policies/versions/2/undo", follow=True).content.decode()
 
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 3
+    assert "toast-error" in page
 
 
 def test_an_old_version_is_restored_after_a_review(company: Company, alice: Client) -> None:

@@ -3,13 +3,16 @@
 import re
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.limits.outbound_limit import OUTWARD
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.models import AuditSink
@@ -127,6 +130,32 @@ def test_a_test_message_reports_success_or_failure(
 
     assert "Test message delivered." in success_page
     assert "toast-error" in failure_page
+
+
+def test_too_many_test_messages_at_one_time_are_refused(
+    company: Company, alice: Client, hook: Hook
+) -> None:
+    post_sink(alice, hook)
+    (sink,) = list_audit_sinks(company)
+
+    with ExitStack() as held_slots:
+        with suppress(BulkheadFull):
+            while True:
+                held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
+        page = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
+
+    assert "Too many outgoing requests right now." in page
+
+
+def test_the_list_tells_a_new_sink_from_one_with_deliveries(
+    company: Company, alice: Client, hook: Hook
+) -> None:
+    post_sink(alice, hook)
+
+    page = alice.get("/audit-sinks").content.decode()
+
+    assert "nothing yet" in page
+    assert "up to entry" not in page
 
 
 def test_a_replay_starts_from_a_given_entry(company: Company, alice: Client, hook: Hook) -> None:

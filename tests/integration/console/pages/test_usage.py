@@ -106,7 +106,7 @@ def test_a_csv_file_ends_with_the_notes_of_its_page(alice: Client, path: str) ->
 
     (complete_until,) = re.findall(r"Complete up to\s*<time[^>]*>([^<]+)<", page)
     assert [line.strip('"') for line in lines[-3:]] == [
-        f"Complete up to {complete_until}",
+        f"Complete up to {complete_until} UTC",
         "Dates are in UTC and inclusive.",
         "Groups of fewer than 5 users are hidden.",
     ]
