@@ -20,6 +20,7 @@ from tenants.base.pagination import (
 from tenants.base.permissions import Permission
 from tenants.models import DeletionCertificate, LegalHold, PurgeRun
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.operations import NewHold, check_coverage, require_days
 from tenants.privacy.retention.rules_in_force import EffectiveRule, load_hold_periods, load_rules
 from tenants.privacy.retention.tables import (
@@ -173,17 +174,19 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
 
 
 def preview_purge(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
-    """Preview what the next purge would delete with this number of days.
+    """Preview what the next purge would delete with a rule of this number of days.
 
-    Raises Forbidden, InvalidValue, and Conflict for a class with fixed days.
+    A shorter period in the policy applies, as in a purge. Raises Forbidden, InvalidValue, and
+    Conflict for a class with fixed days.
     """
     actor.require(Permission.READ_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
     with tenant_scope(actor.tenant_id):
+        policy_days = load_active_policy(tenant_id=actor.tenant_id).retention_days.get(data_class)
         counts = count_records(
             data_class,
             tenant_id=actor.tenant_id,
-            cutoff=now - timedelta(days=days),
+            cutoff=now - timedelta(days=min(days, policy_days or days)),
             holds=load_hold_periods(tenant_id=actor.tenant_id),
         )
     return PurgePreview(days, counts.records, counts.due, counts.held, counts.oldest_at)
