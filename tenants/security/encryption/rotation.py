@@ -64,10 +64,12 @@ def rotate_tenant_keys(
 def retire_root_keys(*, now: datetime) -> list[str]:
     """Retire the root keys that wrap no tenant key any more, and return their IDs.
 
-    CARET_ROOT_KEYS need not name them any more.
+    CARET_ROOT_KEYS need not name them any more. The current root key is never retired, because it
+    wraps the next tenant key. Raises BadSetting, RootKeyUnavailable.
     """
     retired = []
-    for root_key_id in RootKeyUse.objects.filter(retired_at=None).values_list("id", flat=True):
+    in_use = RootKeyUse.objects.filter(retired_at=None).exclude(id=load_root_keys().current.id)
+    for root_key_id in in_use.values_list("id", flat=True):
         with transaction.atomic():
             # A concurrent transaction that wraps with this key waits for the lock and then
             # unretires it.
