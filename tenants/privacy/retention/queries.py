@@ -40,6 +40,8 @@ GRACE: Final = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class RunView:
+    """A purge run. tenants.models.PurgeRun explains the counts."""
+
     id: uuid.UUID
     data_class: DataClass
     days: int
@@ -95,7 +97,7 @@ class CertificateView:
 
 
 def list_data_class_reports(*, actor: Actor, now: datetime) -> list[DataClassReport]:
-    """Return the report of all data classes. About four queries for each. Raises Forbidden."""
+    """Return the report of all data classes. Up to eight queries for each. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = load_rules(tenant_id=actor.tenant_id)
@@ -120,7 +122,7 @@ class DataClassStatus:
 
 
 def list_data_class_statuses(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
-    """Return the status of all data classes. Seven queries. Raises Forbidden."""
+    """Return the status of all data classes. Up to eight queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = load_rules(tenant_id=actor.tenant_id)
@@ -150,7 +152,7 @@ def list_data_class_statuses(*, actor: Actor, now: datetime) -> list[DataClassSt
 
 
 def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
-    """Return the rule of a data class. Two queries. Raises Forbidden."""
+    """Return the rule of a data class. Up to three queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         return load_rules(tenant_id=actor.tenant_id)[data_class]
@@ -203,7 +205,7 @@ class HoldEffect:
 
 
 def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffect]:
-    """Return the effect of a hold on each data class that has rows of the tenant.
+    """Return the effect of a hold on each data class that is stored by tenant.
 
     Reads all rows of the tenant. Raises Forbidden, InvalidValue.
     """

@@ -1,4 +1,4 @@
-"""The tables of each data class, for counting and deleting. For use inside the tenant's scope."""
+"""The tables of the data classes that a purge deletes. For use inside the tenant's scope."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
