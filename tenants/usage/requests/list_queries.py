@@ -108,7 +108,7 @@ class RequestRow:
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_small_group: bool  # filters narrow the list to a few users
+    is_small_group: bool  # the list has filters, and this page has the rows of only a few users
 
 
 def list_requests(
@@ -116,7 +116,8 @@ def list_requests(
 ) -> RequestPage:
     """Return a page of requests. Orders other than newest first have one page only.
 
-    Makes one query, or two with filters. Records an audit entry if the page is of a small group.
+    Makes one query, or up to two with filters. Records an audit entry if the page is of a small
+    group, with queries of its own.
 
     Raises Forbidden, InvalidValue.
     """
