@@ -40,14 +40,14 @@ BATCH: Final = 200  # data keys in one transaction
 @dataclass(frozen=True, slots=True)
 class RotationResult:
     tenant_keys: int = 0  # rewrapped by the current root key
-    new_tenant_keys: int = 0
+    new_tenant_keys: int = 0  # 0 or 1
     data_keys: int = 0  # rewrapped by the tenant's key in force
 
 
 def rotate_tenant_keys(
     *, tenant_id: TenantId, now: datetime, older_than: datetime | None = None
 ) -> RotationResult:
-    """Replace the tenant key if it was created before `older_than`, and rewrap all keys.
+    """Replace the tenant key if it was created before `older_than`, and rewrap what old keys wrap.
 
     Finishes an interrupted rotation, too. Raises DecryptionFailed, RootKeyMissing,
     RootKeyUnavailable.
