@@ -49,7 +49,10 @@ class Command(NoSystemChecksCommand):
         price.add_argument("plan")
         price.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
         price.add_argument(
-            "--seat", required=True, type=_read_money, help="price per month, e.g. 19.00"
+            "--seat",
+            required=True,
+            type=_read_money,
+            help="price of a seat for a month, such as 19.00",
         )
         price.add_argument(
             "--tiers",
