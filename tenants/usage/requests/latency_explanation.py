@@ -75,7 +75,7 @@ def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
         until_ms = record.total_ms if ended_ms is None else ended_ms
         # The times come from different clock readings and may differ by rounding.
         duration_ms = max(0.0, until_ms - start_ms)
-        # The budget of `filter` ends with the first text. Without text, this stage lasts to the end.
+        # The budget of `filter` ends with the first text. Without text, it lasts to the end.
         is_without_text = is_last and name == "filter"
         budget_ms = None if is_without_text else _get_budget_ms(record.mode, name)
         yield LatencyStage(name, start_ms, duration_ms, budget_ms, is_interrupted=is_last)
