@@ -170,7 +170,7 @@ def _plan_keys_of_other_states(company: DemoCompany, actor: Actor) -> list[Timel
 
 
 def _report_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
-    """Mark a key as leaked, as tenants.identity.api_keys.leak_response does, but send no e-mail."""
+    """Revoke a leaked key as tenants.identity.api_keys.leak_response does, but send no e-mail."""
     with tenant_scope(actor.tenant_id):
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
             leaked_at=now, leak_notified_at=now

@@ -1,4 +1,4 @@
-"""The plan, nightly rating, invoices, a credit and a credit note."""
+"""The plan, budgets, nightly rating, invoices, a credit and a credit note."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -117,7 +117,7 @@ def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _compute_limit(developer_months: Decimal) -> int:
-    """Return the cost of that many developers' tokens in a month, in micros of whole cents."""
+    """Return the tokens' cost of so many developers in a month, in micros, in whole cents."""
     return int(developer_months * _TOKEN_COST_PER_DEVELOPER * 100 + 1) * (MICROS // 100)
 
 

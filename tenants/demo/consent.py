@@ -50,7 +50,7 @@ def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def store_example_content(company: DemoCompany, at: datetime) -> None:
-    """Store content of two users who consent. One of them then withdraws, which erases it."""
+    """Store content of two users who consent. One then withdraws, which erases their content."""
     first, second = _choose_consenting_users(company)[:_NUM_EXAMPLE_USERS]
     for person in (first, second):
         for number in range(_NUM_EXAMPLE_OBJECTS):

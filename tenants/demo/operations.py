@@ -6,7 +6,7 @@
 
 The period is one transaction, because workers run at the same time: billing, signing and counting
 see all of it or nothing. If the process is killed before the commit, the tenant is marked as begun
-and has no data.
+and has only members and teams.
 """
 
 from collections.abc import Callable

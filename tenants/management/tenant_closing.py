@@ -1,5 +1,7 @@
 """The subcommands of `manage.py tenant` that close a tenant."""
 
+import tempfile
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -53,19 +55,40 @@ def _close_now(actor: Actor, slug: str, options: dict[str, Any], now: datetime) 
 
 
 def _show_closing(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
-    """Describe the closing, and write the files that the options name. Raises DomainError."""
+    """Describe the closing, and write the files that the options name.
+
+    Raises DomainError, CommandError.
+    """
     closure = find_closure(tenant_id=actor.tenant_id)
     lines = _describe_closure(slug, closure)
     if options["export"]:
-        with Path(options["export"]).open("wb") as file:
-            file.writelines(read_final_export(actor=actor, now=now))
+        _write_file(Path(options["export"]), read_final_export(actor=actor, now=now))
         lines.append(f"Wrote the final export to {options['export']}.")
     if options["certificate"]:
         if closure.certificate is None:
             raise NotFound("The data is not deleted yet, so there is no certificate.")
-        Path(options["certificate"]).write_text(closure.certificate, encoding="utf-8")
+        _write_file(Path(options["certificate"]), [closure.certificate.encode()])
         lines.append(f"Wrote the deletion certificate to {options['certificate']}.")
     return "\n".join(lines)
+
+
+def _write_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write the file under a temporary name, and rename it at the end. Raises CommandError.
+
+    Only its owner can read it.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            try:
+                file.writelines(pieces)
+            except BaseException:
+                Path(file.name).unlink()
+                raise
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise CommandError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 def _describe_closure(slug: str, closure: TenantClosure) -> list[str]:

@@ -23,7 +23,9 @@ def add_pool_parsers(commands: Any) -> None:
     assign = add_tenant_parser(commands, "assign-pool", "let a pool serve it")
     assign.add_argument("pool", help="as the gateways' pools file names it")
     assign.add_argument("--dedicated", action="store_true", help="no other tenant may use it")
-    unassign = add_tenant_parser(commands, "unassign-pool", "let the tier's shared pool serve it")
+    unassign = add_tenant_parser(
+        commands, "unassign-pool", "end an assignment, so that the tier's other pools serve it"
+    )
     unassign.add_argument("tier", type=Tier, choices=list(Tier))
     for with_language in (assign, unassign):
         with_language.add_argument(
@@ -45,7 +47,10 @@ def _assign_pool(actor: Actor, _slug: str, options: dict[str, Any], now: datetim
 def _unassign_pool(actor: Actor, slug: str, options: dict[str, Any], now: datetime) -> str:
     tier, language = options["tier"], options["language"]
     unassign_pool(actor=actor, tier=tier, language=language, reason=options["reason"], now=now)
-    return f"The shared pool of the tier {tier} serves {slug} within a second."
+    part = tier if language == ANY_LANGUAGE else f"{tier} and the language {language}"
+    return (
+        f"Removed the assignment of {slug} for the tier {part}. Gateways act on it within a second."
+    )
 
 
 def _list_pools(actor: Actor, _slug: str, _options: dict[str, Any], _now: datetime) -> str:

@@ -28,10 +28,11 @@ class AuditEntry(models.Model):
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    actor_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": no key
+    actor_key = models.CharField(max_length=40)  # Actor.credential_name
     action = models.CharField(max_length=60)  # dotted, e.g. "key.revoked"
     target = models.CharField(max_length=200)  # e.g. "key:Ab3dE6gH"
-    before = models.JSONField(null=True)  # None: the target did not exist; never contains secrets
+    # The target before and after. None: nothing to record, e.g. it did not exist. No secrets.
+    before = models.JSONField(null=True)
     after = models.JSONField(null=True)
     address = models.GenericIPAddressField(null=True)  # None: not a network request
     request_id = models.CharField(max_length=64)  # "" outside HTTP
@@ -83,7 +84,7 @@ class SignedAuditHead(models.Model):
     hash = models.BinaryField()  # 32 bytes
     signed_at = models.DateTimeField()
     key_id = models.CharField(max_length=16)  # caret.foundation.crypto.signing
-    signature = models.BinaryField()  # 64 bytes, over tenants.security.audit.signed_heads' document
+    signature = models.BinaryField()  # 64 bytes, over hash_chain.build_head_document
 
     class Meta:
         constraints: ClassVar = [

@@ -1,4 +1,4 @@
-"""Monthly budgets, the spending, and alerts."""
+"""Monthly budgets, spending and alerts."""
 
 from typing import ClassVar
 

@@ -17,8 +17,8 @@ class ContentErasure(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    # The user whose content it is. None: the content of several users reached the end of its
-    # retention.
+    # The user whose content it is. None: objects of several users that reached the end of their
+    # retention, or were never completely stored.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -27,7 +27,7 @@ class ContentErasure(models.Model):
     num_items = models.PositiveIntegerField()  # completions and edits
     num_bytes = models.PositiveBigIntegerField()  # encrypted
     keys = models.JSONField()  # shredded keys: [{"id", "fingerprint", "scope"}]
-    requested_at = models.DateTimeField()  # since then the content is unreadable
+    requested_at = models.DateTimeField()  # if keys were shredded, unreadable since then
     finished_at = models.DateTimeField(null=True)  # None: objects are still being deleted
 
     class Meta:
@@ -52,7 +52,7 @@ class ContentObject(models.Model):
     num_bytes = models.PositiveBigIntegerField()  # encrypted
     is_for_training = models.BooleanField()  # the user consented to training, too
     created_at = models.DateTimeField()
-    stored_at = models.DateTimeField(null=True)  # None: not stored yet
+    stored_at = models.DateTimeField(null=True)  # None: not stored yet, or left by a killed worker
     erasure_id = models.UUIDField(null=True)  # None: not erased; has a foreign key
 
     class Meta:
@@ -90,8 +90,8 @@ class ConsentReceipt(models.Model):
     is_granted = models.BooleanField()
     wording = models.TextField()  # version of the text
     wording_sha256 = models.TextField()  # of the text
-    # The user who caused the receipt. None: an operator. If an administrator's policy change ends
-    # the consent of other users, the actor is that administrator.
+    # The user who caused the receipt. None: a service key, an operator or the platform. If an
+    # administrator's policy change ends the consent of other users, it is that administrator.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

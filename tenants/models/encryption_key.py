@@ -1,4 +1,4 @@
-"""Wrapped keys (see tenants.security.encryption). A destroyed key stays as a tombstone.
+"""Wrapped keys (see tenants.security.encryption). The row of a destroyed key stays.
 
 The tables' names begin with `keyring_`, so that a backup of data can leave these tables out.
 Otherwise the backup would still contain keys that are destroyed later. Nobody may delete a row.
@@ -23,7 +23,7 @@ class RootKeyUse(models.Model):
     id = models.TextField(primary_key=True)  # as in tenants.security.encryption.root_keys.RootKey
     canary = models.BinaryField()  # wrapped by the key; only the same key can unwrap it
     created_at = models.DateTimeField()
-    retired_at = models.DateTimeField(null=True)  # None: it wraps a tenant key
+    retired_at = models.DateTimeField(null=True)  # None: it may wrap a tenant key
 
     class Meta:
         db_table = "keyring_root_key"
@@ -43,7 +43,7 @@ class RootKeyUse(models.Model):
 class TenantKey(models.Model):
     """A key that wraps the tenant's data keys.
 
-    One key is in force; rotation destroys retired keys.
+    One key is in force, none after the tenant was shredded. Rotation destroys retired keys.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")

@@ -15,7 +15,7 @@ class Erasure(models.Model):
     id = models.UUIDField(default=uuid7, editable=False)
     user_id = models.UUIDField(null=True)  # None: the whole tenant
     reason = models.TextField()
-    requested_by_id = models.UUIDField(null=True)  # None: an operator
+    requested_by_id = models.UUIDField(null=True)  # None: not a user
     # The secret from which the pseudonyms that replace the user's ID are derived. None: the erasure
     # is finished, and nobody can trace pseudonyms back to the user any more.
     secret = models.BinaryField(null=True)

@@ -23,7 +23,7 @@ class ExportJob(models.Model):
     media = models.TextField()  # csv, ndjson, parquet, xlsx, zip
     since = models.DateTimeField()
     until = models.DateTimeField()
-    # None: a key requested it.
+    # None: a service key, or the platform (the final export of a closing tenant).
     requested_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

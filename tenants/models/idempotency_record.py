@@ -15,7 +15,8 @@ class IdempotencyRecord(models.Model):
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     caller = models.CharField(max_length=120)  # Actor.rate_limit_key
     key_digest = models.BinaryField()  # SHA-256 of the caller's idempotency key
-    request_digest = models.BinaryField()  # SHA-256 of the request's method, address and body
+    # SHA-256 of the request's method, address and body, and of the caller's permissions.
+    request_digest = models.BinaryField()
     status = models.PositiveSmallIntegerField()
     # May contain a secret that is shown once, such as a key's text.
     sealed_body = models.BinaryField()

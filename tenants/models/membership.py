@@ -89,7 +89,7 @@ class Invitation(models.Model):
     # meanwhile.
     team_id = models.UUIDField(null=True)
     digest = models.BinaryField()  # 32 bytes, see tenants.base.bearer_tokens
-    # None: the platform.
+    # None: not a user.
     invited_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

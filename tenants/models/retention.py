@@ -22,7 +22,7 @@ class RetentionRule(models.Model):
     # True: the default applies again; `days` is the default at that time.
     is_default = models.BooleanField(db_default=False)
     reason = models.TextField()
-    # None: the platform.
+    # None: not a user.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -74,8 +74,10 @@ class PurgeRun(models.Model):
     data_class = models.CharField(max_length=40)
     days = models.PositiveIntegerField()
     rule_version = models.PositiveIntegerField(null=True)  # None: no rule was set yet
-    cutoff = models.DateTimeField()  # older records are to be deleted
-    opening = models.BigIntegerField()  # records at the end of the previous run
+    cutoff = models.DateTimeField()  # older records are to be deleted; may move back during the run
+    # Records at the end of the previous run. For the first run, and for the classes of
+    # purge._ERASED_OTHERWISE: at the beginning of this run.
+    opening = models.BigIntegerField()
     deleted = models.BigIntegerField(default=0)  # so far
     created_at = models.DateTimeField()
     # These are None while the run is active or waits to be resumed.
@@ -83,7 +85,8 @@ class PurgeRun(models.Model):
     # How many of the remaining records are older than created_at. None also for runs from before
     # this column existed.
     num_older_remaining = models.BigIntegerField(null=True)
-    held = models.BigIntegerField(null=True)  # old enough to delete, but on legal hold
+    # Old enough to delete, but on legal hold, or after a kept record of a chain.
+    held = models.BigIntegerField(null=True)
     finished_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -49,7 +49,7 @@ SERVICES: Final = uuid.UUID(int=0)
 
 
 class _RollupRow(models.Model):
-    """The counts of one user's completions with one editor, language, model and variant.
+    """The counts of one user's completions and typing with one editor, language, model and variant.
 
     tenants.usage.reports.counters explains each count.
     """
@@ -135,7 +135,7 @@ class LatencyDay(_LatencyCounts):
 
 
 class DirtyHour(models.Model):
-    """A mark that an hour has new records since it was counted.
+    """A mark that an hour must be counted, for example because it has new records.
 
     Each batch writes its own mark, so that a counting worker deletes only the marks that it has
     seen.

@@ -45,7 +45,7 @@ class UsageRecord(models.Model):
     finish_reason = models.TextField()
     error_code = models.TextField()  # "" unless finish_reason is error
     prompt_tokens = models.IntegerField()
-    # None: the engine was stopped before it reported.
+    # None: the engine did not report it, for example because it was stopped before.
     cached_tokens = models.IntegerField(null=True)
     generated_tokens = models.IntegerField()
     # Milliseconds; None: the request did not reach this point.

@@ -1,6 +1,7 @@
-"""Explanation of why a request is refused: the rule that decides and its level. Pure.
+"""Explanation of why a policy refuses a request: the blocking rules and their levels. Pure.
 
-It uses the functions of `caret.contracts` that gateways use, so that both agree.
+It covers features, required paths and content exclusions, but neither models nor regions. It uses
+the functions of `caret.contracts` that gateways use, so that both agree.
 """
 
 from collections.abc import Iterable
@@ -40,7 +41,7 @@ class BlockingRule:
 
 @dataclass(frozen=True, slots=True)
 class AccessExplanation:
-    rules: list[BlockingRule]  # the tenant's rules first; empty: the request is allowed
+    rules: list[BlockingRule]  # the tenant's rules first; empty: no covered rule blocks it
     may_retrieve: bool  # whether indexed code of the repository may be in the prompt
     policy: TenantPolicy  # as it applies to the user
 

@@ -6,9 +6,10 @@
       - "secrets/**"
     payments: ["src/keys/**", "*.pem"]
 
-It is a strict subset of YAML, parsed line by line. A line with only a pattern, such as
-`**/secrets/**`, is valid as well, and applies to all repositories. A line that is not understood is
-an error with its number and never skipped: a missing rule would send the files that it protects.
+The format looks like YAML and is parsed line by line. In addition, a line may contain only a
+pattern, such as `**/secrets/**`, which applies to all repositories. A line that is not understood
+is an error with its number and never skipped: without its rule, the files that it protects would be
+sent.
 """
 
 import re
@@ -43,7 +44,7 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 class _ParseState:
     globs_by_repository: dict[str, list[str]] = field(default_factory=dict)
     everywhere: list[str] = field(default_factory=list)  # patterns alone on a line
-    repository: str | None = None  # that the next pattern belongs to; None: no repository yet
+    repository: str | None = None  # the one that the next pattern belongs to; None: none yet
 
 
 def parse_exclusions(text: str) -> dict[str, tuple[str, ...]]:

@@ -1,8 +1,9 @@
 """Data classes: purpose, legal basis and retention of each. Pure.
 
-Retention counts days from a record's creation. Nobody can delete a record before the minimum; for
-some tables, a rule of the database also enforces this (migration 'retention'). Nobody can keep a
-record beyond the maximum.
+Retention counts days from a record's creation; in the retrieval index, from its last use. A rule or
+policy must set days from the minimum to the maximum. For some tables, a rule of the database also
+enforces the minimum (migration 'retention'). Erasures can delete earlier, and a legal hold can keep
+longer.
 """
 
 from dataclasses import dataclass
@@ -34,11 +35,11 @@ class DataClassTerms:
     min_days: int
     max_days: int
     surface: str  # the store
-    is_tenants: bool = True  # False: a purge neither counts nor deletes these rows
+    is_purged: bool = True  # False: a purge neither counts nor deletes these records
 
     @property
     def is_overridable(self) -> bool:
-        return self.is_tenants and self.min_days < self.max_days
+        return self.is_purged and self.min_days < self.max_days
 
 
 _CONSENT: Final = gettext_noop("consent (GDPR Art. 6(1)(a))")
@@ -80,7 +81,7 @@ DATA_CLASSES: Final = MappingProxyType(
             min_days=1,
             max_days=365,
             surface=gettext_noop("object storage"),
-            is_tenants=False,
+            is_purged=False,
         ),
         DataClass.CONTENT_INDEX: DataClassTerms(
             title=gettext_noop("Captured content index"),
@@ -90,7 +91,7 @@ DATA_CLASSES: Final = MappingProxyType(
             min_days=1,
             max_days=365,
             surface="Postgres",
-            is_tenants=False,
+            is_purged=False,
         ),
         DataClass.RETRIEVAL: DataClassTerms(
             title=gettext_noop("Retrieval index"),
@@ -120,7 +121,7 @@ DATA_CLASSES: Final = MappingProxyType(
             min_days=14,
             max_days=14,
             surface="Postgres",
-            is_tenants=False,
+            is_purged=False,
         ),
         DataClass.LOGS: DataClassTerms(
             title=gettext_noop("Logs"),
@@ -130,7 +131,7 @@ DATA_CLASSES: Final = MappingProxyType(
             min_days=0,
             max_days=30,
             surface=gettext_noop("the operator's log storage"),
-            is_tenants=False,
+            is_purged=False,
         ),
     }
 )

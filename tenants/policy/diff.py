@@ -68,7 +68,11 @@ def _collect_globs(policy: TenantPolicy) -> set[tuple[str, str]]:
 
 
 def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
-    """Return whether the change erases data, revokes keys sooner or drops the second factor."""
+    """Return whether the change erases data, revokes keys or drops the second factor.
+
+    It ends or shortens content capture, training, retrieval or retention, or revokes idle keys
+    (sooner), or no longer requires a second factor.
+    """
     return (
         _shrinks_content(current, proposed)
         or not set(current.retrieval) <= set(proposed.retrieval)

@@ -28,9 +28,9 @@ MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; null means n
 MAX_BURST: Final = 100_000
 MAX_TOKENS_PER_DAY: Final = 10**12
 MAX_RETRIEVAL_GLOBS: Final = 50
-MAX_RETENTION_DAYS: Final = 365
+MAX_RETENTION_DAYS: Final = 365  # of captured content
 _MAX_WORDING_CHARS: Final = 40
-MAX_KEY_DAYS: Final = 3_660
+MAX_KEY_DAYS: Final = 3_660  # of lifetime, or without use
 MAX_NAMES: Final = 100  # of models or regions
 Document = TypeVar("Document", bound=msgspec.Struct)
 
@@ -45,7 +45,7 @@ DEFAULT_POLICY: Final = TenantPolicy(
 
 
 def parse_policy(document: object) -> TenantPolicy:
-    """Parse a policy. Raises InvalidValue, which names the field and the valid values."""
+    """Parse a policy. Raises InvalidValue, which names the field and says what is valid."""
     policy = convert_document(document, TenantPolicy, name="policy")
     _check_bounds(policy)
     return policy
@@ -137,6 +137,7 @@ def _check_retention(days_by_class: dict[str, int]) -> None:
 
 
 def check_days(field: str, days: int | None) -> None:
+    """Check the days that keys may live or stay unused. Raises InvalidValue."""
     if days is not None and not 1 <= days <= MAX_KEY_DAYS:
         raise InvalidValue(
             field, "Enter a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS

@@ -51,17 +51,20 @@ def set_policy(
     now: datetime,
     expected_version: int | None = None,
 ) -> PolicyInForce:
-    """Put a new policy in force. Gateways learn it at once, and registered effects run with it.
+    """Put a new policy in force. Gateways learn it after the commit.
+
+    Registered effects run in the same transaction.
 
     `expected_version` is the version that the author has seen; None: any version.
 
-    Raises Forbidden, InvalidValue, and VersionConflict when another version is in force by now.
+    Raises Forbidden, InvalidValue (also from effects), and VersionConflict if another version is in
+    force by now.
     """
     actor.require(Permission.WRITE_POLICY)
     policy = parse_policy(document)
     reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant first, so that two concurrent changes become two consecutive versions.
+        # Locks the tenant's row first, so that concurrent changes become consecutive versions.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         current = find_policy_in_force(tenant_id=actor.tenant_id)
         if expected_version not in (None, current.version):
@@ -93,7 +96,7 @@ def insert_version(
 ) -> None:
     """Insert a version, without effects and without an audit entry.
 
-    Callers: set_policy, and the creation and the purge of a tenant.
+    Callers: set_policy, the creation of a tenant, and its erasure.
     """
     PolicyVersion.objects.create(
         tenant_id=actor.tenant_id,

@@ -130,7 +130,7 @@ def _to_policy_in_force(row: PolicyVersion) -> PolicyInForce:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    epoch: int  # increased by each purge; part of the namespace's name
+    epoch: int  # increased when the cache is purged; part of the namespace's name
     isolation: Isolation
 
 

@@ -26,17 +26,17 @@ _publishers: list[Publisher] = []
 def register_publisher(publisher: Publisher) -> None:
     """Call `publisher` after the commit of each change.
 
-    It must not raise. If it returns False, it cannot publish other snapshots at present, either.
+    It must not raise. It returns False if it cannot publish any snapshot at present.
     """
     if publisher not in _publishers:
         _publishers.append(publisher)
 
 
 def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
-    """Lock the tenant, raise its snapshot's version, and publish the snapshot on commit.
+    """Raise the version of the tenant's snapshot, and publish the snapshot after the commit.
 
-    Call it in the transaction of every change that gateways must learn. The row stays locked until
-    the commit, so that versions grow in the order of commits. Raises NotFound.
+    Call it in the transaction of every change that gateways must learn. It locks the tenant's row
+    until the commit, so that versions grow in the order of commits. Raises NotFound.
     """
     num_updated = Tenant.objects.filter(id=tenant_id).update(
         snapshot_version=F("snapshot_version") + 1
@@ -47,10 +47,10 @@ def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
 
 
 def mark_all_snapshots_stale() -> None:
-    """Raise the version of all snapshots, and publish them on commit.
+    """Raise the version of all snapshots but those of closed tenants; publish after the commit.
 
-    Call it in the transaction of a change that concerns all tenants. The worker publishes those
-    beyond PUBLISHED_AT_ONCE within seconds.
+    Call it in the transaction of a change that concerns all tenants. The newest
+    PUBLISHED_AT_ONCE tenants come first; the worker publishes the others within seconds.
     """
     Tenant.objects.exclude(status=TenantStatus.CLOSED).update(
         snapshot_version=F("snapshot_version") + 1

@@ -1,4 +1,4 @@
-"""Operations on users' consent to content capture. Gateways act on them within a second."""
+"""Operations on consent to content capture and training. Gateways act on them within a second."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,15 +50,16 @@ class ConsentChoice:
 def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnConsent:
     """Set the actor's own consent. Repeating the current consent changes nothing.
 
-    A withdrawal makes all stored content unreadable at once. Its objects are deleted within
-    minutes.
+    Withdrawing the consent to content capture makes the user's stored content unreadable at once.
+    Its objects are deleted within minutes. Withdrawing only the consent to training excludes the
+    stored content from training.
 
     Raises Forbidden, InvalidValue, and Conflict for consent that the tenant does not allow.
     """
     user_id = _require_user(actor)
     _check_choice(choice)
     with tenant_scope(actor.tenant_id):
-        # This locks the tenant, so that the policy cannot change in the meantime.
+        # This locks the tenant's row, so that the policy cannot change in the meantime.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         allowance = get_tenant_consent(
             load_active_policy(tenant_id=actor.tenant_id).content_capture

@@ -23,7 +23,7 @@ _REPLICAS: Final = {
     Tier.FAST: ("fast-0:8000", "fast-1:8000", "fast-2:8000"),
     Tier.QUALITY: ("quality-0:8000", "quality-1:8000"),
 }
-_GATEWAY_MS: Final = 3.0  # from the request to the call of the engine
+_FILTER_MS: Final = 3.0  # from the engine's first token to the first text
 _TRUNCATION_REASONS: Final = (
     "",
     "",
@@ -195,7 +195,7 @@ def _fill_generation(
     row: UsageRecord, kind: RequestProfile, random: Random, *, slowness: float
 ) -> None:
     row.engine_ms = round(kind.first_token_ms * slowness * exp(random.gauss(0, 0.28)), 2)
-    row.first_token_ms = round(row.engine_ms + (row.routed_ms or 0.0) + _GATEWAY_MS, 2)
+    row.first_token_ms = round(row.engine_ms + (row.routed_ms or 0.0) + _FILTER_MS, 2)
     row.generated_tokens = max(1, _draw_log_normal(kind.generated_tokens, 0.6, random))
     row.total_ms = round(row.first_token_ms + kind.token_ms * slowness * row.generated_tokens, 2)
 
@@ -213,7 +213,7 @@ def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None
 
 
 def _draw_log_normal(median: float, deviation: float, random: Random) -> int:
-    """Return a log-normal value."""
+    """Return a log-normal value as an integer. `deviation` is that of its logarithm."""
     return int(median * exp(random.gauss(0, deviation)))
 
 

@@ -29,9 +29,10 @@ class DemoTimeline:
         return build_system_actor(self.tenant_id)
 
     def moment_at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
-        """Return a time on the day at this share of the period; never on a weekend.
+        """Return a time on the day at this share of the period.
 
-        A Saturday or Sunday is replaced by the Friday before, but not by one before the period.
+        A Saturday or Sunday is replaced by the Friday before, or by the first day of the period if
+        that Friday is earlier.
         """
         day = self.begins_at + timedelta(days=int(share * self.num_days))
         return self._working_day(day).replace(hour=hour, minute=minute)

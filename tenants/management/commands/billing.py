@@ -1,7 +1,6 @@
 """`manage.py billing ...`: plans, prices, subscriptions, credits and invoices, for the operator."""
 
 import argparse
-import json
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -30,6 +29,11 @@ from tenants.security.authorization.directory import find_tenant
 _UNREADABLE = (OSError, ValueError, TypeError, msgspec.MsgspecError, argparse.ArgumentTypeError)
 
 
+class _ProfileFile(msgspec.Struct):
+    customer: InvoiceParty
+    tax: InvoiceTax = InvoiceTax(name="", basis_points=0)
+
+
 class Command(NoSystemChecksCommand):
     help = (
         "Manage plans, prices, subscriptions, credits and invoices. See platform/docs/billing.md."
@@ -45,7 +49,10 @@ class Command(NoSystemChecksCommand):
         price.add_argument("plan")
         price.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
         price.add_argument(
-            "--seat", required=True, type=_read_money, help="price per month, e.g. 19.00"
+            "--seat",
+            required=True,
+            type=_read_money,
+            help="price of a seat for a month, such as 19.00",
         )
         price.add_argument(
             "--tiers",
@@ -132,11 +139,11 @@ def _subscribe_tenant(options: dict[str, Any]) -> str:
 
 
 def _set_profile(options: dict[str, Any]) -> str:
-    profile = json.loads(options["file"].read_text())
-    customer = msgspec.convert(profile["customer"], InvoiceParty)
-    tax = msgspec.convert(profile.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
-    set_billing_profile(actor=_read_actor(options), customer=customer, tax=tax, now=timezone.now())
-    return f"Future invoices of {options['tenant']} are addressed to {customer.name}."
+    profile = msgspec.json.decode(options["file"].read_bytes(), type=_ProfileFile)
+    set_billing_profile(
+        actor=_read_actor(options), customer=profile.customer, tax=profile.tax, now=timezone.now()
+    )
+    return f"Future invoices of {options['tenant']} are addressed to {profile.customer.name}."
 
 
 def _grant_credit(options: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from tenants.demo.tenants import ensure_demonstration, read_state, write_state
 
 
 class Command(NoSystemChecksCommand):
-    help = "Create missing demonstration tenants and their operator, and print credentials as JSON."
+    help = "Create missing demonstration tenants and their operator; print credentials as JSON."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

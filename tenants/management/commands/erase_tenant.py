@@ -16,7 +16,10 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Destroy a closed tenant's keys, then delete its data. After a crash, run it again."
+    help = (
+        "Destroy a closed tenant's encryption keys, then delete its data. After a crash, run it"
+        " again."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")

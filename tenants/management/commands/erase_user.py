@@ -16,7 +16,10 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Destroy a user's keys in a tenant, then erase the user. After a crash, run it again."
+    help = (
+        "Destroy a user's encryption keys in a tenant, then erase the user. After a crash, run it"
+        " again."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")

@@ -1,4 +1,4 @@
-"""`manage.py export_audit_log TENANT --from DATE --to DATE --out FILE`.
+"""`manage.py export_audit_log TENANT [--from DATE] [--to DATE] --out FILE`.
 
 See tenants.security.audit.export.
 """

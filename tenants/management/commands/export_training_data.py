@@ -37,7 +37,7 @@ class Command(NoSystemChecksCommand):
 
 
 def _write_lines(lines: Iterator[bytes], out: Path) -> int:
-    """Create the file in one step, so that it is never incomplete. Only its owner can read it."""
+    """Create a new file in one step, so that it is never incomplete. Only its owner can read it."""
     with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.") as draft:
         num_lines = sum(bool(draft.write(line)) for line in lines)
         draft.flush()

@@ -1,4 +1,4 @@
-"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: export usage in any format.
+"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: export a tenant's usage.
 
 The proof is FILE.proof.json; `manage.py verify_export FILE` verifies FILE with this proof.
 """

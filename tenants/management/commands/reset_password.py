@@ -1,4 +1,4 @@
-"""`manage.py reset_password EMAIL --reason WHY`: see platform/docs/members-and-sso.md."""
+"""`manage.py reset_password EMAIL [--reason WHY]`: see platform/docs/members-and-sso.md."""
 
 import argparse
 from typing import Any

@@ -42,13 +42,10 @@ class Command(NoSystemChecksCommand):
             for slug, tenant_id in _find_tenants(options["tenant"]).items()
             if not self._rotate_tenant(slug, tenant_id, now=now, older_than=older_than)
         ]
-        for root_key_id in retire_root_keys(now=now):
-            self.stdout.write(
-                f"{root_key_id} wraps no key any more: remove it from CARET_ROOT_KEYS."
-            )
+        self._retire_root_keys(now)
         if failed_slugs:
             raise CommandError(
-                f"The keys of {len(failed_slugs)} tenants were not rotated:"
+                f"The encryption keys of {len(failed_slugs)} tenants were not rotated:"
                 f" {', '.join(failed_slugs)}. See the errors above."
             )
 
@@ -70,6 +67,17 @@ class Command(NoSystemChecksCommand):
             f" {done.data_keys} data keys rewrapped"
         )
         return True
+
+    def _retire_root_keys(self, now: datetime) -> None:
+        try:
+            retired_ids = retire_root_keys(now=now)
+        except (EncryptionFailed, BadSetting) as error:
+            self.stderr.write(f"No root key was retired: {error}")
+            return
+        for root_key_id in retired_ids:
+            self.stdout.write(
+                f"{root_key_id} wraps no key any more: remove it from CARET_ROOT_KEYS."
+            )
 
 
 def _compute_cutoff(days: int | None, now: datetime) -> datetime | None:

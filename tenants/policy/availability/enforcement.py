@@ -1,4 +1,4 @@
-"""Finds the rules of a policy that this installation can enforce, and when it could not.
+"""Finds the rules of a policy that this installation cannot enforce, and when it could not.
 
 Gateways report what they can do. A worker records each change, so that pages and exports can say
 when a rule was not enforced. Before the first report, no rule counts as unenforceable.
@@ -25,7 +25,7 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    missing: frozenset[Capability]
+    missing: frozenset[Capability]  # reported as unavailable
     regions: tuple[str, ...]  # with a gateway, sorted; empty: unknown
 
 
@@ -54,7 +54,7 @@ _REQUIREMENTS: Final = MappingProxyType(
 
 
 def read_capabilities() -> Capabilities:
-    """Return what the gateways can do now. One query."""
+    """Return what the gateways could do at the last report. One query."""
     newest = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     is_available_by_name = dict(newest.values_list("capability", "is_available"))
     return Capabilities(

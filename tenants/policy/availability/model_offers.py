@@ -37,7 +37,7 @@ def get_offers(*, actor: Actor, on: date) -> list[ModelOffer]:
 def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
     """Return the tenant's offers of a day. Checks no permission.
 
-    Three queries; one if no model is published.
+    Up to three queries; one if no model is published.
     """
     if not (rows := _list_included(tenant_id, on)):
         return []
@@ -55,7 +55,9 @@ def has_catalog() -> bool:
 
 
 def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, tuple[str, ...]]]:
-    """Return tier -> model -> pools for the tenant's snapshot. Two queries.
+    """Return tier -> model -> pools for the tenant's snapshot.
+
+    Three queries; one if no model is published.
 
     Gateways leave out the pools that are dedicated to other tenants, because those may change
     without a change of this tenant's snapshot. A tier without any published model is missing.
@@ -116,7 +118,7 @@ def check_policy_models(
 ) -> None:
     """Check that a policy adds only models that are offered. Raises InvalidValue.
 
-    Models that it named before may stay. Without a catalogue, every name is allowed.
+    Models that the current policy names may stay. Without a catalogue, every name is allowed.
     """
     added = (proposed.models or frozenset()) - (current.models or frozenset())
     defaults = {
@@ -138,7 +140,10 @@ def check_policy_models(
 def check_override_models(
     *, tenant_id: TenantId, current: PolicyOverride, proposed: PolicyOverride, on: date
 ) -> None:
-    """Check that an override adds only models that are offered. Raises InvalidValue."""
+    """Check that an override adds only models that are offered. Raises InvalidValue.
+
+    Without a catalogue, every name is allowed.
+    """
     added = (proposed.models or frozenset()) - (current.models or frozenset())
     if added and has_catalog():
         offers = list_offers(tenant_id=tenant_id, on=on)

@@ -15,7 +15,7 @@ from tenants.policy.document import (
 
 
 def parse_override(document: object) -> PolicyOverride:
-    """Parse an override. Raises InvalidValue, which names the field and the valid values."""
+    """Parse an override. Raises InvalidValue, which names the field and says what is valid."""
     override = convert_document(document, PolicyOverride, name="override")
     check_names("models", override.models)
     check_names("regions", override.regions)

@@ -36,19 +36,19 @@ def set_override(
     now: datetime,
     expected_version: int | None = None,
 ) -> OverrideInForce:
-    """Set the override of a team or a user. Gateways learn it at once.
+    """Set the override of a team or a user. Gateways learn it after the commit.
 
     An empty document removes the override. `expected_version` is the version that the author has
     seen; 0: no version existed; None: any version.
 
-    Raises Forbidden, InvalidValue, NotFound, Conflict, and VersionConflict when another version is
+    Raises Forbidden, InvalidValue, NotFound, Conflict, and VersionConflict if another version is
     in force by now.
     """
     actor.require(Permission.WRITE_POLICY)
     override = parse_override(document)
     reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant's row
         current = find_override(actor=actor, subject=subject)
         if expected_version not in (None, current.version):
             raise VersionConflict(

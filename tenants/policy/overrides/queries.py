@@ -163,7 +163,7 @@ def has_overrides(*, tenant_id: TenantId) -> bool:
 
 
 def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
-    """Return all overrides in force. Checks no permission. Five queries.
+    """Return all overrides in force. Checks no permission. Up to five queries.
 
     Leaves out overrides that were removed, and those of deleted teams and former members.
     """

@@ -44,7 +44,10 @@ def get_tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
 
 
 def compute_user_consent(statements: Iterable[ConsentStatement]) -> UserConsent:
-    """Return a user's consent from their receipts, oldest first, whatever the tenant allows."""
+    """Return a user's consent from the parts of their receipts, oldest first.
+
+    Ignores what the tenant allows.
+    """
     last = {statement.kind: statement for statement in statements}
     content_capture, training = (
         is_current_yes(last.get(kind))
@@ -54,7 +57,7 @@ def compute_user_consent(statements: Iterable[ConsentStatement]) -> UserConsent:
 
 
 def compute_effective_consent(consent: UserConsent, allowance: UserConsent) -> UserConsent:
-    """Return the consent that both the user gives and the tenant allows."""
+    """Return the part of a user's consent that the tenant allows (`allowance`)."""
     return UserConsent(
         content_capture=consent.content_capture and allowance.content_capture,
         training=consent.training and allowance.content_capture and allowance.training,

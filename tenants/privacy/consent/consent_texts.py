@@ -35,7 +35,8 @@ class ConsentText:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-TENANT_CONSENT_TEXT: Final = "tenant-1"  # covers both kinds
+# The current versions. The tenant's text covers both kinds.
+TENANT_CONSENT_TEXT: Final = "tenant-1"
 USER_WORDINGS: Final = MappingProxyType(
     {ConsentKind.CONTENT_CAPTURE: "content-capture-1", ConsentKind.TRAINING: "training-1"}
 )
@@ -47,7 +48,7 @@ def get_consent_text(version: str) -> ConsentText:
 
 
 def require_current(field: str, *, accepted_version: str, current: str) -> None:
-    """Check that the text the caller has read is the current one. Raises InvalidValue."""
+    """Check that the version that the caller has read is the current one. Raises InvalidValue."""
     if accepted_version != current:
         raise InvalidValue(
             field,

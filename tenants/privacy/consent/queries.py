@@ -56,12 +56,12 @@ class ActiveConsent:
 class ConsentReceiptView:
     id: UUID
     user_id: UserId | None  # None: the tenant's own
-    user_email: str | None
+    user_email: str | None  # None: the tenant's own, or an erased user
     kind: ConsentKind
     is_granted: bool
     wording: str
     wording_sha256: str
-    actor_email: str | None  # None: an operator, or an erased user
+    actor_email: str | None  # None: not a user, or an erased user
     policy_version: int | None  # None: not caused by a policy
     address: str | None
     created_at: datetime
@@ -84,7 +84,7 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
 
 
 def get_user_consent(*, actor: Actor, user_id: UserId) -> UserConsent:
-    """Return a user's consent, whatever the tenant allows. One query. Raises Forbidden."""
+    """Return a user's consent; ignores what the tenant allows. One query. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id)
@@ -130,13 +130,13 @@ class ContentErasureView:
     """An erasure of captured content, with its reason, extent and progress."""
 
     id: UUID
-    user_id: UserId | None  # None: several users, at the end of retention
+    user_id: UserId | None  # None: several users (reasons RETENTION and UNFINISHED)
     user_email: str | None
     reason: str  # tenants.privacy.content_capture.erasure.ContentErasureReason
     num_items: int  # completions and edits
     num_bytes: int  # encrypted
     num_keys: int  # destroyed keys
-    requested_at: datetime  # since then the content is unreadable
+    requested_at: datetime  # if keys were destroyed, the content is unreadable since then
     finished_at: datetime | None  # None: objects are still being deleted
 
 
@@ -223,8 +223,8 @@ def _to_content_erasure_view(
 def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
     """Return the members whose content may be stored. Checks no permission.
 
-    Their last statement is a consent to content capture, perhaps to an earlier wording. Returns an
-    empty set if the tenant captures no content.
+    Their last statement about content capture is a yes, perhaps to an earlier wording. Returns an
+    empty set if the tenant's policy contains no content capture.
     """
     if policy.content_capture is None:
         return set()
@@ -242,7 +242,7 @@ def find_users_with_possible_content(*, tenant_id: TenantId, policy: TenantPolic
 def find_latest_statements(
     *, tenant_id: TenantId, user_id: UserId | None = None
 ) -> dict[UserId, list[ConsentStatement]]:
-    """Return the last statement of each kind, of all users or of one. One query.
+    """Return the users' last statement of each kind; with `user_id` of this user only. One query.
 
     Must run inside the tenant's scope.
     """
@@ -267,7 +267,8 @@ def find_active_consent(
 ) -> ActiveConsent | None:
     """Return a member's consent in force; None: no content may be stored. Checks no permission.
 
-    Must run inside the tenant's scope. No query if the tenant allows nothing, otherwise three.
+    Must run inside the tenant's scope. No query if the tenant allows nothing, otherwise at most
+    three.
     """
     allowance = get_tenant_consent(policy.content_capture)
     members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)

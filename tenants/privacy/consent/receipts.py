@@ -81,7 +81,7 @@ def draft_receipts_of_policy(
 ) -> list[ReceiptDraft]:
     """Return the tenant's receipts for what a change of policy newly allows or ends.
 
-    Consent to a new wording also needs a receipt.
+    A new version of the consent text also needs a receipt.
     """
     return [
         ReceiptDraft(None, kind, is_granted=is_granted)

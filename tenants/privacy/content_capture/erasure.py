@@ -1,9 +1,10 @@
 """Erasure of captured content.
 
-Destroying the key makes the content unreadable at once. Objects and rows are deleted soon after. A
-ContentErasure remains and says what was erased and when.
+If all content of a user is erased, destroying the user's key makes it unreadable at once. At the
+end of retention the key stays, because newer content needs it. Objects and rows are deleted soon
+after the request. A ContentErasure remains and says what was erased and when.
 
-    requested (row, key shredded, objects marked) -> deleted in batches -> finished
+    requested (row, objects marked) -> deleted in batches -> finished, certified
 """
 
 from collections.abc import Iterable
@@ -46,7 +47,7 @@ logger = structlog.get_logger(__name__)
 
 class ContentErasureReason(StrEnum):
     WITHDRAWN = "withdrawn"  # the user or the tenant withdrew consent
-    NO_CONSENT = "no_consent"  # stored without consent: a closed tenant, or a restored backup
+    NO_CONSENT = "no_consent"  # no consent any more: a closed tenant, or a restored backup
     RETENTION = "retention"  # the retention period is over
     ERASED = "erased"  # erasure of the user or of the whole tenant
     UNFINISHED = "unfinished"  # never completely stored
@@ -62,8 +63,8 @@ def request_content_erasure(
 ) -> None:
     """Make a user's content unreadable and mark it for deletion, with the tenant's row locked.
 
-    Call this in the transaction that ends consent. For a user without content, no erasure record is
-    created.
+    Call this in the transaction that ends consent. For a user without content and without a key, no
+    erasure record is created.
     """
     with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_key_scope(user_id), now=now)
@@ -93,18 +94,14 @@ def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) ->
         _list_unmarked(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
 
 
-def erase_requested_content(
-    *, tenant_id: TenantId, now: datetime, at_most: int | None = None
-) -> int:
-    """Delete objects and rows whose erasure was requested, and return how many.
+def erase_requested_content(*, tenant_id: TenantId, now: datetime) -> int:
+    """Delete the objects and rows whose erasure was requested, and return how many objects.
 
     If the storage fails, deleted objects stay deleted, and the next run continues. Raises the
     exceptions of the storage.
     """
     num_erased = 0
-    while (at_most is None or num_erased < at_most) and (
-        ids := _list_object_ids_to_erase(tenant_id)
-    ):
+    while ids := _list_object_ids_to_erase(tenant_id):
         for object_id in ids:
             object_store.delete_object(tenant_id, object_id)
         with tenant_scope(tenant_id):
@@ -117,8 +114,8 @@ def erase_requested_content(
 def clean_up_content(*, now: datetime) -> None:
     """Request and complete erasures for all tenants.
 
-    Covers expired retention, missing consent and uploads of killed workers. A storage failure for
-    one tenant does not stop the others.
+    Covers expired retention, missing consent and uploads of killed workers. A failure of one tenant
+    does not stop the others.
     """
     for tenant_id in Tenant.objects.values_list("id", flat=True).iterator():
         _clean_up_content_of_tenant(TenantId(str(tenant_id)), now)
@@ -130,7 +127,7 @@ def _clean_up_content_of_tenant(tenant_id: TenantId, now: datetime) -> None:
         num_erased = erase_requested_content(tenant_id=tenant_id, now=now)
     except SoftTimeLimitExceeded:
         raise
-    # Storages raise exceptions of their libraries.
+    # Storages raise exceptions of their libraries, and no failure must stop the other tenants.
     except Exception as error:  # noqa: BLE001
         logger.error("content.erasure_failed", tenant_id=tenant_id, error=type(error).__name__)
         return
@@ -216,7 +213,7 @@ def _request_erasure_of_objects(
 
 
 def _list_unmarked(tenant_id: TenantId) -> QuerySet[ContentObject]:
-    """Return the objects whose erasure was not requested, also those that are not stored yet."""
+    """Return the objects whose erasure was not requested, including those not stored yet."""
     return ContentObject.objects.filter(tenant_id=tenant_id, erasure_id=None)
 
 
@@ -245,7 +242,7 @@ def _finish_erasures(tenant_id: TenantId, now: datetime) -> None:
 def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
     """Return the facts of a certificate.
 
-    Caret tries to decrypt with each destroyed key once more, to prove that it decrypts nothing.
+    Caret tries to open the canary of each destroyed key once more, to prove that the key is lost.
     """
     return {
         "data_class": DataClass.CONTENT.value,

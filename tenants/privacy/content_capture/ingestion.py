@@ -22,7 +22,8 @@ logger = structlog.get_logger(__name__)
 @dataclass(slots=True)
 class ContentIngestion:
     num_stored: int = 0  # items
-    dropped: dict[str, int] = field(default_factory=dict)  # by reason
+    # Items by reason. An unreadable batch counts as one item.
+    dropped: dict[str, int] = field(default_factory=dict)
 
     def count_dropped(self, reason: str, num_items: int = 1) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + num_items
@@ -34,7 +35,8 @@ def ingest_content(
     """Ingest all content in the stream.
 
     Content taken from the stream is lost if this raises. Raises redis.RedisError,
-    django.db.OperationalError, and the exceptions of the storage.
+    django.db.OperationalError, DecryptionFailed for a damaged key, and the exceptions of the
+    storage.
     """
     result = ContentIngestion()
     while messages := _read_batch(connection):

@@ -2,7 +2,7 @@
 
     <tenant>/<object>
 
-A failing storage raises OSError or an exception of its library. Celery retries the task.
+A failing storage raises OSError or an exception of its library.
 """
 
 from typing import Final
@@ -36,7 +36,7 @@ def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
 
 
 def delete_all_objects(tenant_id: TenantId) -> int:
-    """Delete all objects of a tenant, with or without a row, and return how many."""
+    """Delete all objects of a tenant, also those without a database row, and return how many."""
     try:
         _, names = _get_storage().listdir(str(tenant_id))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Storage of the content of a user who consented, encrypted with the user's own key.
 
 1. Lock the tenant's row, check consent, seal the content, and write the object's row. Content that
-   was captured before both user and tenant consented is left out: nobody consented to it.
+   was captured before both user and tenant consented is left out.
 2. Store the object, outside any transaction.
 3. Mark the row as stored. If its erasure was requested meanwhile, delete the object.
 
@@ -41,9 +41,11 @@ def store_content(
 ) -> int:
     """Store content, and return how many items were stored.
 
-    Without consent, nothing is stored. Items that are older than the consent are dropped.
+    Nothing is stored without consent, or for a tenant that is not active. Items that are older than
+    the consent are dropped.
 
-    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and the exceptions of the storage.
+    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, DecryptionFailed for a damaged key, and
+    the exceptions of the storage.
     """
     sealed_object = _seal_items(tenant_id, user_id, items, now)
     if sealed_object is None:

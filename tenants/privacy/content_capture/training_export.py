@@ -27,8 +27,8 @@ _decode = msgspec.json.Decoder(Item).decode
 def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
     """Yield lines of JSON, oldest objects first, without user IDs.
 
-    Memory use is constant. Consent is checked again for every _PAGE objects. The export is recorded
-    in the tenant's audit log before the first line.
+    Memory use does not grow with the export. Consent is checked again for every _PAGE objects. The
+    export is recorded in the tenant's audit log before the first line.
 
     Raises Forbidden, RootKeyMissing, RootKeyUnavailable, and the exceptions of the storage.
     """

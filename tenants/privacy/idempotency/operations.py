@@ -40,7 +40,7 @@ from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.security.authorization.directory import list_tenants
 
 RETENTION: Final = timedelta(hours=24)  # longer under a legal hold
-MAX_RESPONSES: Final = 10_000  # per tenant; this allows seven requests a minute all day
+MAX_RESPONSES: Final = 10_000  # per tenant; this allows about seven requests a minute all day
 # Most are below 2 KiB; the removal of a member may list 100 keys.
 MAX_RESPONSE_BYTES: Final = 256 * 1_024
 _LOCK_BYTES: Final = 8
@@ -51,11 +51,11 @@ class IdempotentRequest:
     """A request with an idempotency key."""
 
     tenant_id: TenantId
-    caller: str
+    caller: str  # Actor.rate_limit_key
     authority: str  # the caller's permissions, see Actor.authority
     key: str
     method: str
-    address: str
+    address: str  # path and query of the URL
     body: bytes
 
     @property
@@ -95,7 +95,7 @@ class ResponseNotStored(Conflict):
 def find_response(request: IdempotentRequest, *, now: datetime) -> StoredResponse | None:
     """Return the stored response to this request.
 
-    None: there is none, and the request is locked until the transaction ends. Must run in the
+    None: there is none. The request stays locked until the transaction ends. Must run in the
     tenant's scope. Raises IdempotencyKeyReused, RequestInProgress, ResponseNotStored.
     """
     if not _try_lock(request):
@@ -151,7 +151,10 @@ def store_response(request: IdempotentRequest, response: StoredResponse, *, now:
 
 
 def delete_expired_records(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
-    """Delete expired responses of the tenants (None: of all), and return their number."""
+    """Delete expired responses of the tenants (None: of all), and return their number.
+
+    Responses on legal hold are kept.
+    """
     num_deleted = 0
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
         with tenant_scope(tenant_id):
@@ -185,8 +188,8 @@ def _delete_without_hold(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord])
 def _check_capacity(request: IdempotentRequest, now: datetime) -> None:
     """Check the number of the tenant's records.
 
-    The limit is not exact: two concurrent requests may both take the last place. Records older than
-    a day are on legal hold and do not count. Raises ResponseNotStored.
+    The limit is not exact: concurrent requests may exceed it. Records older than a day do not
+    count: they are on legal hold, or are deleted soon. Raises ResponseNotStored.
     """
     num_records = IdempotencyRecord.objects.filter(
         tenant_id=request.tenant_id, created_at__gt=now - RETENTION

@@ -20,9 +20,9 @@ from tenants.privacy.retention.verification import KIND, PURPOSE
 
 
 def issue_certificate(*, tenant_id: TenantId, facts: Mapping[str, Any], now: datetime) -> int:
-    """Issue a certificate and return its number, inside the tenant's scope. Locks the tenant.
+    """Issue a certificate and return its number, inside the tenant's scope. Locks the tenant's row.
 
-    Call this in the transaction of the last deletion.
+    Call this in the transaction that marks the deletion as finished.
     """
     row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
     number = DeletionCertificate.objects.filter(tenant_id=tenant_id).count() + 1

@@ -57,7 +57,7 @@ def set_rule(
     now: datetime,
     expected_version: int | None = None,
 ) -> EffectiveRule:
-    """Set the retention days of a data class. The next purge uses them.
+    """Set the retention days of a data class. The next purge uses them, or the policy's if shorter.
 
     `expected_version` is the version that the author has seen, 0 for the default; None means any
     version.
@@ -162,7 +162,7 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
 
 
 def check_coverage(actor: Actor, new: NewHold) -> None:
-    """Check the person and the period of a hold, inside the tenant's scope. Raises InvalidValue."""
+    """Check the user and the period of a hold, inside the tenant's scope. Raises InvalidValue."""
     validate_datetime("since", new.since)
     validate_datetime("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:
@@ -196,11 +196,12 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
 
 
 def _lock_tenant(tenant_id: TenantId) -> None:
-    """Lock the tenant's row, so that a hold takes effect between two batches of a purge."""
+    """Lock the tenant's row, so that a change takes effect between two batches of a purge."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
 def _is_known(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
+    """Return whether the user is or was a member."""
     return Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).exists()
 
 

@@ -1,7 +1,8 @@
 """Purge of expired records, in batches.
 
 Each batch is one transaction, which also counts the deleted records. If a run is killed, its row
-says how many records were deleted, and the next run continues with the same cutoff.
+says how many records were deleted, and the next run continues it with its cutoff, or an earlier
+one if the period was extended meanwhile.
 
     run           running ------------------------------> finished
                   batch, batch, ... (killed, resumed)     counted, certified, in the audit log
@@ -9,7 +10,8 @@ says how many records were deleted, and the next run continues with the same cut
 Created records are not counted one by one: their number is computed from the counts of two runs.
 New records could therefore hide that old records have vanished. To notice this, each run ends by
 counting the records that are older than itself, and the next run begins by counting them again. A
-lower count means that something other than a purge deleted records.
+lower count means that something other than a purge deleted records. Two data classes are exempt,
+because other operations may delete their records (_ERASED_OTHERWISE).
 """
 
 import random

@@ -20,6 +20,7 @@ from tenants.base.pagination import (
 from tenants.base.permissions import Permission
 from tenants.models import DeletionCertificate, LegalHold, PurgeRun
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.operations import NewHold, check_coverage, require_days
 from tenants.privacy.retention.rules_in_force import EffectiveRule, load_hold_periods, load_rules
 from tenants.privacy.retention.tables import (
@@ -39,6 +40,8 @@ GRACE: Final = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class RunView:
+    """A purge run. tenants.models.PurgeRun explains the counts."""
+
     id: uuid.UUID
     data_class: DataClass
     days: int
@@ -94,7 +97,7 @@ class CertificateView:
 
 
 def list_data_class_reports(*, actor: Actor, now: datetime) -> list[DataClassReport]:
-    """Return the report of all data classes. About four queries for each. Raises Forbidden."""
+    """Return the report of all data classes. Up to eight queries for each. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = load_rules(tenant_id=actor.tenant_id)
@@ -119,7 +122,7 @@ class DataClassStatus:
 
 
 def list_data_class_statuses(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
-    """Return the status of all data classes. Seven queries. Raises Forbidden."""
+    """Return the status of all data classes. Up to eight queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = load_rules(tenant_id=actor.tenant_id)
@@ -149,7 +152,7 @@ def list_data_class_statuses(*, actor: Actor, now: datetime) -> list[DataClassSt
 
 
 def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
-    """Return the rule of a data class. Two queries. Raises Forbidden."""
+    """Return the rule of a data class. Up to three queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         return load_rules(tenant_id=actor.tenant_id)[data_class]
@@ -173,17 +176,19 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
 
 
 def preview_purge(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
-    """Preview what the next purge would delete with this number of days.
+    """Preview what the next purge would delete with a rule of this number of days.
 
-    Raises Forbidden, InvalidValue, and Conflict for a class with fixed days.
+    A shorter period in the policy applies, as in a purge. Raises Forbidden, InvalidValue, and
+    Conflict for a class with fixed days.
     """
     actor.require(Permission.READ_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
     with tenant_scope(actor.tenant_id):
+        policy_days = load_active_policy(tenant_id=actor.tenant_id).retention_days.get(data_class)
         counts = count_records(
             data_class,
             tenant_id=actor.tenant_id,
-            cutoff=now - timedelta(days=days),
+            cutoff=now - timedelta(days=min(days, policy_days or days)),
             holds=load_hold_periods(tenant_id=actor.tenant_id),
         )
     return PurgePreview(days, counts.records, counts.due, counts.held, counts.oldest_at)
@@ -200,7 +205,7 @@ class HoldEffect:
 
 
 def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffect]:
-    """Return the effect of a hold on each data class that has rows of the tenant.
+    """Return the effect of a hold on each data class that is stored by tenant.
 
     Reads all rows of the tenant. Raises Forbidden, InvalidValue.
     """

@@ -22,9 +22,9 @@ _CONTENT_CLASSES: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX}
 class EffectiveRule:
     days: int
     version: int | None  # None: never set
-    author_email: str | None  # None: never set, set by the platform, or by an erased user
-    reason: str
-    created_at: datetime | None
+    author_email: str | None  # None: never set, not set by a user, or set by an erased user
+    reason: str  # "": never set
+    created_at: datetime | None  # None: never set
     is_shortened: bool = False  # by the policy
     is_from_policy: bool = False  # the policy alone determines the days
     is_default: bool = False  # the tenant has not set the days, or has restored the default
@@ -66,7 +66,7 @@ def get_default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
 def load_rules(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     """Return the rules of all classes: the tenant's or a default, shortened by the policy.
 
-    Four queries.
+    Up to three queries.
     """
     policy = load_active_policy(tenant_id=tenant_id)
     newest = (

@@ -1,4 +1,4 @@
-"""The tables of each data class, for counting and deleting. For use inside the tenant's scope."""
+"""The tables of the data classes that a purge deletes. For use inside the tenant's scope."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -196,11 +196,16 @@ def delete_due_batch(
     holds: Iterable[HoldPeriod],
     limit: int,
 ) -> int:
-    """Delete up to `limit` of the oldest records that are due, and return how many."""
+    """Delete up to `limit` of a table's oldest records that are due, and return how many.
+
+    Returns 0 only if no record of the class is due.
+    """
     holds = tuple(holds)
     for table in RETENTION_TABLES[data_class]:
         due = table.select_due(tenant_id, cutoff, holds)
-        keys = list(due.order_by(table.time_field).values_list("pk", flat=True)[:limit])
+        # A chain is deleted in its own order: times may be wrong, and a gap would break the chain.
+        order = table.chain_field or table.time_field
+        keys = list(due.order_by(order).values_list("pk", flat=True)[:limit])
         if keys:
             deleted, _ = table.select_rows(tenant_id).filter(pk__in=keys).delete()
             return deleted

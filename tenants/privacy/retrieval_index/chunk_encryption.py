@@ -3,7 +3,8 @@
 Keys are derived for each tenant and holder. With strict isolation the holder is a user or a service
 key, otherwise the whole tenant. The key of one holder cannot decrypt the chunks of another, and a
 row that was copied to another tenant cannot be decrypted. Digests are keyed in the same way: equal
-names or texts of two holders have different digests, and nobody outside can guess them.
+names or texts of two holders have different digests, and nobody can compute a digest without the
+key.
 """
 
 import hashlib

@@ -3,13 +3,13 @@
 Windows are used if there is no grammar or the file cannot be parsed.
 
     1. Split: a node of more than MAX_LINES is replaced by its children.
-    2. Merge: neighbours are joined until together they have MIN_LINES.
+    2. Merge: neighbours are joined until together they have MIN_LINES, but not beyond MAX_LINES.
 
 The algorithm is cAST (Zhang et al. 2025, "Enhancing Code RAG with Structural Chunking via Abstract
 Syntax Tree"), measured in lines. It needs no list of the kinds of definitions in each language: a
-function of up to MAX_LINES stays whole, together with the comment before it.
+function of up to MAX_LINES stays whole, usually together with the comment before it.
 
-Pure. A file with a very long line gives no chunks: it is generated or minified.
+Pure. A file with a very long line gives no chunks: it is minified or data.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 
 MIN_LINES: Final = 10
 MAX_LINES: Final = 60
-WINDOW_LINES: Final = 40  # without a grammar
+WINDOW_LINES: Final = 40  # without a grammar, or in a long node that cannot be split
 MAX_CHUNKS: Final = 100  # per file
-MAX_CHUNK_CHARS: Final = 3_000
+MAX_CHUNK_CHARS: Final = 3_000  # a longer chunk is cut off
 MAX_LINE_CHARS: Final = 1_000  # a longer line means that the file is minified or data
 _MIN_TEXT_LINES: Final = 3  # lines that contain a letter; a chunk with fewer such lines is dropped
 MAX_PARSING_S: Final = 0.2  # per file; 50,000 characters take 10 ms

@@ -23,7 +23,7 @@ class IndexConsent:
         is_strict = self.policy.isolation is Isolation.STRICT
         return (
             self.status is TenantStatus.ACTIVE
-            and bool(scope.holder) is is_strict  # a scope with a holder is one user's
+            and bool(scope.holder) is is_strict  # "": the whole tenant is the holder
             and is_indexing_allowed(self.policy, repository=scope.repository)
         )
 

@@ -19,7 +19,7 @@ _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class EmbeddingFailed(Exception):
-    """The engine is down or returned no embeddings. The message contains no input."""
+    """The engine is down or returned no valid embeddings. The message contains no input."""
 
 
 class Embedder(Protocol):

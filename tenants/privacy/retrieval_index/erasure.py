@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 
 def lock_tenant(tenant_id: TenantId) -> None:
-    """Lock the tenant's policy and status until the transaction ends."""
+    """Lock the tenant's row, so that its policy and status stay until the transaction ends."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
@@ -76,8 +76,8 @@ def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
 def clean_up_index(*, now: datetime) -> int:
     """Erase chunks of all tenants that are unused or without consent, and return how many.
 
-    A chunk is unused if it was not used for KEEP_UNUSED. Chunks without consent can come from a
-    restored backup.
+    A chunk is unused if it was not used for KEEP_UNUSED. A legal hold keeps unused chunks. Chunks
+    without consent can come from a restored backup.
     """
     return sum(
         _clean_up_index_of_tenant(TenantId(str(tenant_id)), now=now)

@@ -1,7 +1,7 @@
 """The streams of retrieval in Redis: requests from gateways, and responses to them.
 
-Reading a message removes it from Redis at once. If the message is then lost, the gateway sends the
-request again.
+Reading a message removes it from Redis at once. If the message is then lost, the gateway sends it
+again with a later request.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ class RetrievalStreams:
         return [extract_sealed(fields) for _, fields in entries]
 
     def send_result(self, gateway: str, message: bytes) -> None:
-        """Send a response. If no gateway reads it, it expires after MAX_AGE_S."""
+        """Send a response. The gateway's list expires MAX_AGE_S after its last response."""
         key = build_results_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)
         pipeline.rpush(key, message)

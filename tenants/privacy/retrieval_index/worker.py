@@ -1,8 +1,8 @@
 """The retrieval worker: answers queries of gateways, and indexes files in between.
 
 A run is short, so that the worker has time for other tasks, and the next run begins within a
-second. Queries come first, because a user is waiting. Messages that cannot be handled are dropped
-and counted in the log.
+second. Queries come first, because a user is waiting. Messages that cannot be handled are dropped,
+and the log has their number by reason. If the engine fails, all queries of a batch count as one.
 """
 
 from collections.abc import Iterator
@@ -53,8 +53,8 @@ class WorkerContext:
 
 @dataclass(slots=True)
 class RunStats:
-    queries: int = 0
-    files: int = 0
+    queries: int = 0  # answered
+    files: int = 0  # handled
     chunks: int = 0  # embedded
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
 

@@ -46,7 +46,7 @@ class ChainCheckResult:
     last: int
     num_heads: int  # signed heads that agree with their entries
     # The first entry that is missing, changed or inserted, or whose signed head does not match.
-    # None: the chain is intact.
+    # None: none was found up to `last`.
     broken_at: int | None
     end: int  # the chain's last entry; greater than `last`: the check stopped early
 
@@ -105,7 +105,7 @@ def check_chain(
 def _follow_chain(
     section: _ChainSection, keys: PublicKeys, *, is_over: Callable[[], bool]
 ) -> ChainCheckResult:
-    """Follow the chain from signed head to signed head, up to the end of the section."""
+    """Follow the chain from checkpoint to checkpoint, up to the end of the section."""
     last, broken_at = section.after, None
     try:
         start = _read_stored_head(section.tenant_id, section.after)

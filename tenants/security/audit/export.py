@@ -1,4 +1,4 @@
-"""Export of a period of the audit log that can be verified with nothing but a public key.
+"""Export of a period of the audit log, which can be verified offline with public keys only.
 
     header    signed: the tenant, the period, the number of entries, the first and last hash
     entry     ... in the order of the chain, without gaps
@@ -87,7 +87,7 @@ def write_export(
             reason=reason,
         )
         slug = Tenant.objects.values_list("slug", flat=True).get(id=actor.tenant_id)
-        span = _find_span(actor.tenant_id, period)
+        span = _find_range(actor.tenant_id, period)
     header = _build_header(actor.tenant_id, slug, period, span) | {
         "generated_at": format_timestamp(now)
     }
@@ -102,7 +102,7 @@ def write_export(
     return span
 
 
-def _find_span(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
+def _find_range(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
     entries = AuditEntry.objects.filter(tenant_id=tenant_id)
     ends = filter_period(entries, period.since, period.until).aggregate(
         first=Min("sequence"), last=Max("sequence")
@@ -155,7 +155,7 @@ def _write_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) 
 def _read_heads(tenant_id: TenantId, span: ChainRange) -> Iterator[SignedAuditHead]:
     """Yield the signed heads by sequence.
 
-    One query for each head: heads are at least an hour apart.
+    One query for each head: there is about one head an hour.
     """
     after = span.first - 1
     while True:

@@ -48,7 +48,10 @@ class AuditEntryFields(Protocol):
 
 
 def build_document(entry: AuditEntryFields) -> dict[str, Any]:
-    """Return the whole entry in the form that is hashed, exported and pushed to sinks."""
+    """Return the entry without its hash, in the form that is hashed.
+
+    Exports and sinks contain this form with the hash.
+    """
     return {
         "kind": "entry",
         "definition": DEFINITION,
@@ -105,7 +108,10 @@ def format_timestamp(moment: datetime) -> str:
 
 
 def normalize_ip(text: str | None) -> str | None:
-    """Return the address in its canonical spelling; an IPv4-mapped IPv6 address becomes IPv4."""
+    """Return the IP address in its canonical spelling. Raises ValueError.
+
+    An IPv4-mapped IPv6 address becomes IPv4, and a zone is left out.
+    """
     if text is None:
         return None
     address = ipaddress.ip_address(text.partition("%")[0])

@@ -4,8 +4,8 @@ Entries contain no secrets: no key texts, digests or passwords. They name users 
 entries outlive an erasure (ADR 0070), and operators by their handle. Free text, such as a reason,
 can still name a person.
 
-Write the entry as the last step of a change. It locks the tenant's chain until the commit, so that
-entries are numbered in the order of commits.
+Write the entry as the last step of a change, because this locks the tenant's chain until the
+commit. The lock makes the numbers of entries follow the order of commits.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def record_change(
     """Append an entry for a change. Must run inside the tenant's scope.
 
     `change` is a pair: the changed fields before and after the change. Other facts belong to the
-    second part. None: there is nothing to record, for example because there was no target before.
+    second part. A part is None if it has nothing to record, for example if there was no target.
     """
     before, after = change
     _append_entry(
@@ -72,7 +72,7 @@ def _append_entry(actor: Actor, values: Mapping[str, Any], now: datetime) -> Non
         previous_hash=bytes(head.hash),
         actor_kind=actor.kind,
         actor_id=actor.user_id,
-        actor_key=actor.display_name,
+        actor_key=actor.credential_name,
         address=normalize_ip(actor.address),
         request_id=actor.request_id,
         at=now,

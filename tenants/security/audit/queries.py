@@ -40,7 +40,7 @@ class AuditFilter:
     """A filter of audit entries. None: the field is not filtered."""
 
     action: str | None = None  # or a prefix: "team.*"
-    actor: str | None = None  # a user's ID, `actor_key` of an entry, or "platform"
+    actor: str | None = None  # a user's ID, an Actor.credential_name, or "platform"
     target: str | None = None  # or a prefix: "team:*"
     since: datetime | None = None
     until: datetime | None = None  # exclusive
@@ -54,7 +54,7 @@ class AuditEntryView:
     actor_kind: ActorKind
     actor_id: uuid.UUID | None  # None: the actor is not a user
     actor_email: str | None  # None also: the user was erased in this tenant
-    actor_key: str | None  # None: no key was used
+    actor_key: str | None  # Actor.credential_name; None: a user's session, or the platform
     action: str
     target: str
     before: Any
@@ -94,7 +94,7 @@ def list_entries(
 def fetch_entries(
     *, actor: Actor, audit_filter: AuditFilter, limit: int, cursor: str | None
 ) -> Page[AuditEntryView]:
-    """Return a page of entries without an audit entry, for callers that write one for all pages.
+    """Return a page of entries without recording the read: the caller records it for all pages.
 
     Raises Forbidden, InvalidValue.
     """

@@ -52,9 +52,10 @@ class Actor:
     role: Role  # for a key: the upper bound of its permissions
     address: str | None  # None: not a network request
     request_id: str  # "" outside HTTP
-    key: LookupId | None = None  # the API key that authenticated the request; None: no key
+    # The credential of the request: an API key, or a SCIM token ("scim:..."). None: neither.
+    key: LookupId | None = None
     is_closing: bool = False  # the tenant is closing: it allows reading, export and erasure only
-    grant: KeyGrant | None = None  # of that key; None: no key
+    grant: KeyGrant | None = None  # of the API key; None: no API key
     operator: OperatorIdentity | None = None
 
     @property
@@ -69,13 +70,17 @@ class Actor:
     def accountable_user_id(self) -> UserId | None:
         """The user who is responsible for the action.
 
-        None: the platform, or a key whose issuer is unknown.
+        None: the platform, an operator, or a key whose issuer is unknown.
         """
         return self.user_id if self.grant is None else self.grant.issued_by
 
     @property
-    def display_name(self) -> str:
-        """The credential that audit entries name; "": a user's session, or the platform."""
+    def credential_name(self) -> str:
+        """The credential that audit entries name.
+
+        A key's lookup ID, "scim:...", or "operator:..." with the handle; "": a user's session, or
+        the platform.
+        """
         if self.operator is not None:
             return f"operator:{self.operator.handle}"
         return self.key or ""
@@ -84,14 +89,17 @@ class Actor:
     def rate_limit_key(self) -> str:
         """The identity that rate limits count and that stored idempotent responses belong to."""
         if self.operator is not None:
-            return self.display_name
+            return self.credential_name
         if self.key is not None:
             return f"key:{self.key}"
         return "platform" if self.user_id is None else f"user:{self.user_id}"
 
     @property
     def authority(self) -> str:
-        """A text of everything that decides permissions. Equal texts mean equal permissions."""
+        """A text of everything that decides the permissions of a user or key in the tenant.
+
+        Equal texts mean equal permissions.
+        """
         parts: list[object] = [self.role, self.is_closing]
         if (grant := self.grant) is not None:
             parts += [sorted(grant.permissions), sorted(grant.modes), sorted(grant.networks)]

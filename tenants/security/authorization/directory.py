@@ -76,7 +76,7 @@ def find_tenant(*, slug: str) -> TenantId | None:
 
 
 def list_tenants() -> dict[str, TenantId]:
-    """Return all tenants by slug, oldest first, for tasks and commands of the platform."""
+    """Return all tenants, also closed ones, by slug; oldest first. For tasks and commands."""
     rows = Tenant.objects.order_by("created_at", "id").values_list("slug", "id")
     return {slug: TenantId(str(tenant_id)) for slug, tenant_id in rows}
 

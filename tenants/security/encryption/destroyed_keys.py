@@ -35,7 +35,8 @@ def record_destroyed_keys_on_commit(tenant_id: TenantId, key_ids: Iterable[UUID]
 def record_missing_destroyed_keys(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
-    Raises the exceptions of the storage.
+    Covers the keys that were destroyed in the last `tombstones.LOOKS_BACK`. Raises the exceptions
+    of the storage.
     """
     num_written = 0
     for tenant_id in list_tenants().values():

@@ -1,7 +1,7 @@
 """Errors of opening sealed data. Their texts contain neither keys nor data.
 
 EncryptionFailed
-├─ KeyDestroyed         the key was shredded: the data can never be opened again
+├─ KeyDestroyed         the key was destroyed: the data can never be opened again
 ├─ RootKeyMissing       CARET_ROOT_KEYS lacks the root key that wrapped the tenant key
 └─ RootKeyUnavailable   the KMS of the root key does not answer or refuses
 

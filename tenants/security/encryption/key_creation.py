@@ -27,8 +27,8 @@ from tenants.security.encryption.startup_check import record_root_key_use
 def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> DataKey:
     """Return the data key of a scope, inside the tenant's scope; create it if it is missing.
 
-    One query if the key exists. Raises RootKeyMissing, RootKeyUnavailable, and KeyDestroyed if all
-    keys of the tenant are shredded.
+    One query if the key exists. Raises RootKeyMissing, RootKeyUnavailable, DecryptionFailed for a
+    damaged tenant key, and KeyDestroyed if all keys of the tenant are shredded.
     """
     in_force = DataKey.objects.filter(tenant_id=tenant_id, scope=scope, destroyed_at=None)
     if (data_key := in_force.order_by("id").first()) is not None:
@@ -59,9 +59,10 @@ def create_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) 
 
 
 def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
-    """Lock the tenant key in force.
+    """Lock and return the tenant key in force; create it for a tenant that never had a key.
 
-    The lock keeps rotation from retiring and destroying the key while it wraps a data key.
+    The lock keeps rotation from retiring and destroying the key while it wraps a data key. Raises
+    KeyDestroyed, RootKeyUnavailable.
     """
     keys = TenantKey.objects.filter(tenant_id=tenant_id)
     in_force = keys.filter(retired_at=None).select_for_update(no_key=True)

@@ -36,10 +36,10 @@ def seal_in_scope(
 
     queries.open_sealed opens it with the same `context` until the scope or the tenant is shredded.
     `scope` names what is erased together: `user:<id>/content`, `export:<id>`. Data that is
-    sealed while its scope is being shredded can never be opened. One query; five if the scope has
-    no key yet.
+    sealed while its scope is being shredded can never be opened. One query if the scope has a key
+    and the tenant key is cached.
 
-    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
+    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and DecryptionFailed for a damaged key.
     """
     with tenant_scope(tenant_id):
         row = get_or_create_data_key(tenant_id=tenant_id, scope=scope, now=now)
@@ -50,8 +50,8 @@ def seal_in_scope(
 def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[DestroyedKey]:
     """Destroy the data keys of a scope and of the scopes below it.
 
-    `user:<id>/content` is below `user:<id>`. After the commit, nothing that was sealed for them
-    can be opened. Data that is sealed later gets a new key.
+    `user:<id>/content` is below `user:<id>`. After the commit, nothing that was sealed in these
+    scopes can be opened. Data that is sealed later gets a new key.
     """
     with tenant_scope(tenant_id):
         shredded = _shred_keys(

@@ -1,4 +1,4 @@
-"""Root keys: the port, the adapter for a secret of the installation, and the configured keys.
+"""Root keys: the port, the adapter for secrets (`aws_kms` has another), and the configured keys.
 
 CARET_ROOT_KEYS lists root keys. The first wraps, and all of them unwrap, so that tenant keys can
 move to a new root key without downtime:

@@ -40,14 +40,14 @@ BATCH: Final = 200  # data keys in one transaction
 @dataclass(frozen=True, slots=True)
 class RotationResult:
     tenant_keys: int = 0  # rewrapped by the current root key
-    new_tenant_keys: int = 0
+    new_tenant_keys: int = 0  # 0 or 1
     data_keys: int = 0  # rewrapped by the tenant's key in force
 
 
 def rotate_tenant_keys(
     *, tenant_id: TenantId, now: datetime, older_than: datetime | None = None
 ) -> RotationResult:
-    """Replace the tenant key if it was created before `older_than`, and rewrap all keys.
+    """Replace the tenant key if it was created before `older_than`, and rewrap what old keys wrap.
 
     Finishes an interrupted rotation, too. Raises DecryptionFailed, RootKeyMissing,
     RootKeyUnavailable.
@@ -64,10 +64,12 @@ def rotate_tenant_keys(
 def retire_root_keys(*, now: datetime) -> list[str]:
     """Retire the root keys that wrap no tenant key any more, and return their IDs.
 
-    CARET_ROOT_KEYS need not name them any more.
+    CARET_ROOT_KEYS need not name them any more. The current root key is never retired, because it
+    wraps the next tenant key. Raises BadSetting, RootKeyUnavailable.
     """
     retired = []
-    for root_key_id in RootKeyUse.objects.filter(retired_at=None).values_list("id", flat=True):
+    in_use = RootKeyUse.objects.filter(retired_at=None).exclude(id=load_root_keys().current.id)
+    for root_key_id in in_use.values_list("id", flat=True):
         with transaction.atomic():
             # A concurrent transaction that wraps with this key waits for the lock and then
             # unretires it.

@@ -40,9 +40,9 @@ def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:
 
 
 def require_root_keys() -> None:
-    """Check that the root keys open the stored keys. One query.
+    """Check that the root keys open the stored keys. One query. Raises RootKeysUnusable.
 
-    A KMS root key needs two calls: one to wrap and one to unwrap. Raises RootKeysUnusable.
+    Makes a call to KMS to wrap with the current root key, and one to unwrap with each one in use.
     """
     if problems := find_problems():
         raise RootKeysUnusable(" ".join(problems))

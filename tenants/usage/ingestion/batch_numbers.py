@@ -15,7 +15,7 @@ def allocate_batch(tenant_id: TenantId) -> int:
     """Allocate the next batch number, inside the tenant's scope, before inserting the rows.
 
     Locks the counter until the commit, so that a batch with a higher number is never visible before
-    this one. Two queries, three the first time.
+    this one. Two queries, four the first time.
     """
     counter = UsageBatchCounter.objects.filter(tenant_id=tenant_id)
     if not counter.update(last_batch=F("last_batch") + 1):

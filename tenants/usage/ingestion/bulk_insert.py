@@ -1,4 +1,4 @@
-"""Bulk insert of new rows into tables that grow by thousands a second, with an array per column.
+"""Bulk insert into tables that grow by thousands of rows a second, with an array per column.
 
 COPY would be faster, but row security does not allow it, and it cannot skip existing rows. A
 statement with an array for each column is parsed and planned once for any batch size. Django's

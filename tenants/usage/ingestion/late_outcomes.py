@@ -1,11 +1,11 @@
 """Late outcomes: outcomes reported to a gateway that does not know their completion.
 
 Rules:
-1. The completion must be of the same user, or for a service key of the same key. Outcomes of
+1. The completion must belong to the same user, or, for a service key, to the same key. Outcomes of
    others' completions, or of completions whose record has not arrived, are ignored.
 2. Characters and lines are limited to those of the suggestion.
-3. An outcome counts once, however it arrived: a client that lost its connection reports again what
-   may not have arrived.
+3. An outcome counts once, however it arrived: a client that lost its connection reports again those
+   that may not have arrived. Of partial acceptances, the first MAX_PARTS count.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def _lock_late_outcomes(tenant_id: TenantId) -> None:
 
 def _insert_if_it_counts(late_outcome: LateOutcome) -> Outcome | None:
     completion = _find_completion(late_outcome)
-    if completion is None or _is_reported(late_outcome.outcome):
+    if completion is None or _is_repeated(late_outcome.outcome):
         return None
     late_outcome.outcome.chars = _limit_count(completion.num_chars, late_outcome.chars)
     late_outcome.outcome.lines = _limit_count(completion.num_lines, late_outcome.lines)
@@ -73,8 +73,8 @@ def _find_completion(late_outcome: LateOutcome) -> UsageRecord | None:
     )
 
 
-def _is_reported(outcome: Outcome) -> bool:
-    """Return whether the outcome was reported before.
+def _is_repeated(outcome: Outcome) -> bool:
+    """Return whether the outcome was reported before, or exceeds MAX_PARTS partial acceptances.
 
     Partial acceptances are distinguished by the millisecond. Other events occur once.
     """

@@ -2,9 +2,9 @@
 
     read > decode > insert, tenant by tenant > COMMIT > acknowledge
 
-After a crash before the acknowledgement another worker gets the entry and finds its records already
-inserted: the key of a row is the record's time and ID. A record that cannot become a row is moved
-to the stream of rejected records, with the reason.
+After a crash before the acknowledgement, another worker gets the entry and finds its records
+already inserted: the key of a row is the record's time and ID. A record that cannot become a row is
+moved to the stream of rejected records, with the reason.
 """
 
 from collections import Counter, defaultdict

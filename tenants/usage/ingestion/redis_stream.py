@@ -18,7 +18,8 @@ from caret.foundation.ids import TenantId
 REJECTED_STREAM: Final = "caret:usage:rejected"
 MAX_REJECTED: Final = 1_000  # entries; the oldest are dropped first
 _MAX_REJECTED_BYTES: Final = 64 * 1024  # of one entry
-# A gateway's entry holds one record. A batch has half a megabyte and takes about 100 ms.
+# Of one read. Most entries contain one record; then a read has half a megabyte and takes about
+# 100 ms.
 BATCH_ENTRIES: Final = 512
 # Longer than any batch takes: an entry that is pending for this long belongs to a dead consumer. If
 # that consumer is only slow, both insert the entry, and the second insert skips the existing rows.

@@ -69,7 +69,7 @@ def decode_entry(data: bytes) -> list[bytes]:
 
 
 def decode_row(data: bytes) -> Row | LateOutcome:
-    """Decode a record into a row. Raises UnstorableRecord."""
+    """Decode a record into a row or a late outcome. Raises UnstorableRecord."""
     try:
         record = msgspec.msgpack.decode(data, type=Record)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -83,10 +83,10 @@ def build_rows(
     return [build_row(key, groups[key], suppressed.get(key)) for key in sorted(groups)]
 
 
-def find_small_groups(
+def find_suppressed_keys(
     groups: Mapping[str, GroupCounters], min_users: int
 ) -> dict[str, Suppression]:
-    """Return the suppressed groups. `groups` must cover the whole usage."""
+    """Return the groups that must be suppressed, and why. `groups` must cover the whole usage."""
     users_of = {key: groups[key].users for key in sorted(groups)}
     return find_suppressed_groups(users_of, min_users=min_users)
 
@@ -98,7 +98,7 @@ def build_row(key: str, group: GroupCounters, suppression: Suppression | None) -
 
 
 def _build_statement(rollups_sql: str, dimensions: Sequence[GroupBy], names: Sequence[str]) -> str:
-    """Return the statement. It contains only constants of this module; values are parameters.
+    """Return the statement. It contains names of columns, and no values: these are parameters.
 
     It first groups by all dimensions together, and then groups the result by each dimension. The
     first step reduces, for example, 12,000 rollups to 900 rows, so that each further grouping costs

@@ -1,4 +1,4 @@
-"""Counters of a group of completions. They add up over hours, days and groups.
+"""Counters of a group of completions and of typing. They add up over hours, days and groups.
 
 Active users do not add up: reports count them from the sets of users of each day.
 """

@@ -2,7 +2,7 @@
 
 A user stays in one variant, so each variant is a group of users, and a small group is suppressed.
 Users without a variant form another group. First-token latencies come from the usage records of the
-last days.
+last days of the period (`latency.MAX_EXACT`).
 """
 
 from collections import defaultdict
@@ -72,7 +72,7 @@ class VariantView:
     is_control: bool
     row: ReportRow  # its users and counters; may be suppressed
     measured: VariantMetrics
-    difference_to_control: VariantMetrics
+    difference_to_control: VariantMetrics  # of the control: all None
 
     @property
     def has_few_suggestions(self) -> bool:
@@ -82,7 +82,7 @@ class VariantView:
 @dataclass(frozen=True, slots=True)
 class ExperimentView:
     name: str
-    control: str
+    control: str  # name of the control: `control`, or the first variant by name
     variants: list[VariantView]  # the control first
 
 
@@ -95,7 +95,7 @@ class ExperimentsReport:
 
 
 def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
-    """Return the experiments by name. Four queries; two or three more with a filter.
+    """Return the experiments by name. Up to four queries; up to two more with a filter.
 
     Raises Forbidden, InvalidValue.
     """
@@ -131,7 +131,7 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
 def _read_mean_latencies(
     actor: Actor, query: ReportQuery, since: datetime, *, is_own: bool, min_users: int
 ) -> dict[str, IntervalEstimate | None]:
-    """Return mean latencies by variant, without variants of fewer than `min_users` users."""
+    """Return mean latencies by variant, without variants of 1 to `min_users` - 1 users."""
     records = UsageRecord.objects.filter(
         _FINISHED,
         apply_filter(actor, query.filter, is_raw=True),

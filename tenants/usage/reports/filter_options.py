@@ -17,7 +17,10 @@ FilterOptions = dict[str, list[str]]  # by column
 def read_filter_options(
     *, actor: Actor, kind: ReportKind, query: ReportQuery
 ) -> tuple[FilterOptions, Mapping[str, str]]:
-    """Return the filter options, and the teams' names by ID. Two queries. Raises Forbidden."""
+    """Return the filter options, and the teams' names by ID.
+
+    Up to two queries. Raises Forbidden.
+    """
     is_own = is_limited_to_own(actor, kind)
     with tenant_scope(actor.tenant_id):
         return read_options(actor, query, is_own=is_own), read_team_names(actor)

@@ -1,9 +1,9 @@
 """Latency by mode, and the load of engines.
 
-Without a filter, the figures come from rollups: they cover any period, with an error of at most
-RELATIVE_ERROR. With a filter, they come from the usage records, because rollups have no percentiles
-by language, editor or user: they are exact, but cover a limited period. Only rollups have display
-latencies.
+A tenant's figures without a filter come from rollups: they cover any period, with an error of at
+most RELATIVE_ERROR. With a filter, or for the actor's own usage, they come from the usage records,
+because rollups have no percentiles by language, editor or user. These figures are exact, but cover
+at most MAX_EXACT. Only rollups have display latencies.
 """
 
 from collections import defaultdict

@@ -30,7 +30,7 @@ class Metric:
     definition: str
     source: CounterOrigin
     unit: str  # "share" (0 to 1) or "micros"
-    compute: Callable[[UsageCounters], float | None]  # None: the divisor is 0
+    compute: Callable[[UsageCounters], float | None]  # None: unknown, e.g. the divisor is 0
 
 
 def ratio(part: int, total: int) -> float | None:

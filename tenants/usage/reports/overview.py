@@ -61,7 +61,7 @@ DIMENSIONS: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODE
 @dataclass(frozen=True, slots=True)
 class SeatUse:
     num_seats: int  # current members
-    num_active: int  # current members with a request in the period
+    num_active: int  # current members with requests or typing reports in the period
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class Overview:
     quality_before: ReportRow | None
     group_rows: Mapping[GroupBy, list[ReportRow]]  # by dimension
     speeds: LatencyReport | None  # None: suppressed
-    complete_until: datetime | None
-    min_users: int
+    complete_until: datetime | None  # None: nothing was counted yet
+    min_users: int  # groups with fewer users are suppressed
     choices: Mapping[str, list[str]]  # filter options by column
     teams: Mapping[str, str]  # names by ID
 
@@ -108,7 +108,10 @@ class _UsageCounts:
 
 
 def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
-    """Return the summary of a period without filter. Three queries. Raises Forbidden."""
+    """Return the summary of a period without filter. Three queries.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_USAGE)
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
@@ -130,7 +133,7 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
 
 
 def _read_members(actor: Actor) -> tuple[int, frozenset[str]]:
-    """Return the smallest group that is shown, and the IDs of the current members. One query."""
+    """Return the minimum size of groups, and the IDs of the current members. One query."""
     members = Membership.objects.filter(tenant_id=OuterRef("id"), ended_at__isnull=True)
     min_users, user_ids = (
         Tenant.objects.annotate(members=ArraySubquery(members.values("user_id")))
@@ -141,7 +144,10 @@ def _read_members(actor: Actor) -> tuple[int, frozenset[str]]:
 
 
 def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
-    """Return the overview. Six queries; two more with a filter. Raises Forbidden, InvalidValue."""
+    """Return the overview. Up to five queries; up to two more with a filter.
+
+    Raises Forbidden, InvalidValue.
+    """
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
     check_report_period(query)
     with tenant_scope(actor.tenant_id):

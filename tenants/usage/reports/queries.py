@@ -1,4 +1,4 @@
-"""Reports of a tenant's usage and quality over a period, from daily rollups.
+"""Reports of a tenant's usage and quality, from rollups of days, or of the last 24 hours.
 
 Rows add up to the total, except those of teams: a member of two teams counts in both. Teams have
 their current members, also for past days. Active users are counted from sets of user IDs: the
@@ -57,14 +57,14 @@ PERMISSIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReportQuery:
-    """A period of UTC days, half-open, or the last 24 hours."""
+    """A period (UTC days, half-open, or 24 hours), its grouping and its filter."""
 
     start: date
     end: date
     group_by: GroupBy | None = None  # None: only the total
     filter: ReportFilter = NO_FILTER
-    # The end of a period of 24 hours that replaces `start` and `end`; GroupBy.DAY then groups by
-    # hour. None: the period is from `start` to `end`.
+    # A time in the last hour of a period of 24 full hours, which replaces `start` and `end`;
+    # GroupBy.DAY then groups by hour. None: the period is from `start` to `end`.
     hours_until: datetime | None = None
 
     @property
@@ -94,7 +94,8 @@ class ReportQuery:
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    key: str  # a day, a team's ID or a name; "": unknown, no team, or the total
+    # A day or hour, the ID of a team or user, or a name. "": unknown, no team, or the total.
+    key: str
     label: str  # display text
     users: int | None  # active users without services; None: suppressed
     counts: UsageCounters | None  # None: suppressed
@@ -107,7 +108,7 @@ class Report:
     rows: list[ReportRow]
     total: ReportRow
     complete_until: datetime | None  # None: nothing was counted yet
-    min_users: int  # smaller groups are suppressed; 1: the actor's own report
+    min_users: int  # smaller groups are suppressed; 1: none is, as in the actor's own report
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
         groups, total = _read_groups_and_total(actor, days, query)
         labels = _read_labels(actor, query.group_by)
         if query.filter.is_empty:
-            suppressed_total = suppress_total(kind, total.users, min_users)
+            suppressed_total = find_total_suppression(kind, total.users, min_users)
             suppressed = _find_suppressed_groups(groups, total, query.group_by, min_users)
         else:
             suppressed_total, suppressed = _find_suppressed_of_filter(actor, query, min_users)
@@ -157,7 +158,7 @@ def is_limited_to_own(actor: Actor, kind: ReportKind) -> bool:
 
 
 def get_min_group_size(*, actor: Actor) -> int:
-    """Return the smallest group that reports show. One query. Raises Forbidden."""
+    """Return the minimum size of groups in reports. One query. Raises Forbidden."""
     actor.require(Permission.READ_USAGE)
     with tenant_scope(actor.tenant_id):
         return read_min_group_size(actor)
@@ -309,10 +310,12 @@ def _find_suppressed_groups(
     return find_suppressed_groups(users_of, min_users=min_users, all_users=all_users)
 
 
-def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> Suppression | None:
-    """Return why the total is suppressed, or None.
+def find_total_suppression(
+    kind: ReportKind, users: frozenset[str], min_users: int
+) -> Suppression | None:
+    """Return why the total of a report without a filter is suppressed, or None.
 
-    Total usage is never suppressed, because the tenant pays for it.
+    The total of a usage report is never suppressed, because the tenant pays for it.
     """
     is_hidden = kind is ReportKind.QUALITY and 0 < len(users) < min_users
     return Suppression.TOO_FEW_USERS if is_hidden else None
@@ -332,12 +335,13 @@ def _find_suppressed_of_filter(
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     if group_by is GroupBy.DAY:
         times = {
-            format_time_key(query, at): table for at, table in part.users_by_time(rows).items()
+            format_time_key(query, at): table
+            for at, table in part.read_tables_by_time(rows).items()
         }
         return part.find_suppression(part.merge(times.values())), part.find_suppressed_times(times)
     if group_by is None:
-        return part.find_suppression(part.users_by_cell(rows)), {}
-    table = part.users_by_cell(rows, group_by.value)
+        return part.find_suppression(part.read_table(rows)), {}
+    table = part.read_table(rows, group_by.value)
     return part.find_suppression(table), part.find_suppressed_groups(table, group_by.value)
 
 

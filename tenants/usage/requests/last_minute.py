@@ -1,4 +1,4 @@
-"""Figures of the last minute from the usage records."""
+"""Figures of the last minute from usage records and outcomes."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,6 +42,7 @@ class _LastMinutePercentiles(Aggregate):
 
 
 def can_see_accepted(actor: Actor) -> bool:
+    """Return whether the actor may see LastMinute.accepted. read_last_minute does not check it."""
     return actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
         Permission.READ_OWN_QUALITY
     )

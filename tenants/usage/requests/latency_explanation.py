@@ -1,8 +1,8 @@
 """Explanation of a completion's latency: its stages against their budgets, and findings. Pure.
 
-It uses one usage record only: counts and times, no code. The stages follow each other as in the
-gateway. `generate` ends with the engine's first token, `filter` with the first text that can be
-shown, and `stream` with the end of the completion.
+It uses only the completion's usage record: counts and times, no code. The stages follow each other
+as in the gateway. `generate` ends with the engine's first token, `filter` with the first text that
+can be shown, and `stream` with the end of the completion.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class LatencyStage:
 class LatencyExplanation:
     stages: tuple[LatencyStage, ...]  # the stages that were reached, in order
     target_ms: float  # for the first token of this mode
-    is_slow: bool  # the first token came later than the target, or never
+    is_slow: bool  # the first text (or, without text, the end) came later than the target
     verdicts: tuple[Finding, ...]  # most important first
 
 
@@ -75,9 +75,10 @@ def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
         until_ms = record.total_ms if ended_ms is None else ended_ms
         # The times come from different clock readings and may differ by rounding.
         duration_ms = max(0.0, until_ms - start_ms)
-        yield LatencyStage(
-            name, start_ms, duration_ms, _get_budget_ms(record.mode, name), is_interrupted=is_last
-        )
+        # The budget of `filter` ends with the first text. Without text, it lasts to the end.
+        is_without_text = is_last and name == "filter"
+        budget_ms = None if is_without_text else _get_budget_ms(record.mode, name)
+        yield LatencyStage(name, start_ms, duration_ms, budget_ms, is_interrupted=is_last)
         if is_last:
             return
         start_ms = until_ms
@@ -196,7 +197,7 @@ def _explain_queueing(record: CompletionRecord) -> Iterator[Finding]:
 
 
 def _explain_filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
-    if stage.is_over and not stage.is_interrupted:
+    if stage.is_over:
         yield Finding(
             gettext_noop(
                 "Slow filter: it needed {took} ms of generated text before it could show "

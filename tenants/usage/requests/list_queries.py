@@ -108,7 +108,7 @@ class RequestRow:
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_small_group: bool  # filters narrow the list to a few users
+    is_small_group: bool  # the list has filters, and this page has the rows of only a few users
 
 
 def list_requests(
@@ -117,7 +117,7 @@ def list_requests(
     """Return a page of requests. Orders other than newest first have one page only.
 
     Makes one query, or up to three with filters. Records an audit entry if the whole list is of a
-    small group.
+    small group, with queries of its own.
 
     Raises Forbidden, InvalidValue.
     """

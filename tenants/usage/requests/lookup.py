@@ -63,7 +63,7 @@ def find_request(
 
 
 def find_display_ms(*, tenant_id: TenantId, request_id: uuid.UUID) -> int | None:
-    """Return a request's display latency, as the client reported it; None: not reported.
+    """Return a request's display latency in ms, as the client reported it; None: not reported.
 
     Call it only for a request that `find_request` has returned. One query over an index.
     """

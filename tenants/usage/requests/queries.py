@@ -30,9 +30,9 @@ class RecentUsage:
     """The last 24 hours."""
 
     requests: int
-    completed: int  # ended by the model or at max_tokens
+    completed: int  # ended by the model, by the filter at a good point, or at max_tokens
     errors: int
-    accepted: int  # suggestions, as editors report them
+    accepted: int  # suggestions accepted as a whole, as editors report them
     prompt_tokens: int
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
     cached_tokens: int  # of `prompt_tokens_with_cache_info`

@@ -1,7 +1,7 @@
 """Operations that roll up hours and days with new records.
 
-A day is one transaction: a worker that is killed changes nothing, and a repeated run gives the same
-result.
+A day is one transaction: a worker that is killed changes nothing of this day, and a repeated run
+gives the same result.
 
     for each marked hour (delete its marks > count it) > count the day from its hours > COMMIT
 
@@ -70,7 +70,7 @@ def roll_up_all_tenants(*, arrived_until: datetime) -> int:
 
 
 def roll_up_tenant(*, tenant_id: TenantId, arrived_until: datetime) -> int:
-    """Count the marked hours, and return the number of days counted.
+    """Count the marked hours of up to MAX_DAYS days, and return the number of days counted.
 
     Concurrent runs are harmless: the second waits for the first, day by day.
     """
@@ -84,7 +84,9 @@ def roll_up_tenant(*, tenant_id: TenantId, arrived_until: datetime) -> int:
 
 
 def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) -> None:
-    """Mark a period to be counted again; hours without records keep their counts.
+    """Mark a period to be counted again.
+
+    Hours without records, and hours whose records were partly purged, keep their counts.
 
     Raises InvalidValue.
     """

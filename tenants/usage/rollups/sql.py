@@ -1,9 +1,10 @@
 """SQL statements that count an hour from its records, and a day from its hours.
 
-Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open). Statements that count an hour
-also have %(first_id)s and %(last_id)s, the bounds of the hour's request IDs. The outcomes of a
-suggestion are combined first, so that an outcome reported twice, or by two gateways, counts once.
-Outcomes count in the hour of their completion, even if they were reported later.
+Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open). Statements that join outcomes
+also have %(first_id)s and %(last_id)s, the bounds of the period's request IDs; %(services)s is the
+user ID of service keys. The outcomes of a suggestion are combined first, so that an outcome that
+was reported twice, or by two gateways, counts once. Outcomes count at the time of their completion,
+even if they were reported later.
 """
 
 from typing import Final

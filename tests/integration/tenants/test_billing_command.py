@@ -102,3 +102,12 @@ def test_unreadable_prices_of_models_are_rejected(tmp_path: Path, models: str) -
 def test_invalid_arguments_are_rejected(arguments: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         command(*arguments)
+
+
+def test_a_profile_without_a_customer_is_rejected_with_its_reason(tmp_path: Path) -> None:
+    company = make_company("operated-profile", {})
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps({"tax": {"name": "VAT", "basis_points": 1_900}}))
+
+    with pytest.raises(CommandError, match="customer"):
+        command("profile", company.slug, "--file", str(profile))

@@ -8,6 +8,7 @@ from pathlib import Path
 import boto3
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.utils import timezone
 from moto import mock_aws
 from pytest_django import Settings
@@ -19,7 +20,7 @@ from tenants.security.encryption.errors import KeyDestroyed, RootKeyMissing
 from tenants.security.encryption.operations import shred_scope, shred_tenant
 from tenants.security.encryption.root_keys import load_root_keys
 from tenants.security.encryption.rotation import RotationResult, retire_root_keys
-from tenants.security.encryption.startup_check import find_problems
+from tenants.security.encryption.startup_check import find_problems, record_root_key_use
 from tests.fixtures.companies import Company, make_company
 from tests.integration.tenants.sealed import clear_key_cache, rotate, seal, unseal
 
@@ -105,6 +106,15 @@ def test_an_unused_root_key_can_be_removed(
     assert f"{new_id} wraps no key any more" in output.getvalue()
     configure_root_keys(settings, "root-secret")
     assert find_problems() == []
+
+
+def test_the_current_root_key_is_never_retired(settings: Settings, new_root_key: str) -> None:
+    new_id = key_id(settings, new_root_key)
+    configure_root_keys(settings, new_root_key, "root-secret")
+    with transaction.atomic():
+        record_root_key_use(load_root_keys().current, now=timezone.now())  # wraps nothing yet
+
+    assert new_id not in retire_root_keys(now=timezone.now())
 
 
 def test_rotating_to_a_kms_key_and_back(

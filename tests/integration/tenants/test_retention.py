@@ -29,7 +29,6 @@ from tenants.privacy.retention.queries import (
     list_data_class_reports,
     list_holds,
     list_runs,
-    preview_purge,
 )
 from tenants.privacy.retention.tables import delete_due_batch
 from tenants.privacy.retention.verification import verify_certificate
@@ -231,22 +230,6 @@ def test_the_policy_can_shorten_retention(company: Company) -> None:
 
     assert find_usage_report(company).rule.days == 70
     assert purge_usage(company) == 1
-
-
-def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
-    add_records_of_age(company, 100, 200, 300)
-    since = NOW - timedelta(days=310)
-    place_hold(
-        actor=owner(company),
-        new=NewHold("m", "r", since=since, until=since + timedelta(days=20)),
-        now=NOW,
-    )
-
-    preview = preview_purge(actor=owner(company), data_class=USAGE, days=90, now=NOW)
-
-    assert (preview.would_delete, preview.would_hold) == (2, 1)
-    assert preview.oldest_at == NOW - timedelta(days=300)
-    assert count_old_records(company) == 3
 
 
 def test_records_not_purged_in_time_are_reported_as_overdue(company: Company) -> None:

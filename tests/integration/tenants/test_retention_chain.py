@@ -4,14 +4,19 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
+from tenants.models import AuditEntry, Tenant
 from tenants.policy.data_classes import DataClass
 from tenants.privacy.retention.operations import NewHold, place_hold, set_rule
-from tenants.privacy.retention.tables import RETENTION_TABLES, HoldPeriod
-from tenants.security.authorization.actor import Actor
+from tenants.privacy.retention.tables import RETENTION_TABLES, HoldPeriod, delete_due_batch
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor, build_system_actor
 from tests.fixtures.companies import ACME, Company, make_company
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -55,3 +60,27 @@ def test_a_clock_that_jumped_leaves_no_gap_in_a_chain(company: Company) -> None:
     set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW)
 
     assert list_due_sequences(company) == before
+
+
+def test_a_batch_deletes_the_first_entry_of_a_chain_although_its_time_is_later() -> None:
+    now = timezone.now()
+    with transaction.atomic():
+        row = Tenant.objects.create(
+            slug="hooli-chain", name="Hooli", status=TenantStatus.ACTIVE, created_at=now
+        )
+        tenant_id = TenantId(str(row.id))
+        actor = build_system_actor(tenant_id)
+        with tenant_scope(tenant_id):
+            for days in (800, 900):
+                record_change(
+                    actor=actor,
+                    action="test.done",
+                    target="test:1",
+                    change=(None, None),
+                    now=now - timedelta(days=days),
+                )
+            delete_due_batch(DataClass.AUDIT, tenant_id=tenant_id, cutoff=now, holds=(), limit=1)
+            remaining = list(AuditEntry.objects.values_list("sequence", flat=True))
+        transaction.set_rollback(True)
+
+    assert remaining == [2]

@@ -211,3 +211,27 @@ def test_there_is_no_file_before_the_export_is_finished(company: Company, tmp_pa
         call_command("tenant", "closing", company.slug, "--certificate", str(tmp_path / "x"))
     with pytest.raises(Conflict):
         begin_company_closing(company)
+
+
+def test_a_failed_download_keeps_the_file_of_an_earlier_one(
+    company: Company, tmp_path: Path
+) -> None:
+    export_file = tmp_path / "export.zip"
+    export_file.write_bytes(b"of an earlier download")
+    begin_company_closing(company)
+
+    with pytest.raises(CommandError, match="queued"):
+        call_command("tenant", "closing", company.slug, "--export", str(export_file))
+
+    assert export_file.read_bytes() == b"of an earlier download"
+    assert list(tmp_path.iterdir()) == [export_file]
+
+
+def test_a_file_that_cannot_be_written_is_an_error_of_the_command(
+    company: Company, tmp_path: Path
+) -> None:
+    begin_company_closing(company)
+    run_due_jobs(clock=timezone.now, max_run_s=600)
+
+    with pytest.raises(CommandError, match="Cannot write"):
+        call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "no" / "x"))

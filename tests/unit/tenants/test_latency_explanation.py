@@ -245,3 +245,11 @@ def test_contradicting_times_stay_within_the_waterfall() -> None:
         )
         <= WIDTH
     )
+
+
+def test_a_completion_without_text_has_no_budget_for_its_first_text() -> None:
+    explanation = explain_latency(record(first_token_ms=None, num_chars=0, total_ms=60.0))
+
+    assert explanation.stages[-1].name == "filter"
+    assert not any(stage.is_over for stage in explanation.stages)
+    assert explanation.verdicts == ("No findings: each stage stayed within its budget.",)

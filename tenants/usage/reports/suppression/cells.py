@@ -34,14 +34,14 @@ TEAM: Final = "team"  # the only dimension whose values overlap
 
 @dataclass(frozen=True, slots=True)
 class CellUsers:
-    """The users of each cell. Service keys have no users."""
+    """The users of each cell. A cell of service keys only has no users."""
 
     columns: Dimensions
     people_of: Mapping[Cell, People]
     members: Mapping[str, People]  # by team; empty: teams are not requested
 
     def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
-        """Return the users of each cell, without empty cells.
+        """Return the users of each cell. Cells of a team without users are left out.
 
         If `dimensions` contains TEAM, it must be last.
         """
@@ -66,6 +66,8 @@ class CellUsers:
 
 
 class SuppressionTable:
+    """The suppressed cells of all combinations of dimensions, computed on request."""
+
     def __init__(self, cell_users: CellUsers, min_users: int) -> None:
         self.users = cell_users
         self._min_users = min_users
@@ -105,7 +107,7 @@ class SuppressionTable:
             if self._is_too_small(people):
                 suppressed[cell] = Suppression.TOO_FEW_USERS
             elif self._is_in_suppressed_cell(dimensions, cell) or any(
-                map(self._is_too_small, complement_groups.overlapping_users(cell))
+                map(self._is_too_small, complement_groups.iterate_parts(cell))
             ):
                 suppressed[cell] = Suppression.COMPLEMENTARY
         return suppressed
@@ -122,7 +124,7 @@ class SuppressionTable:
     def _iterate_lines(
         self, dimensions: Dimensions, index: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
-        """Yield the lines whose total is shown. Lines of teams have the users of the total, too."""
+        """Yield each line whose total is shown; for a line of teams also the users of its total."""
         other_dimensions = _remove_at(dimensions, index)
         totals = self.users.users_by_cell(other_dimensions) if dimensions[index] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
@@ -143,7 +145,7 @@ class _ComplementGroups:
         )
         self._parts_of: dict[Cell, list[People]] = {}
 
-    def overlapping_users(self, cell: Cell) -> Iterator[People]:
+    def iterate_parts(self, cell: Cell) -> Iterator[People]:
         if self._members is None:
             yield from self._divide_users(cell)
             return

@@ -38,14 +38,14 @@ _USER_IDS: Final = Func(
 
 @dataclass(frozen=True, slots=True)
 class FilteredUsage:
-    """The filtered part of a period's usage. `rows` are the rollups of the whole usage."""
+    """The filtered part of a usage. The methods' `rows` are the rollups of the whole usage."""
 
     report_filter: ReportFilter
     members: Mapping[str, People]  # by team; empty: teams are not requested
     min_users: int
     team_names: Mapping[str, str]  # by ID; empty: teams are not requested
 
-    def users_by_cell(self, rows: QuerySet[Any], *extra_columns: str) -> SuppressionTable:
+    def read_table(self, rows: QuerySet[Any], *extra_columns: str) -> SuppressionTable:
         """Return the suppression table by the filter's columns and `extra_columns`. One query."""
         columns = self._column_dimensions(*extra_columns)
         people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
@@ -53,7 +53,7 @@ class FilteredUsage:
             people_by_cell[tuple(cell)].add(str(user_id))
         return self._build_table(columns, people_by_cell)
 
-    def users_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
+    def read_tables_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
         """Return the suppression table of each hour or day. One query."""
         columns = self._column_dimensions()
         people_by_time: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
@@ -154,21 +154,21 @@ def filter_usage(
 
 
 @dataclass(frozen=True, slots=True)
-class _TeamSuppression:
+class _TeamMembers:
     names: Mapping[str, str]
     members: Mapping[str, People]  # of teams with members
 
 
-_NO_TEAMS: Final = _TeamSuppression({}, {})
+_NO_TEAMS: Final = _TeamMembers({}, {})
 
 
-def _read_teams(actor: Actor) -> _TeamSuppression:
+def _read_teams(actor: Actor) -> _TeamMembers:
     memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
     memberships_of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
     rows = teams.annotate(who=Subquery(memberships_of_team.annotate(who=_USER_IDS).values("who")))
     team_rows = list(rows.values_list("id", "name", "who"))
-    return _TeamSuppression(
+    return _TeamMembers(
         names={str(team_id): name for team_id, name, _who in team_rows},
         members={
             str(team_id): People(user_ids.split())

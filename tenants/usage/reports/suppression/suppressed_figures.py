@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.breakdown import Breakdown, GroupCounters, find_small_groups
+from tenants.usage.reports.breakdown import Breakdown, GroupCounters, find_suppressed_keys
 from tenants.usage.reports.filters import COLUMNS
 from tenants.usage.reports.latency import get_measured_since
 from tenants.usage.reports.queries import (
     GroupBy,
     ReportKind,
     ReportQuery,
+    find_total_suppression,
     format_time_key,
     select_rollups_of_everybody,
-    suppress_total,
 )
 from tenants.usage.reports.suppression.cells import SuppressionTable
 from tenants.usage.reports.suppression.filtered_suppression import FilteredUsage, filter_usage
@@ -55,13 +55,13 @@ def find_suppressed(
     """
     if query.filter.is_empty or min_users == 1:
         return SuppressedFigures(
-            suppress_total(kind, breakdown.total.users, min_users),
+            find_total_suppression(kind, breakdown.total.users, min_users),
             _suppress_small_groups(breakdown, min_users),
         )
     part = filter_usage(actor, query.filter, min_users=min_users)
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
-    table = part.users_by_cell(rows, *COLUMNS)
-    times = part.users_by_time(rows) if GroupBy.DAY in breakdown.groups else {}
+    table = part.read_table(rows, *COLUMNS)
+    times = part.read_tables_by_time(rows) if GroupBy.DAY in breakdown.groups else {}
     suppression = part.find_suppression(table)
     if suppression is not None:
         return SuppressedFigures(suppression, _suppress_all_groups(breakdown, suppression))
@@ -71,14 +71,17 @@ def find_suppressed(
 def find_suppressed_in_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
-    """Return the suppressed figures of the overview. Makes queries only for a filter."""
+    """Return the suppressed figures of the overview.
+
+    No query without a filter, or for the actor's own usage.
+    """
     if not query.filter.is_empty and min_users > 1:
         return _find_suppressed_in_filtered_overview(actor, query, breakdown, min_users)
     return SuppressedOverview(
         usage=None,
         usage_before=None,
-        quality=suppress_total(ReportKind.QUALITY, breakdown.total.users, min_users),
-        quality_before=suppress_total(ReportKind.QUALITY, before.users, min_users),
+        quality=find_total_suppression(ReportKind.QUALITY, breakdown.total.users, min_users),
+        quality_before=find_total_suppression(ReportKind.QUALITY, before.users, min_users),
         speeds=None,
         speeds_before=None,
         groups=_suppress_small_groups(breakdown, min_users),
@@ -89,10 +92,10 @@ def _find_suppressed_in_filtered_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, min_users: int
 ) -> SuppressedOverview:
     part = filter_usage(actor, query.filter, min_users=min_users)
-    times = part.users_by_time(
+    times = part.read_tables_by_time(
         select_rollups_of_everybody(actor, begins_at=query.previous_period.starts_at, query=query)
     )
-    table = part.users_by_cell(
+    table = part.read_table(
         select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query), *COLUMNS
     )
     since = get_measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
@@ -122,7 +125,7 @@ def _find_suppressed_in_filtered_overview(
 
 def _suppress_small_groups(breakdown: Breakdown, min_users: int) -> HiddenGroups:
     return {
-        dimension: find_small_groups(groups, min_users)
+        dimension: find_suppressed_keys(groups, min_users)
         for dimension, groups in breakdown.groups.items()
     }
 
