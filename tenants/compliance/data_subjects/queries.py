@@ -22,7 +22,10 @@ from tenants.security.authorization.directory import find_user
 
 
 def find_user_id(text: str) -> UserId:
-    """Return the user with an e-mail address or ID. Raises NotFound."""
+    """Return the ID of the user with an e-mail address. Raises NotFound.
+
+    A text that is an ID is returned without a look-up.
+    """
     try:
         return UserId(str(uuid.UUID(text)))
     except ValueError:

@@ -125,7 +125,7 @@ def cancel_export(*, actor: Actor, export_id: UUID, now: datetime) -> ExportView
 
 
 def create_signed_url(*, actor: Actor, export_id: UUID, now: datetime) -> SignedUrlToken:
-    """Create a URL that is valid for LINK_FOR, while its creator has the permissions.
+    """Create a URL that is valid for LINK_FOR, while the file exists and its creator may read it.
 
     Raises Forbidden, NotFound, Conflict.
     """
