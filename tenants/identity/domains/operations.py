@@ -27,7 +27,7 @@ Resolve = Callable[[str], list[str]]
 
 
 def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
-    """Claim a domain. Several tenants may claim the same one until one of them verifies it.
+    """Claim a domain. Several tenants may claim the same one, but only one can verify it.
 
     Raises Forbidden, InvalidValue, Conflict.
     """

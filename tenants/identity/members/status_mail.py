@@ -1,4 +1,7 @@
-"""E-mails to a tenant's owners. For a new status, they say what stops and what to do."""
+"""E-mails to a tenant's owners, or to some of its people, about the tenant.
+
+The e-mail about a new status says what stops and what to do.
+"""
 
 import smtplib
 from collections.abc import Mapping
