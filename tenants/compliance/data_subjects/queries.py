@@ -72,7 +72,7 @@ def find_data_subject(*, actor: Actor, text: str) -> PersonView:
             address = text.strip().lower()
             row = rows.filter(user__email=address).order_by("user_id").first()
         if row is None:
-            raise NotFound("There is no current or former member with this ID.")
+            raise NotFound("There is no current or former member with this address or ID.")
         user_id = UserId(str(row.user_id))
         erasure_id = find_unfinished_erasure(tenant_id=actor.tenant_id, user_id=user_id)
     return PersonView(

@@ -186,5 +186,8 @@ def check_slug(slug: str) -> None:
 def parse_region(region: str) -> str:
     """Return the region if its name is valid. Raises InvalidValue."""
     if _REGION.fullmatch(region) is None:
-        raise InvalidValue("region", "Enter 2 to 32 lower-case letters, digits and hyphens.")
+        raise InvalidValue(
+            "region",
+            "Enter 2 to 32 lower-case letters, digits and hyphens, starting with a letter.",
+        )
     return region
