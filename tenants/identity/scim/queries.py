@@ -1,6 +1,7 @@
 """Queries of SCIM users and groups, as SCIM resources.
 
-Only `list_group_roles` checks a permission. The others are for SCIM tokens, which may read everything.
+Only `list_group_roles` checks a permission. The others are for SCIM tokens, which may read all of
+them.
 """
 
 import json
