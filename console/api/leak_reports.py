@@ -17,7 +17,7 @@ from console.api.leak_report_auth import has_report_secret, is_signed_by_github
 from console.api.openapi import SAFE_TO_REPEAT
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from tenants.base.redis_connection import connect_to_redis
-from tenants.identity.api_keys.leak_reports import LeakReport, enqueue_reports, find_keys_in
+from tenants.identity.api_keys.leak_reports import LeakReport, build_leak_reports, enqueue_reports
 
 router = Router(tags=["leak_reports"])
 
@@ -69,7 +69,7 @@ class LeakReportReceived(ResponseSchema):
     openapi_extra=_FOR_REPORTERS,
 )
 def report(request: AuthenticatedRequest, body: LeakReportRequest) -> Status[LeakReportReceived]:
-    _store_reports(find_keys_in(body.texts, location=body.place))
+    _store_reports(build_leak_reports(body.texts, location=body.place))
     return Status(202, LeakReportReceived())
 
 
@@ -84,7 +84,7 @@ def report_from_github(
     request: AuthenticatedRequest, body: NinjaBody[GitHubLeaks]
 ) -> Status[LeakReportReceived]:
     for finding in body:
-        _store_reports(find_keys_in([finding.token], location=finding.url))
+        _store_reports(build_leak_reports([finding.token], location=finding.url))
     return Status(202, LeakReportReceived())
 
 

@@ -28,7 +28,7 @@ from console.texts.playground_texts import COLUMNS, TEXTS
 from tenants.base.errors import DomainError
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey
-from tenants.identity.api_keys.playground import create_playground_key, revoke_playground_key
+from tenants.identity.api_keys.playground import create_playground_key, end_playground_key
 
 _STREAM: Final = "/v1/stream"
 _CURL: Final = """\
@@ -97,7 +97,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.USE_PLAYGROUND)
 def end(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     issued_at = _read_moment(request.POST.get("issued_at", ""))
-    revoke_playground_key(actor=member.actor, issued_at=issued_at, now=timezone.now())
+    end_playground_key(actor=member.actor, issued_at=issued_at, now=timezone.now())
     return HttpResponse(status=204)
 
 

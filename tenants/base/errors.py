@@ -1,4 +1,4 @@
-"""Errors of `tenants`. Each class has a stable `code`, which the API shows.
+"""Errors of `tenants`. Each error has a stable `code`, which the API shows.
 
 DomainError            an error of the request; never logged as an exception
 ├─ Unauthenticated     the presented key is invalid, expired or not allowed here

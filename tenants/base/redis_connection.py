@@ -14,7 +14,7 @@ _TIMEOUT_S = 1.0
 
 @cache
 def connect_to_redis() -> redis.Redis:
-    """Return the process's connection pool. redis-py creates a new one in a forked worker."""
+    """Return the process's client. Its connection pool starts afresh in a forked worker."""
     return redis.Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=_TIMEOUT_S,

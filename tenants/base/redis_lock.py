@@ -18,7 +18,7 @@ import redis
 import structlog
 
 HOLD_S: Final = 120.0
-_RENEWALS_PER_LIFETIME: Final = 5  # all but one of them may fail
+_RENEWALS_PER_LIFETIME: Final = 5  # the lock survives three failures in a row
 # Redis has no command to change a key only if it holds our token.
 _IF_OURS: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then "
 _RENEW: Final = _IF_OURS + "redis.call('pexpire', KEYS[1], ARGV[2]) end"

@@ -1,7 +1,7 @@
 """Tombstones: names of erased things, so that a restored backup does not bring them back.
 
 They are empty objects in a store that no database backup contains. A tombstone is written once,
-after the erasure is committed, and never deleted.
+after the commit that destroys a key or requests an erasure, and never deleted.
 
     CARET_TOMBSTONE_STORAGE/README        marks the store, to detect a mistyped location
                             <tenant>/...  one tombstone each; the writing module defines the name
@@ -29,13 +29,14 @@ _TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
 
 
 class WrongStore(Exception):
-    """Raised for a location that is not the store in use. The text is for the operator."""
+    """The configured store is empty or missing. The text is for the operator."""
 
 
 def write_tombstones_on_commit(tenant_id: TenantId, names: Iterable[str]) -> None:
-    """Write tombstones after the commit. Call this in the transaction that erases.
+    """Write tombstones after the commit.
 
-    The erasure stays committed even if the store is down.
+    Call this in the transaction that destroys the keys or requests the erasure.
+    The transaction stays committed even if the store is down.
     """
     name_list = list(names)
     if name_list:

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the control plane: tasks, queues and usage records to ingest.
+"""Prometheus metrics of the control plane: tasks, queues and usage to ingest.
 
 Workers run tasks in short-lived processes, so they count in Redis. The beat process, of which there
 is only one, exports the counts. Counts survive a restart, and workers need no port.
@@ -82,12 +82,12 @@ class WorkerMetricsCollector(Collector):
             age_s = max(0.0, seconds + micros / 1_000_000 - began_ms / 1000)
         yield GaugeMetricFamily(
             "caret_usage_stream_length",
-            "Usage records that are delivered but not ingested.",
+            "Batches of usage records that are delivered but not ingested.",
             value=num_waiting,
         )
         yield GaugeMetricFamily(
             "caret_usage_stream_oldest_seconds",
-            "Age of the oldest record that is not ingested; 0: none.",
+            "Age of the oldest batch that is not ingested; 0: none.",
             value=age_s,
         )
 

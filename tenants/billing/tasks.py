@@ -1,4 +1,4 @@
-"""Celery tasks of rating, invoices and budgets. They can run twice safely.
+"""Celery tasks of rating, invoices, budgets and Stripe. They can run twice safely.
 
 `caret.celery` has their queues and intervals.
 """

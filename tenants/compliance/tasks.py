@@ -1,6 +1,6 @@
-"""Celery tasks of exports, data subject requests and audit sinks. They can run twice safely.
+"""Celery tasks of exports, data subject requests, audit sinks and the closing of tenants.
 
-`caret.celery` has their queues and intervals.
+They can run twice safely. `caret.celery` has their queues and intervals.
 """
 
 from celery import shared_task

@@ -59,7 +59,7 @@ class TenantClosure:
     """The progress of the closing of a tenant."""
 
     closes_at: datetime | None  # end of the grace period; None: not closing
-    final_export: FinalExport | None  # None: the tenant is not closing
+    final_export: FinalExport | None  # of the latest closing; None: the tenant was never closing
     is_erasing: bool  # its keys are destroyed, and its data is being deleted
     erased_at: datetime | None  # None: not erased
     certificate: str | None  # the signed document; None: not erased
@@ -117,7 +117,7 @@ def close_due_tenants(*, now: datetime) -> int:
 def find_closure(*, tenant_id: TenantId) -> TenantClosure:
     """Return the progress of the closing, for operators.
 
-    One query for an active tenant, and up to three more for others.
+    One query for a tenant that was never closing, and up to three more for others.
     """
     with tenant_scope(tenant_id):
         row = Tenant.objects.get(id=tenant_id)

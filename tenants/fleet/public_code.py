@@ -166,18 +166,22 @@ def set_running(
 def build_requested_index(connection: redis.Redis) -> None:
     """Build one requested index, if there is one. An interrupted build begins again.
 
-    Raises Conflict, RedisUnavailable.
+    The result is dropped if the index was requested again meanwhile: the next run builds that
+    request. Raises Conflict, RedisUnavailable.
     """
-    requested = [
+    requests = [
         record.index
         for record in read_public_code_state(connection).records.values()
         if record.index.status is IndexStatus.BUILDING
     ]
-    if not requested:
+    if not requests:
         return
-    built = _build(min(requested, key=lambda index: index.at_ms))
+    request = min(requests, key=lambda index: index.at_ms)
+    built = _build(request)
     state = read_public_code_state(connection)
-    _publish(connection, built, version=state.version)
+    current = state.records.get(request.name)
+    if current is not None and current.index == request:
+        _publish(connection, built, version=state.version)
 
 
 def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:

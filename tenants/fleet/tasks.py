@@ -1,5 +1,6 @@
-"""Celery tasks of snapshots and pools. They can run twice safely.
+"""Celery tasks of snapshots, plans, pools and public code.
 
+They can run twice safely, except that scrape_gateways then counts the replicas' minute twice.
 `caret.celery` has their queues and intervals.
 """
 

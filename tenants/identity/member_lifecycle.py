@@ -53,11 +53,11 @@ def change_role(
 
 
 def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> KeySummary:
-    """Remove a member, who may be the actor. Return the keys whose secret was shown to the member.
+    """Remove a member, who may be the actor. Return the unowned keys that the member was shown.
 
     These keys stay valid. The member's own keys are revoked, and gateways reject them within a
-    second. A member provisioned by SCIM comes back only when the identity provider reports the user
-    active again.
+    second. SCIM adds a removed member again only when the identity provider reports the user active
+    again.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner.
     """

@@ -1,4 +1,4 @@
-"""Seats: members with their activity and their figures of this month, for administrators.
+"""Seats: members with their activity and their figures of this month.
 
 A seat's figures are those of one person. They are shown only if the tenant's reports show groups of
 one user (tenants.usage.reports.operations.set_min_group_users).

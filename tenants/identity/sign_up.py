@@ -67,7 +67,7 @@ def propose_slug(company: str) -> str:
     plain = unicodedata.normalize("NFKD", company.lower().replace("ß", "ss"))
     letters = "".join(char for char in plain if not unicodedata.combining(char))
     words = re.sub(r"[^a-z0-9]+", "-", letters).lstrip("-0123456789")[:_MAX_SLUG_CHARS].rstrip("-")
-    for number in range(1, _MAX_PROPOSALS):
+    for number in range(1, _MAX_PROPOSALS + 1):
         suffix = "" if number == 1 else f"-{number}"
         slug = words[: _MAX_SLUG_CHARS - len(suffix)].rstrip("-") + suffix
         try:

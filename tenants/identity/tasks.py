@@ -1,4 +1,4 @@
-"""Celery tasks of API keys, sessions and passwords. They can run twice safely.
+"""Celery tasks of API keys, sessions, passwords and trials. They can run twice safely.
 
 `caret.celery` has their queues and intervals.
 """

@@ -1,5 +1,7 @@
 """Operations that onboard a customer: a tenant with its encryption key, plan and first owner.
 
+They also invite further owners, and change a tenant's name and other columns.
+
 `tenants.identity.members.tenant_status` suspends, resumes and closes tenants.
 """
 
@@ -48,7 +50,7 @@ class OwnerInvitation:
     email: str
     url: str = field(repr=False)
     expires_at: datetime
-    is_mailed: bool  # False: the mail server did not accept the e-mail
+    is_mailed: bool  # False: not sent yet, or the mail server did not accept the e-mail
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ def onboard_tenant(
     """Create a tenant with its encryption key and plan, and invite its first owner.
 
     Either all of it is created, or nothing. The e-mail is sent after the commit. `actor_for`
-    returns the operator's actor, which needs the new tenant's ID. `complete` is called in the
-    transaction, to make further settings.
+    returns the actor, an operator or the platform, which needs the new tenant's ID. `complete` is
+    called in the transaction, to make further settings.
 
     Raises Forbidden, InvalidValue, and Conflict if the slug is taken or no key can be wrapped.
     """
@@ -99,7 +101,10 @@ def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
 
 
 def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
-    """Change the name that people see. The slug stays. Raises Forbidden, InvalidValue."""
+    """Change the name that people see. The slug stays.
+
+    Raises Forbidden, InvalidValue, NotFound.
+    """
     actor.require_operator()
     change_tenant_columns(
         actor=actor,
@@ -113,7 +118,10 @@ def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> Non
 def change_tenant_columns(
     *, actor: Actor, action: str, columns: ChangeFields, reason: str, now: datetime
 ) -> None:
-    """Update the tenant's row, and record the old and the new values in its audit log."""
+    """Update the tenant's row, and record the old and the new values in its audit log.
+
+    Checks no permission. Raises NotFound.
+    """
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)

@@ -74,8 +74,8 @@ def compute_trial_end(ends_on: date) -> datetime:
 def send_due_reminders(*, now: datetime) -> int:
     """Mail the owners of tenants whose trial ends soon or has ended. Return the number of tenants.
 
-    Each reminder is sent once. If a reminder was missed, only the next one is sent. One query if
-    there are no such trials.
+    Each reminder is sent at most once: a failed e-mail is only logged. If a reminder was missed,
+    only the next one is sent. One query if there are no such trials.
     """
     today = utc_day(now)
     ending = Tenant.objects.filter(

@@ -60,6 +60,8 @@ class Hook:
 class Syslog:
     port: int = 0
     resets_connections: bool = False  # resets each connection before it reads anything
+    keeps_connections: bool = False  # reads everything, and keeps its side of connections open
+    has_ended: threading.Event = field(default_factory=threading.Event)
     lines: list[str] = field(default_factory=list)
     num_connections: int = 0
 
@@ -112,6 +114,8 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
                 return
             while length := self._read_length():
                 syslog.lines.append(self.rfile.read(length).decode("ascii"))
+            if syslog.keeps_connections:
+                syslog.has_ended.wait()
 
         def _read_length(self) -> int:
             digits = b""
@@ -125,6 +129,7 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
     syslog.port = server.server_address[1]
     with _running(server):
         yield syslog
+        syslog.has_ended.set()
 
 
 class _QuietServer(socketserver.ThreadingTCPServer):

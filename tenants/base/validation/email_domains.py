@@ -6,7 +6,7 @@ from typing import Final
 
 from tenants.base.errors import InvalidValue
 
-# The domain of the addresses that replace those of erased users.
+# The end of the addresses that replace those of erased users.
 ANONYMOUS_DOMAIN: Final = "@erased.invalid"
 TXT_PREFIX: Final = "caret-domain-verification="
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -53,7 +53,7 @@ def parse_domain(text: str) -> str:
 
 
 def get_email_domain(email: str) -> str:
-    """Return the domain of an address in lower case, or "" if it has none."""
+    """Return the domain of an address, or "" if it has none. The address must be in lower case."""
     return email.rpartition("@")[2] if "@" in email else ""
 
 

@@ -31,7 +31,7 @@ def validate_date(field: str, day: date) -> None:
 def _out_of_bounds(field: str) -> InvalidValue:
     return InvalidValue(
         field,
-        "Enter a time in the years {first} to {last} (UTC).",
+        "Enter a date or time in the years {first} to {last} (UTC).",
         first=FIRST_YEAR,
         last=LAST_YEAR,
     )

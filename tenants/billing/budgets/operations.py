@@ -196,7 +196,7 @@ def format_audit_target(budget_id: UUID) -> str:
 def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:
     """Undo the change that made `version`, if no later change was made.
 
-    Raises Forbidden, NotFound, Conflict.
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require(Permission.WRITE_BUDGETS)
     terms = _read_previous_terms(actor, budget_id)

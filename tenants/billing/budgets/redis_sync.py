@@ -1,6 +1,6 @@
-"""Sync of spending to Redis, so that gateways never count less than the ledger contains.
+"""Sync of spending to Redis, so that gateways never count less than rating has added up.
 
-It is needed if Redis has lost its data, or if a budget is created during a month.
+It is needed if Redis has lost its data, or if a budget is created or becomes hard during a month.
 """
 
 from datetime import datetime
@@ -19,8 +19,8 @@ from tenants.models import Budget
 
 log = structlog.get_logger(__name__)
 
-# KEYS: a budget's month. ARGV: micros in the ledger, seconds to keep them. The amount added is
-# stored in `raised`, because gateways may report the same spending later (see
+# KEYS: a budget's month. ARGV: micros that rating has added up, seconds to keep the key. The amount
+# added here is stored in `raised`, because gateways may report the same spending later (see
 # caret.contracts.pricing).
 _RAISE_SCRIPT: Final = """
 local missing = tonumber(ARGV[1]) - tonumber(redis.call('HGET', KEYS[1], 'used') or '0')
@@ -40,11 +40,11 @@ def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     try:
         sync_spend_to_redis(tenant_id, now=now)
     except redis.RedisError as error:
-        log.warning("billing.floors_not_raised", tenant_id=tenant_id, reason=type(error).__name__)
+        log.warning("billing.spend_not_synced", tenant_id=tenant_id, reason=type(error).__name__)
 
 
 def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
-    """Raise the counters in Redis to the ledger's spending. Raises redis.RedisError."""
+    """Raise the counters in Redis to the spending of this month. Raises redis.RedisError."""
     month = start_of_month(utc_day(now))
     with tenant_scope(tenant_id):
         hard_budgets = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))

@@ -124,7 +124,7 @@ def read_bank_account() -> BankAccount | None:
 
 
 def find_logo() -> Path | None:
-    """Return the image for invoices; None: none is set, or it cannot be read."""
+    """Return the image for invoices; None: none is set, or the file does not exist."""
     if not settings.INVOICE_LOGO:
         return None
     logo = Path(settings.INVOICE_LOGO)

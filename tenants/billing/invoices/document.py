@@ -75,7 +75,7 @@ class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
-    """A ledger entry for usage or seats."""
+    """The ledger entries for usage or seats of one line, day and price, added up."""
 
     line: str
     day: date

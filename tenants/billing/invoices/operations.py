@@ -102,7 +102,7 @@ class _InvoiceDraft:
 def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
     """Issue a tenant's invoices for months that are over, and return their numbers.
 
-    A month without usage has no invoice. `now` must come from choose_billing_time.
+    A month without usage and seats has no invoice. `now` must come from choose_billing_time.
 
     All usage that has arrived before this call is rated first. The call does not wait for usage
     that arrives later: otherwise the invoice of a busy tenant would never be issued.
@@ -155,7 +155,10 @@ def issue_credit_note(
 
 
 def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[date]:
-    """Return the months with usage that are over and completely rated up to the batch `newest`."""
+    """Return the months to invoice: with usage or seats, over for GRACE, and not invoiced yet.
+
+    Return none until usage is rated up to the batch `newest`.
+    """
     if state.rated_batch < newest:
         return []
     months = LedgerTransaction.objects.filter(

@@ -4,10 +4,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Final
 
 import msgspec
 import structlog
 from django.db.models import Sum
+from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -40,6 +42,9 @@ from tenants.billing.ledger.operations import SourceKind
 from tenants.models import Invoice, LedgerEntry, LedgerTransaction
 from tenants.security.authorization.actor import Actor
 
+_NOT_REPRODUCIBLE: Final = gettext_noop(
+    "The ledger does not reproduce {name} as issued. Contact the operator of this installation."
+)
 logger = structlog.get_logger(__name__)
 
 
@@ -134,10 +139,7 @@ def build_invoice_view(row: Invoice, usage_lines: Sequence[UsageLine]) -> Invoic
         logger.error(
             "invoice.invoice_not_reproducible", tenant_id=str(row.tenant_id), number=row.number
         )
-        raise InvoiceNotReproducible(
-            f"The ledger does not reproduce {row.name} as issued. Contact the operator of this"
-            " installation."
-        )
+        raise InvoiceNotReproducible(_NOT_REPRODUCIBLE, name=row.name)
     notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
     corrected_cents = sum(-_read_totals(note).subtotal_cents for note in notes)
     return InvoiceView(row.number, DocumentKind(row.kind), document, corrected_cents)

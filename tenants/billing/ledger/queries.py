@@ -47,7 +47,7 @@ class LedgerFilter:
 
     month: date | None = None  # the first day of the invoice's month
     account: LedgerAccountCode | None = None  # an account of at least one entry
-    first: date | None = None  # first and last day of usage, both inclusive
+    first: date | None = None  # the earliest and the latest day, both inclusive
     last: date | None = None
 
 

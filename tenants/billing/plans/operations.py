@@ -43,7 +43,9 @@ class NewPrice:
 def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> None:
     """Create a plan without a price. Raises InvalidValue, Conflict."""
     if _SLUG.fullmatch(slug) is None:
-        raise InvalidValue("slug", "Enter 2 to 40 lower-case letters, digits and hyphens.")
+        raise InvalidValue(
+            "slug", "Enter 2 to 40 lower-case letters, digits and hyphens, starting with a letter."
+        )
     validate_text("name", name)
     try:
         with transaction.atomic():

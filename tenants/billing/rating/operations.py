@@ -35,8 +35,8 @@ def rate_all_tenants(*, now: datetime) -> None:
 def rate_tenant(tenant_id: TenantId, *, now: datetime, until_batch: int | None = None) -> int:
     """Post seats and usage of a tenant, and return the number of usage batches.
 
-    Rates the batches up to and including number `until_batch`; None: all batches. Raises NotFound
-    for a tenant without a plan.
+    Posts the seats of at most `seats.MAX_DAYS` days. Rates the batches up to and including number
+    `until_batch`; None: all batches. Raises NotFound for a tenant without a plan.
     """
     num_days, num_batches = post_seat_charges(tenant_id, now=now), 0
     has_more = True
@@ -44,5 +44,5 @@ def rate_tenant(tenant_id: TenantId, *, now: datetime, until_batch: int | None =
         result = rate_tokens(tenant_id, now=now, until_batch=until_batch)
         num_batches, has_more = num_batches + result.num_batches, result.has_more
     if num_batches or num_days:
-        log.info("billing.rated", tenant_id=tenant_id, batches=num_batches, seat_days=num_days)
+        log.info("billing.rated", tenant_id=tenant_id, batches=num_batches, days_of_seats=num_days)
     return num_batches

@@ -72,7 +72,7 @@ def rate_tokens(
     until_batch: int | None = None,
     max_batches: int = MAX_BATCHES,
 ) -> RatingResult:
-    """Rate the next batches, up to and including number `until_batch`; None: up to the newest.
+    """Rate at most `max_batches` batches, up to number `until_batch`; None: up to the newest.
 
     Raises NotFound for a tenant without a plan.
     """
@@ -113,7 +113,7 @@ def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[
 
 
 def _read_usage(state: BillingState, last_batch: int) -> list[_TokenUsage]:
-    """Return the sums of billable tokens by day, tier, model and user. Makes one query."""
+    """Return the sums of billable tokens by day, tier, model and user. One query."""
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
         UsageRecord.objects.filter(

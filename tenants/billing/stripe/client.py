@@ -1,4 +1,4 @@
-"""Adapter for Stripe's HTTP API: three endpoints, form-encoded, without Stripe's library."""
+"""Adapter for four endpoints of Stripe's HTTP API, without Stripe's library."""
 
 import base64
 import http.client

@@ -1,4 +1,4 @@
-"""Meter events of ledger entries, written in the same transaction."""
+"""Meter events of ledger entries, in the queue for Stripe."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta

@@ -102,7 +102,8 @@ class _MeterEventClaim:
 def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     """Claim events that are due.
 
-    They become due again only after a wait, so that no other worker sends them meanwhile.
+    They become due again only after a wait, so that other workers leave them alone. If sending
+    takes longer than the wait, an event may be sent twice, and Stripe counts it once.
     """
     due = list(
         StripeEvent.objects.select_for_update(skip_locked=True)

@@ -10,7 +10,7 @@ from caret.foundation.egress.egress_policy import Egress
 from caret.foundation.special_addresses import Network
 from tenants.compliance.audit_sinks.endpoint import SinkAddress
 
-TIMEOUT_S: Final = 5.0  # for a connection, and for the response to a message
+TIMEOUT_S: Final = 5.0  # for a webhook message with its response, or for a syslog connection
 REFUSED: Final = gettext_noop(
     "The address is neither public nor in one of the operator's allowed networks."
 )

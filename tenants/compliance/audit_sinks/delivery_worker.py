@@ -1,7 +1,7 @@
 """Delivery of new audit entries to each sink, in the order of the chain, at least once.
 
-A worker claims a sink, delivers the entries after its cursor and moves the cursor. All updates are
-conditional: two workers never deliver to one sink, and the claim of a killed worker expires. An
+A worker claims a sink, delivers the entries after its cursor and moves the cursor. Only the worker
+that holds the claim moves the cursor, and the claim of a killed worker expires. An
 entry that was delivered but not recorded is delivered again with the same ID.
 """
 

@@ -45,7 +45,7 @@ from tenants.security.authorization.actor import Actor
 
 MAX_SINKS: Final = 100  # per tenant: each may need a connection every few seconds
 MAX_NAME_CHARS: Final = 120
-# The minimum time between two attempts: workers must serve other sinks, too.
+# The minimum time between an attempt and a retry by a user: workers must serve other sinks, too.
 RETRY_AFTER: Final = timedelta(minutes=1)
 NOT_OPENED: Final = "The address cannot be decrypted: the tenant's encryption keys are missing."
 
@@ -138,9 +138,9 @@ def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
 
 
 def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> TestResult:
-    """Send a test message, and return the result. Takes up to a few seconds.
+    """Send a test message, and return the result. Takes up to ten seconds.
 
-    After a success the sink no longer waits. Raises Forbidden, NotFound.
+    After a success, a sink that waits after failures is tried at once. Raises Forbidden, NotFound.
     """
     actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):

@@ -31,8 +31,8 @@ class SinkView:
     delivered_sequence: int  # of the last entry delivered
     num_waiting: int  # number of entries that are not delivered yet
     delivered_at: datetime | None  # None: nothing delivered yet
-    failed_since: datetime | None  # None: the last attempt succeeded
-    last_error: str  # "": the last attempt succeeded
+    failed_since: datetime | None  # None: the last attempt succeeded, or there was none
+    last_error: str  # "": no error in the last attempt
     num_failures: int  # since the last success
     next_attempt_at: datetime | None  # None: immediately
 

@@ -99,7 +99,8 @@ async def _close_connection(reader: asyncio.StreamReader, writer: asyncio.Stream
     """Close the connection. Raises OSError if the receiver reset it."""
     if not writer.can_write_eof():
         writer.close()  # TLS: sends close_notify and waits for the receiver's
-        await writer.wait_closed()
+        with suppress(TimeoutError):  # of `ssl_shutdown_timeout`
+            await writer.wait_closed()
         return
     writer.write_eof()
     with suppress(TimeoutError):

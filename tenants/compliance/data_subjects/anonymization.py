@@ -36,7 +36,7 @@ _DIGEST_BYTES: Final = 32
 
 
 def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
-    """Anonymize a user's rows, and return the numbers of rows by table."""
+    """Anonymize or delete a user's rows, and return the numbers of rows by table."""
     tenant_id, user_id = subject.tenant_id, subject.user_id
     # Keys without a name are already anonymized. Leaving them out counts each key only once.
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=user_id).exclude(name="")
@@ -79,7 +79,7 @@ def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> i
 
 
 def _anonymize_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
-    """Anonymize the account, unless another tenant still has the user.
+    """Anonymize the account, unless another tenant has a membership that is not erased.
 
     The account is shared by all tenants. No certificate says whether it was anonymized, because a
     tenant may not learn of the others.

@@ -64,8 +64,7 @@ class InventoryEntry:
     model: type[Model]
     make_filter: Callable[[DataSubject], Q]
     hidden_columns: frozenset[str] = frozenset()
-    # False: a table of the installation, without a tenant.
-    is_tenants: bool = True
+    has_tenant_id: bool = True  # False: a table of the installation
 
     @property
     def columns(self) -> list[str]:
@@ -78,7 +77,7 @@ class InventoryEntry:
     def select_rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
         """Return the user's rows, inside the tenant's scope."""
         rows = self.model._default_manager.filter(self.make_filter(subject))
-        rows_in_scope = rows.filter(tenant_id=subject.tenant_id) if self.is_tenants else rows
+        rows_in_scope = rows.filter(tenant_id=subject.tenant_id) if self.has_tenant_id else rows
         return rows_in_scope.order_by("pk").values(*self.columns)
 
 
@@ -168,21 +167,21 @@ OWN_SOURCES: Final = (
         User,
         _filter_by("id"),
         frozenset({"password", "email", "name", "created_at"}),
-        is_tenants=False,
+        has_tenant_id=False,
     ),
     InventoryEntry(
         "sessions",
         UserSession,
         _filter_by("user_id"),
         frozenset({"session_key", "data"}),
-        is_tenants=False,
+        has_tenant_id=False,
     ),
     InventoryEntry(
         "second_factors",
         Authenticator,
         _filter_by("user_id"),
         frozenset({"data"}),
-        is_tenants=False,
+        has_tenant_id=False,
     ),
 )
 EXCLUDED_FROM_EXPORT: Final = MappingProxyType(

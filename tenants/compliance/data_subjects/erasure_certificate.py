@@ -22,7 +22,10 @@ _REMAINING_DATA: Final = (
     ("the ledger and invoices, with amounts but no names", _DUTY),
     ("memberships, keys and invitations, without names", _DUTY),
 )
-_ANONYMIZED_ACCOUNT: Final = "the account, as soon as no other tenant has the user as a member"
+_ANONYMIZED_ACCOUNT: Final = (
+    "the account, as soon as all other tenants of which the user is or was a member have erased the"
+    " user"
+)
 
 
 def build_certificate_facts(row: Erasure) -> dict[str, Any]:
@@ -66,7 +69,7 @@ def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
 
 
 def _list_all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the keys destroyed by this erasure, and those that withdrawn consent destroyed."""
+    """Return the keys that this erasure destroyed, and those destroyed before."""
     destroyed_ids = {key["id"] for key in row.keys}
     destroyed_before = [
         {"id": key_id, "fingerprint": proof.fingerprint, "scope": proof.scope}

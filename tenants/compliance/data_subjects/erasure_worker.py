@@ -2,8 +2,8 @@
 
 Repeating a committed transaction changes nothing.
 
-    pseudonymize usage, month by month > anonymize > erase captured content > look for records that
-    have arrived meanwhile > certify
+    pseudonymize usage, month by month > anonymize > purge a tenant's other data > erase captured
+    content > expire exports > look for records that have arrived meanwhile > certify
 """
 
 import uuid

@@ -2,7 +2,7 @@
 
 The pseudonym is derived from the user's ID with a secret of the erasure, so that an interrupted
 erasure continues with the same pseudonym. The secret is deleted at the end, and nothing then leads
-back to the user. Each month is processed in its own transaction.
+back to the user. The caller processes each month in its own transaction.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def pseudonymize_month(
     to: uuid.UUID,
     holds: tuple[HoldPeriod, ...],
 ) -> dict[str, int]:
-    """Replace the ID in a month's rows that are not on hold. Return the numbers of rows by table.
+    """Replace the ID in a period's rows that are not on hold. Return the numbers of rows by table.
 
     Must run inside the tenant's scope, with the tenant's row locked, so that no hold is placed
     meanwhile.

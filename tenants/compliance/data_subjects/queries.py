@@ -22,7 +22,10 @@ from tenants.security.authorization.directory import find_user
 
 
 def find_user_id(text: str) -> UserId:
-    """Return the user with an e-mail address or ID. Raises NotFound."""
+    """Return the ID of the user with an e-mail address. Raises NotFound.
+
+    A text that is an ID is returned without a look-up.
+    """
     try:
         return UserId(str(uuid.UUID(text)))
     except ValueError:
@@ -69,7 +72,7 @@ def find_data_subject(*, actor: Actor, text: str) -> PersonView:
             address = text.strip().lower()
             row = rows.filter(user__email=address).order_by("user_id").first()
         if row is None:
-            raise NotFound("There is no current or former member with this ID.")
+            raise NotFound("There is no current or former member with this address or ID.")
         user_id = UserId(str(row.user_id))
         erasure_id = find_unfinished_erasure(tenant_id=actor.tenant_id, user_id=user_id)
     return PersonView(

@@ -26,8 +26,8 @@ class PagedRows:
 
     page: Callable[[RowQuery, int, str | None], Page[Any]]  # limit and cursor
     row: Callable[[Any], Row]
-    # Returns the time of a row. Only rows with a time in the period are exported. None: all rows
-    # are exported, and they show the current state.
+    # Returns the time of a row. Only rows with a time in the period are exported. None: all rows of
+    # the query are exported.
     made_at: _MadeAt | None = None
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:

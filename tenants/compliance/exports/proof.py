@@ -49,7 +49,7 @@ class ProvenFile:
 
 
 def start_proof(export: Export, query: RowQuery) -> ProofStart:
-    """Record the state before the first row is read. Two or three queries."""
+    """Record the state before the first row is read. One or two queries."""
     until = export.complete_until(query.tenant_id, query.now)
     with tenant_scope(query.tenant_id):
         return ProofStart(until, find_head(tenant_id=query.tenant_id))

@@ -67,12 +67,12 @@ class RowBatch:
 class RowSource(Protocol):
     """A source of rows in a fixed order.
 
-    Repeated reads return the same rows, unless the rows were changed. A position only moves
+    Repeated reads return the same rows, unless rows were added or changed. A position only moves
     forward, so no row is returned twice.
     """
 
     def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
-        """Read a batch in a transaction of its own. No tenant scope may be open.
+        """Read a batch in transactions of its own. No tenant scope may be open.
 
         `after` is the position of an earlier batch; None: the beginning.
         """

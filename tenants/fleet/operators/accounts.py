@@ -96,7 +96,7 @@ def list_operators() -> list[OperatorView]:
 def authenticate_operator(
     *, handle: str, password: str, code: str, now: datetime
 ) -> OperatorView | None:
-    """Return the operator; None if handle, password or code is wrong, without saying which.
+    """Return the operator; None if handle, password or code is wrong, or the account is disabled.
 
     A code is accepted once: of two concurrent sign-ins with it, one succeeds.
     """

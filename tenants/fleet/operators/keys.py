@@ -80,7 +80,10 @@ def create_operator_key(
 
 
 def revoke_operator_key(*, lookup_id: str, now: datetime) -> None:
-    """Revoke a key at once. Nothing changes if it was revoked before. Raises NotFound."""
+    """Revoke a key at once. Nothing changes if it was revoked before.
+
+    Raises InvalidValue, NotFound.
+    """
     validate_text("lookup_id", lookup_id)
     keys = OperatorKey.objects.filter(lookup_id=lookup_id)
     if keys.filter(revoked_at=None).update(revoked_at=now):

@@ -1,7 +1,7 @@
 """Queries of tenants for operators: the directory, and with a reason the details of a tenant.
 
-They show nothing that a tenant's users have written: no names of keys or users, no prompts, no
-policies. A new field must be one that operators may see for every tenant.
+Apart from the tenant's name, they show nothing that its users have written: no names of keys or
+users, no prompts, no policies. A new field must be one that operators may see for every tenant.
 """
 
 import uuid

@@ -54,7 +54,7 @@ def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> i
 
 
 def _make_totp(secret: bytes) -> TOTP:
-    # Authenticator apps support SHA-1 only, and one-time codes need no collision resistance.
+    # Many authenticator apps support SHA-1 only, and one-time codes need no collision resistance.
     return TOTP(secret, _DIGITS, SHA1(), STEP_S)  # noqa: S303
 
 

@@ -208,7 +208,7 @@ def _publish_change(
 
 def _require_manager(operator: OperatorView) -> None:
     if not operator.can_change:
-        raise Forbidden("Your operator role does not allow you to add replicas.")
+        raise Forbidden("Your operator role does not allow you to add or remove replicas.")
 
 
 def _read_reason(text: str) -> str:

@@ -70,7 +70,7 @@ class AssignmentView:
 
 
 def read_known_pools() -> dict[str, KnownPool]:
-    """Ask the gateways for their pools. Empty: no gateway answers."""
+    """Ask the gateways for their pools, and return them by name. Empty: no gateway answers."""
     return collect_known_pools(scrape_gateways())
 
 
@@ -99,9 +99,9 @@ def assign_pool(
     reason: str,
     now: datetime,
 ) -> AssignmentView:
-    """Let a pool serve the tenant, instead of the one assigned before.
+    """Let a pool serve the tenant's requests of its tier in the given language.
 
-    The pool serves the requests of its tier. `known_pools` are the gateways' pools
+    It replaces the pool that was assigned for them before. `known_pools` are the gateways' pools
     (`read_known_pools`). Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require_operator()
@@ -170,9 +170,10 @@ def onboard_in_pools(
 
 
 def unassign_pool(*, actor: Actor, tier: Tier, language: str, reason: str, now: datetime) -> None:
-    """Let the tier's shared pool serve the tenant again.
+    """Delete the assignment of a tier and a language.
 
-    Raises Forbidden, InvalidValue, NotFound.
+    The tenant's pool for all languages serves these requests then; without one, the tier's first
+    shared pool. Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require_operator()
     reason = require_reason(reason)

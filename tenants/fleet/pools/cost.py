@@ -1,4 +1,4 @@
-"""The cost of 1,000 accepted tokens: the price of the replica hours divided by them. Pure."""
+"""The cost of 1,000 accepted tokens: replica hours times their price, by accepted tokens. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,8 @@ read the tenants' tables. Days whose records were purged keep their counts. If R
 the counts are restored for the days that still have records.
 
     caret:pools:days              hash    day -> encoded counts by pool
-    caret:pools:replica-seconds   hash    day|pool -> seconds that the pool's replicas were up
-    caret:pools:last-full-recount   string  "1"; expires a day after all days were counted
+    caret:pools:replica-seconds   hash    day|pool -> seconds that the pool's replicas were not down
+    caret:pools:last-full-recount string  "1"; expires a day after all days were counted
 """
 
 import re
@@ -103,7 +103,7 @@ def read_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> dict
 def record_replica_seconds(
     store: redis.Redis, installation: InstallationStatus, *, now: datetime
 ) -> None:
-    """Add a minute for each replica that is up, divided among its pools. Called each minute.
+    """Add a minute for each replica that is not down, divided among its pools. Called each minute.
 
     Raises redis.RedisError.
     """
@@ -125,7 +125,7 @@ def read_replica_seconds(
 
 
 def compute_replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
-    """Return the replica seconds of a whole day with the replicas that are up now."""
+    """Return the replica seconds of a whole day with the replicas that are not down now."""
     return _compute_replica_seconds(installation, duration_s=_SECONDS_PER_DAY)
 
 

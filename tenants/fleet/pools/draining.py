@@ -92,8 +92,8 @@ def set_drain(
 ) -> None:
     """Drain a replica, or end its draining. `members` are the pools as the gateways report them.
 
-    Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict when
-    another operator was faster.
+    Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict if
+    the replica is already in this state or another operator was faster.
     """
     if not operator.can_change:
         raise Forbidden("Your operator role does not allow you to drain replicas.")
@@ -130,7 +130,7 @@ def set_drain(
 
 
 def find_emptied_pools(replica: str, drained: Iterable[str], members: Members) -> list[str]:
-    """Return the pools that would have no other replica left, sorted."""
+    """Return the pools of `replica` whose other replicas are all drained, sorted."""
     unavailable = {*drained, replica}
     return sorted(
         pool

@@ -1,4 +1,4 @@
-"""The catalogue of models that operators publish. Gateways obey within a second.
+"""The catalogue of models that operators publish. Gateways obey within seconds.
 
 A model is known by the name that its engines serve. The catalogue says in which tier it is offered,
 under which title, by which pools, and with which plans.

@@ -79,7 +79,8 @@ class PoolStatus:
     hit_rate: float | None
     first_tokens: list[FirstToken]  # of the modes with requests
     shed: dict[str, int]  # recently, by trigger, most frequent first
-    acceptance: dict[str, float]  # share of drafted tokens by language, averaged over the gateways
+    # Accepted share of the drafted tokens, by language, averaged over the gateways.
+    acceptance: dict[str, float]
     # Languages that at least one gateway sends to the replicas without speculation.
     fallback_languages: frozenset[str]
 

@@ -37,7 +37,7 @@ logger = structlog.get_logger(__name__)
 def publish_snapshot(*, tenant_id: TenantId, now: datetime) -> None:
     """Write the tenant's snapshot to Redis, unless Redis has the same version or a newer one.
 
-    Raises redis.RedisError when Redis does not answer.
+    Raises NotFound, and redis.RedisError when Redis does not answer.
     """
     snapshot = read_snapshot(tenant_id=tenant_id, now=now)
     write_snapshot(connect_to_redis(), snapshot)
@@ -72,7 +72,7 @@ def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
 def republish_stale_snapshots(*, now: datetime) -> int:
     """Publish the snapshots that Redis lacks, and return how many.
 
-    Two queries and one read of Redis if there is nothing to do.
+    One query and one read of Redis if there is nothing to do. Raises redis.RedisError.
     """
     # Redis is read before the database. A change that is published in between then looks
     # unpublished, which costs one needless attempt. If the database were read first, Redis would

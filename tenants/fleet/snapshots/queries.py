@@ -35,7 +35,7 @@ from tenants.privacy.consent.queries import find_all_effective_consents
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     """Return the tenant's current snapshot.
 
-    Makes seven queries. Overrides of the policy add four. A model catalogue, hard budgets and
+    Seven queries. Overrides of the policy add four, hard budgets three. A model catalogue and
     content capture each add two. Raises NotFound.
     """
     with tenant_scope(tenant_id):

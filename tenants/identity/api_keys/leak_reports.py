@@ -19,7 +19,7 @@ from tenants.identity.api_keys.row_writes import PEPPER_VERSION
 
 REPORT_QUEUE: Final = "caret:keys:leak-reports"
 MAX_WAITING: Final = 10_000
-MAX_OF_A_REPORT: Final = 200
+MAX_REPORTS_AT_ONCE: Final = 200
 _MAX_PLACE_CHARS: Final = 300
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
 _ANY_KEY: Final = re.compile(KEY_PATTERN.pattern)
@@ -31,10 +31,10 @@ class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     place: str  # the location that the reporter gives; may be ""
 
 
-def find_keys_in(texts: Iterable[str], *, location: str) -> list[LeakReport]:
+def build_leak_reports(texts: Iterable[str], *, location: str) -> list[LeakReport]:
     """Return a report for each well-formed key in the texts, without duplicates.
 
-    Returns at most MAX_OF_A_REPORT reports.
+    Returns at most MAX_REPORTS_AT_ONCE reports.
     """
     keys = (parse_key(match[0]) for text in texts for match in _ANY_KEY.finditer(text))
     keys_by_text = {key.text: key for key in keys if key is not None}
@@ -45,7 +45,7 @@ def find_keys_in(texts: Iterable[str], *, location: str) -> list[LeakReport]:
             digests=tuple(compute_key_digest(key, pepper_version=version) for version in versions),
             place=_clean_location(location),
         )
-        for key in list(keys_by_text.values())[:MAX_OF_A_REPORT]
+        for key in list(keys_by_text.values())[:MAX_REPORTS_AT_ONCE]
     ]
 
 

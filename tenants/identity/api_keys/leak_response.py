@@ -84,7 +84,10 @@ def _has_reported_digest(report: LeakReport, secret: KeySecret) -> bool:
 
 
 def _revoke_key(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datetime) -> None:
-    """End the leaked secret. Does nothing if the key is revoked or the secret has already ended."""
+    """End the leaked secret: revoke the key, or end its previous secret if that one leaked.
+
+    Does nothing if the key is revoked, or if the leaked previous secret has already ended.
+    """
     is_current = _has_reported_digest(report, list_secrets(row)[0])
     reason = f"Found in public: {report.place or 'unknown location'}"
     actor = build_system_actor(tenant_id)

@@ -129,7 +129,7 @@ def rotate_key(
     """Give a key a new secret. The old secret stays valid for `rotation.overlap`.
 
     At most two secrets are valid: a second rotation ends the oldest one at once. Raises Forbidden,
-    InvalidValue, NotFound, and Conflict for a key that is not in force.
+    InvalidValue, NotFound, and Conflict for a key that is not active or is the playground's.
     """
     actor.require(Permission.CREATE_KEYS)
     require_current_secret(actor)

@@ -75,7 +75,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
     return CreatedKey(text=generated.text, key=view)
 
 
-def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
+def end_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
     """End the secret that was issued at `issued_at`. Return False if it was not in force.
 
     Raises Forbidden.

@@ -1,4 +1,7 @@
-"""Writes of key rows, for operations. Call them in the tenant's scope, with the tenant locked."""
+"""Writes of key rows, and the checks before them, for operations.
+
+Call them in the tenant's scope, with the tenant locked.
+"""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -34,7 +37,10 @@ def set_secret(
     expires_at: datetime | None,
     now: datetime,
 ) -> tuple[ChangeFields, ChangeFields]:
-    """Store a new secret, and return the state before and after for the audit log."""
+    """Store a new secret, and return the state before and after for the audit log.
+
+    The caller sets `row.issued_by_id` before; it is stored, too.
+    """
     before: ChangeFields = {
         "issued_at": _format_time(row.issued_at or row.created_at),
         "expires_at": _format_time(row.expires_at),

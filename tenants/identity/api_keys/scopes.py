@@ -1,4 +1,4 @@
-"""Scopes of API keys: one table for operations, snapshots, the REST API and tests.
+"""Scopes of API keys, in tables for operations, snapshots, the REST API and tests.
 
 A scope of inference allows modes at the gateways. Any other scope grants permissions of the REST
 API and is for service keys only. Some permissions belong to no scope: a key that could manage

@@ -68,7 +68,8 @@ _SORT_ORDERS: Final = MappingProxyType(
 class KeyFilter:
     """A filter of keys. None and "": not filtered.
 
-    Playground keys are left out, unless `is_playground` is set or leaked keys are requested.
+    Playground keys are left out, unless leaked keys are requested. With `is_playground`, only
+    playground keys are found.
     """
 
     text: str = ""  # part of the name or of the owner's address, or the beginning of the lookup ID
@@ -84,7 +85,7 @@ class KeyFilter:
 
 @dataclass(frozen=True, slots=True)
 class KeyCounts:
-    """Numbers of keys, without playground keys that have not leaked."""
+    """Numbers of keys. Playground keys count only in `leaked`."""
 
     listed: int
     idle: int

@@ -27,7 +27,7 @@ Resolve = Callable[[str], list[str]]
 
 
 def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
-    """Claim a domain. Several tenants may claim the same one until one of them verifies it.
+    """Claim a domain. Several tenants may claim the same one, but only one can verify it.
 
     Raises Forbidden, InvalidValue, Conflict.
     """
@@ -80,6 +80,10 @@ def verify_domain(
         )
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
+        # The domain may have been released or verified since: the tenant is locked only now.
+        domain = find_domain(actor=actor, domain_id=domain_id)
+        if domain.verified_at is not None:
+            return domain
         _register_domain(actor, domain.name)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
         _end_sessions(actor, domain.name, exempt_session_key)

@@ -1,8 +1,8 @@
 """Limits of invitations in 24 hours: per tenant, and per address.
 
 Sending an invitation again creates another row, and revoking one keeps its row. So counting rows
-counts e-mails. The caller must hold the lock of the tenant's row, so that concurrent requests
-cannot exceed the limits.
+counts e-mails. `require_allowance` is called with the tenant's row locked, so that concurrent
+requests cannot exceed the limits.
 """
 
 from dataclasses import dataclass

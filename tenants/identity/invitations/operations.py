@@ -1,6 +1,6 @@
 """Operations that create, revoke and accept invitations.
 
-The token exists only in the e-mail. Only the operator who invites a tenant's first owner sees it.
+The token exists only in the e-mail. Only an operator who invites an owner sees it as well.
 """
 
 import uuid
@@ -76,8 +76,8 @@ def create_invitation(
 ) -> InvitationView:
     """Create an invitation, and send it after the commit. Revoke the address's open invitations.
 
-    The guest also joins the team `team_id`; None: no team. If the caller has its own transaction,
-    this returns before the e-mail is sent.
+    The invited user also joins the team `team_id`; None: no team. If the caller has its own
+    transaction, this returns before the e-mail is sent.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
     """
@@ -124,7 +124,10 @@ def create_owner_invitation(
 
 
 def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
-    """Revoke an invitation. Nothing changes if it is not open. Raises Forbidden, NotFound."""
+    """Revoke an invitation. Nothing changes if it was accepted or revoked before.
+
+    Raises Forbidden, NotFound.
+    """
     actor.require(Permission.WRITE_MEMBERS)
     with tenant_scope(actor.tenant_id):
         # This locks the tenant, which all operations lock first.
@@ -137,9 +140,10 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
 
 
 def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """Revoke a member's invitations when the membership or role ends, inside the tenant's scope.
+    """Revoke the invitations that a member has sent, inside the tenant's scope.
 
-    Otherwise the member could join again with one of them.
+    Call this when the membership or role ends. Otherwise the member could join again with one of
+    them.
     """
     _revoke_invitations(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 
@@ -147,7 +151,8 @@ def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> No
 def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> TenantId:
     """Make the bearer a member, once, if the invitation was sent to the bearer's address.
 
-    Raises NotFound, Forbidden for another address, and Conflict if the user is a member already.
+    Raises NotFound, Forbidden for another address, and Conflict if the user is a member already or
+    is being erased.
     """
     token = _require_token(text)
     user = User.objects.get(id=guest.user_id)
@@ -182,7 +187,10 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
 
 
 def _join_team(tenant_id: TenantId, team_id: uuid.UUID, user_id: UserId, now: datetime) -> None:
-    """Add the guest to the team, unless the team was deleted or is now managed through SCIM."""
+    """Add the user to the team, if that is still possible.
+
+    The team may have been deleted, be managed through SCIM, or have one hard budget too many.
+    """
     with suppress(Conflict, NotFound):
         add_team_member(
             actor=build_system_actor(tenant_id), team_id=team_id, user_id=user_id, now=now

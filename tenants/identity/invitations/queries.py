@@ -35,7 +35,7 @@ class InvitationView:
     role: Role
     team_id: uuid.UUID | None  # the team to join
     state: InvitationState
-    invited_by_email: str | None  # None: the platform, or an erased user
+    invited_by_email: str | None  # None: the platform, an operator, or an erased user
     created_at: datetime
     expires_at: datetime
     mailed_at: datetime | None  # None: not sent yet, or sending failed

@@ -108,7 +108,10 @@ def create_user(*, email: str, name: str, password: str, now: datetime) -> UserI
 
 
 def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
-    """Make a user a member. Raises Forbidden, and Conflict if the user is a member already."""
+    """Make a user a member.
+
+    Raises Forbidden, and Conflict if the user is a member already or is being erased.
+    """
     actor.require(Permission.WRITE_MEMBERS)
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
@@ -156,7 +159,7 @@ def parse_tenant_name(name: str) -> str:
 
 
 def is_slug(text: str) -> bool:
-    """Return whether a tenant can have this slug."""
+    """Return whether the text has the form of a tenant's slug. It may be reserved or taken."""
     return _SLUG.fullmatch(text) is not None
 
 
@@ -183,5 +186,8 @@ def check_slug(slug: str) -> None:
 def parse_region(region: str) -> str:
     """Return the region if its name is valid. Raises InvalidValue."""
     if _REGION.fullmatch(region) is None:
-        raise InvalidValue("region", "Enter 2 to 32 lower-case letters, digits and hyphens.")
+        raise InvalidValue(
+            "region",
+            "Enter 2 to 32 lower-case letters, digits and hyphens, starting with a letter.",
+        )
     return region

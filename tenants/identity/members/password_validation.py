@@ -1,7 +1,7 @@
 """Requirements for new passwords. They are the same wherever a user sets a password.
 
-settings.AUTH_PASSWORD_VALIDATORS lists them: length, Django's list of common passwords, and
-similarity to the user's name and address.
+settings.AUTH_PASSWORD_VALIDATORS lists them: a minimum length, not on Django's list of common
+passwords, not similar to the user's name or address, and not only digits.
 """
 
 from typing import Any, Final

@@ -63,7 +63,7 @@ def search_members(
 def find_directory(
     *, actor: Actor, member_filter: MemberFilter, limit: int, cursor: str | None
 ) -> Page[MemberDirectoryRow]:
-    """Return a page of members with teams and sign-in methods. Six queries.
+    """Return a page of members with teams and sign-in methods. Five queries.
 
     Raises the errors of search_members.
     """

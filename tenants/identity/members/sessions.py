@@ -35,7 +35,7 @@ def end_all_sessions(*, user_id: UserId) -> None:
 
 
 def end_sessions_at(*, domains: Iterable[str], exempt_session_key: str | None) -> None:
-    """End the sessions of all users of the domains, in all tenants. Four queries.
+    """End the sessions of all users of the domains, in all tenants. Up to four queries.
 
     `exempt_session_key` is the key of one session that continues.
     """
@@ -48,7 +48,7 @@ def end_sessions_at(*, domains: Iterable[str], exempt_session_key: str | None) -
 
 
 def delete_expired_sessions(*, now: datetime) -> int:
-    """Delete expired sessions, and return the number of deleted rows.
+    """Delete expired sessions, and return the number of deleted rows of allauth.
 
     Neither Django nor allauth does this on its own. Otherwise the addresses and browsers in
     allauth's rows would stay forever.

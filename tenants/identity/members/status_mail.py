@@ -1,4 +1,7 @@
-"""E-mails to a tenant's owners. For a new status, they say what stops and what to do."""
+"""E-mails to a tenant's owners, or to some of its people, about the tenant.
+
+The e-mail about a new status says what stops and what to do.
+"""
 
 import smtplib
 from collections.abc import Mapping
@@ -36,10 +39,10 @@ _EFFECTS: Final[Mapping[TenantStatus, str]] = MappingProxyType(
             "in to the console.\nTo resume, contact the operator of your Caret installation."
         ),
         TenantStatus.CLOSING: (
-            "Editors get no completions, and nothing can be changed in the console.\n{closing} the "
-            "tenant and delete its data.\nUntil then, you can download the final export, which "
-            "contains all of your data, at {console}/exports.\nIf this is a mistake, contact the "
-            "operator of your Caret installation."
+            "Editors get no completions. In the console, you can read, export and erase data, but "
+            "change nothing else.\n{closing} the tenant and delete its data.\nUntil then, you can "
+            "download the final export, which contains all of your data, at {console}/exports.\nIf "
+            "this is a mistake, contact the operator of your Caret installation."
         ),
         TenantStatus.CLOSED: (
             "Nobody can sign in to this tenant any more, and its data is being deleted. This is "

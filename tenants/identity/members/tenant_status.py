@@ -1,6 +1,6 @@
-"""Changes of a tenant's status by operators, and the purge of its caches.
+"""Changes of a tenant's status by operators, and the purge of its caches by its policy's authors.
 
-A member who may write the policy may purge the caches, too. The transitions:
+The transitions of the status:
 
 active <-> suspended <-> closing -> closed      closed is final
    ^---------------------^                      tenants.compliance.tenant_closing begins closing
@@ -45,6 +45,7 @@ def set_status(
     """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
 
     At `closes_at`, the worker closes the tenant and deletes its data; None: never automatically.
+    Every status but ACTIVE erases the retrieval index.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the transition is not allowed.
     """

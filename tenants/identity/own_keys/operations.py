@@ -51,7 +51,7 @@ class OwnKeyTerms:
 
 
 def find_own_key_terms(*, actor: Actor) -> OwnKeyTerms:
-    """Return the terms of the actor's effective policy. One query."""
+    """Return the terms of the actor's effective policy. One query. Raises Forbidden."""
     user_id = _require_user(actor)
     policy = load_owner_policy(actor.tenant_id, user_id)
     return OwnKeyTerms(

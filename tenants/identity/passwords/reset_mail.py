@@ -94,7 +94,8 @@ def mail_requested_links(*, now: datetime) -> int:
 def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
     """Send a user the link that an operator requested, and record it in each of the user's tenants.
 
-    Raises NotFound, and Conflict for users of single sign-on or if the mail was not accepted.
+    Raises InvalidValue, NotFound, and Conflict for users of single sign-on or if the mail was not
+    accepted.
     """
     reason = parse_reason(reason)
     user = _find_user(email)

@@ -28,6 +28,8 @@ MAX_TEXT_CHARS: Final = 254
 MAX_CHANGED_MEMBERS: Final = 1_000  # each member is updated while the tenant is locked
 MAX_TRIED_MEMBERS: Final = 50_000  # members times filter paths; 0.1 ms each
 _REMOVAL: Final = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
+
+# Raises if the current version is not the one that the client has seen.
 Precondition = Callable[[ScimGroupResource], None]
 
 
@@ -84,7 +86,10 @@ def patch_group(
 
 
 def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datetime) -> None:
-    """Delete a group and its team. The members stay in the tenant. Raises Forbidden, NotFound."""
+    """Delete a group and its team. The members stay in the tenant.
+
+    Raises Forbidden, NotFound, InvalidValue, Conflict.
+    """
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
@@ -99,7 +104,10 @@ def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datet
 def set_group_role(
     *, actor: Actor, group_id: uuid.UUID, role: Role | None, now: datetime
 ) -> Role | None:
-    """Set the role that a group gives its members; None: no role. Raises Forbidden, NotFound."""
+    """Set the role that a group gives its members; None: no role.
+
+    Raises Forbidden, NotFound, InvalidValue, Conflict.
+    """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     if role is Role.OWNER:
         raise Forbidden(

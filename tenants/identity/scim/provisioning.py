@@ -1,7 +1,7 @@
 """Synchronizes a tenant's members with the SCIM resources of its identity provider.
 
 Only addresses of domains that the tenant has verified are bound to accounts. A SCIM token can
-neither take over other users nor find out whether they exist. Owners stay owners.
+neither take over other users nor find out whether they exist. Groups never change an owner's role.
 """
 
 import uuid
@@ -108,7 +108,8 @@ def _end_membership(actor: Actor, membership: Membership, now: datetime) -> None
 def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
     """Bind the SCIM resource to its account, and update address and name.
 
-    Raises Conflict, InvalidValue.
+    If the domain is not verified, the resource is not bound and the name stays. Raises Conflict,
+    InvalidValue.
     """
     is_email_verified = _is_verified(actor, row.email)
     if row.user_id is None:

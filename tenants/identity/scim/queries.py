@@ -1,4 +1,8 @@
-"""Queries of SCIM users and groups, as SCIM resources."""
+"""Queries of SCIM users and groups, as SCIM resources.
+
+Only `list_group_roles` checks a permission. The others are for SCIM tokens, which may read all of
+them.
+"""
 
 import json
 from collections import defaultdict

@@ -25,7 +25,7 @@ from scim2_models.path import (
 from tenants.base.validation.text import is_storable
 
 MAX_RESULTS: Final = 200
-# Rows that are tried one by one, for unknown attributes and for sorting: 0.13 ms each.
+# Rows that remain after the query, for filtering or sorting in memory: 0.13 ms each.
 MAX_SEARCHED: Final = 5_000
 _BATCH: Final = 500  # rows in memory at once
 _MAX_START: Final = 10**9  # Postgres accepts offsets of up to 64 bits

@@ -117,7 +117,7 @@ def _write_user(
 
 
 def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:
-    """Copy a validated resource into its row. Raises InvalidValue."""
+    """Validate a resource and copy it into its row. Raises InvalidValue."""
     document = resource.model_dump(exclude={"id", "meta", "groups"})
     if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
         raise InvalidValue(

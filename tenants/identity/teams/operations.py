@@ -53,9 +53,10 @@ def rename_team(
     expected_name: str | None = None,
     by_scim: bool = False,
 ) -> TeamView:
-    """Rename a team. `expected_name` is the name that the user has seen; None: any name.
+    """Rename a team. `expected_name` is the name that an undo replaces; None: any name.
 
-    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    `by_scim` is set for changes by SCIM, which alone may change a team that it manages. Raises
+    Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
@@ -75,7 +76,10 @@ def rename_team(
 
 
 def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: bool = False) -> None:
-    """Delete a team. Its members stay in the tenant. Raises Forbidden, NotFound, Conflict."""
+    """Delete a team. Its members stay in the tenant. `by_scim` is as in rename_team.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.public_code import build_requested_index, read_public_code_state
 from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway
+from tests.stack.waiting import wait_until
 
 CAPABILITY = 'caret_gateway_capability{capability="public_code_filter"}'
 INDEX = {"name": "linux", "folder": "kernels", "reason": "Ticket 4711"}
@@ -85,6 +87,24 @@ def test_a_failed_build_shows_its_reason(sources: Path) -> None:
     assert _state_of("linux") == (IndexStatus.FAILED, False)
     assert "is not a folder" in _page()
     assert _post("start", name="linux", reason="x").status_code == 400
+
+
+def test_a_request_during_a_build_is_not_replaced_by_its_result(sources: Path) -> None:
+    shutil.copytree(sources, sources.with_name("drivers"))
+    browser = with_recent_step_up()
+    _post_as(browser, "create", INDEX)
+    build = Thread(target=build_requested_index, args=(connect_to_redis(),))
+    build.start()
+    target = index_file(settings.PUBLIC_CODE_FOLDER, "linux")
+    wait_until(target.parent.exists, timeout_s=10.0)  # the build has begun, and takes a second
+
+    _post_as(browser, "create", INDEX | {"folder": "drivers"})
+    build.join()
+
+    assert _state_of("linux") == (IndexStatus.BUILDING, False)
+    build_requested_index(connect_to_redis())
+    index = read_public_code_state(connect_to_redis()).records["linux"].index
+    assert (index.status, index.folder) == (IndexStatus.READY, "drivers")
 
 
 def test_one_index_is_in_use_at_a_time() -> None:

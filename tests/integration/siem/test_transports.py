@@ -79,6 +79,25 @@ def test_syslog_over_tls_requires_a_valid_certificate(
         assert get_sink(company).num_waiting == 0
 
 
+@pytest.mark.parametrize("scheme", ["syslog+tcp", "syslog+tls"])
+def test_a_receiver_that_keeps_its_side_open_has_read_everything(
+    company: Company,
+    clock: Clock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    scheme: str,
+) -> None:
+    context, authority = certificate_for_loopback(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    with syslog_server(context if scheme == "syslog+tls" else None) as syslog:
+        syslog.keeps_connections = True
+        attach_syslog(company, syslog, scheme=scheme)
+        deliver_due_entries(clock=clock)
+
+    assert syslog.sequences == list(range(1, 8))
+    assert (get_sink(company).last_error, get_sink(company).num_waiting) == ("", 0)
+
+
 def test_webhooks_over_tls_require_a_valid_certificate(
     company: Company, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,18 @@ from pytest_django import Settings
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.domains.dns_lookup import look_up_txt_records
-from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
-from tenants.identity.domains.queries import find_domain, find_owning_tenant, list_domains
+from tenants.identity.domains.operations import (
+    Resolve,
+    claim_domain,
+    release_domain,
+    verify_domain,
+)
+from tenants.identity.domains.queries import (
+    DomainView,
+    find_domain,
+    find_owning_tenant,
+    list_domains,
+)
 from tests.fakes.dns_server import dns_server_in_thread
 from tests.fixtures.companies import Cast, Company, make_company
 from tests.fixtures.users import make_colleague, make_domain
@@ -89,6 +99,45 @@ def test_a_released_domain_can_be_verified_by_another_tenant(
     make_domain(cast.globex, name, verified=True)
 
     assert find_owning_tenant(f"ada@{name}") == cast.globex.tenant_id
+
+
+def test_a_domain_released_during_the_dns_lookup_is_not_verified(
+    company: Company, cast: Cast, name: str
+) -> None:
+    domain_id = UUID(make_domain(company, name))
+    domain = find_domain(actor=company.platform, domain_id=domain_id)
+
+    def release_and_resolve(_: str) -> list[str]:
+        release_domain(actor=company.platform, domain_id=domain_id, now=timezone.now())
+        return [domain.txt_record]
+
+    with pytest.raises(NotFound):
+        verify_domain(
+            actor=company.platform,
+            domain_id=domain_id,
+            resolve=release_and_resolve,
+            now=timezone.now(),
+        )
+
+    assert find_owning_tenant(f"ada@{name}") is None
+    make_domain(cast.globex, name, verified=True)
+
+
+def test_concurrent_verifications_of_a_domain_agree(company: Company, name: str) -> None:
+    domain_id = UUID(make_domain(company, name))
+    domain = find_domain(actor=company.platform, domain_id=domain_id)
+
+    def verify(resolve: Resolve) -> DomainView:
+        return verify_domain(
+            actor=company.platform, domain_id=domain_id, resolve=resolve, now=timezone.now()
+        )
+
+    def verify_and_resolve(_: str) -> list[str]:
+        verify(lambda _: [domain.txt_record])
+        return [domain.txt_record]
+
+    assert verify(verify_and_resolve).verified_at is not None
+    assert find_owning_tenant(f"ada@{name}") == company.tenant_id
 
 
 def test_releasing_a_claim_does_not_affect_the_owner(

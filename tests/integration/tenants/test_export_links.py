@@ -6,10 +6,11 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import Forbidden, NotFound
+from tenants.base.errors import Conflict, Forbidden, NotFound
 from tenants.base.permissions import Role
 from tenants.compliance.exports.jobs.download import find_link, open_download
 from tenants.compliance.exports.jobs.operations import create_signed_url
+from tenants.compliance.exports.jobs.run import KEPT_FOR
 from tenants.compliance.exports.jobs.signed_urls import SignedUrl, parse_signed_url, sign_url
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.operations import revoke_key
@@ -79,6 +80,15 @@ def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: C
 
     with pytest.raises(NotFound):
         download(token)
+
+
+def test_an_expired_export_gives_no_link_before_its_cleanup_either(company: Company) -> None:
+    export_id = start_export(company)
+    build_exports(company)
+    after_expiry = timezone.now() + KEPT_FOR + timedelta(minutes=1)
+
+    with pytest.raises(Conflict, match="its status is “expired”"):
+        create_signed_url(actor=company.administrator.actor, export_id=export_id, now=after_expiry)
 
 
 def test_links_of_a_removed_member_are_invalid(company: Company) -> None:

@@ -89,8 +89,9 @@ def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
         offset.position, offset.amount_micros = 98, -entry.amount_micros
         LedgerEntry.objects.bulk_create([entry, offset])
 
-    with pytest.raises(InvoiceNotReproducible):
+    with pytest.raises(InvoiceNotReproducible) as exc_info:
         find_invoice(actor=restored_company.platform, number=1)
+    assert "{name}" in exc_info.value.wording, "a text with values in it cannot be translated"
 
 
 def test_an_invoice_with_another_digest_is_not_shown(company: Company) -> None:

@@ -16,10 +16,10 @@ from tenants.base.errors import Conflict
 from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys import leak_reports
 from tenants.identity.api_keys.leak_reports import (
-    MAX_OF_A_REPORT,
+    MAX_REPORTS_AT_ONCE,
     REPORT_QUEUE,
+    build_leak_reports,
     enqueue_reports,
-    find_keys_in,
 )
 from tenants.identity.api_keys.leak_response import process_leak_reports
 from tenants.identity.api_keys.operations import KeyRotation, rotate_key
@@ -49,7 +49,7 @@ def _no_reports() -> None:
 
 
 def report(*texts: str, location: str = LOCATION) -> None:
-    enqueue_reports(connect_to_redis(), find_keys_in(texts, location=location))
+    enqueue_reports(connect_to_redis(), build_leak_reports(texts, location=location))
 
 
 def view(company: Company, key: KeyView) -> KeyView:
@@ -191,9 +191,9 @@ def test_reports_over_the_queue_limit_are_refused(
 
 
 def test_the_number_of_keys_per_report_is_limited() -> None:
-    text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_OF_A_REPORT + 5))
+    text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_REPORTS_AT_ONCE + 5))
 
-    assert len(find_keys_in([text], location="")) == MAX_OF_A_REPORT
+    assert len(build_leak_reports([text], location="")) == MAX_REPORTS_AT_ONCE
 
 
 def test_the_leak_is_recorded_on_the_key(company: Company) -> None:

@@ -15,7 +15,7 @@ from tenants.identity.api_keys.operations import CreatedKey, KeyRotation, revoke
 from tenants.identity.api_keys.playground import (
     LIFETIME,
     create_playground_key,
-    revoke_playground_key,
+    end_playground_key,
 )
 from tenants.identity.api_keys.queries import KeyState, find_key, is_key_active
 from tenants.identity.api_keys.row_writes import MAX_KEYS
@@ -100,7 +100,7 @@ def test_each_member_has_their_own_key(company: Company) -> None:
 def test_leaving_revokes_the_key_immediately(company: Company) -> None:
     created = start(company.developer)
 
-    is_ended = revoke_playground_key(
+    is_ended = end_playground_key(
         actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
     )
 
@@ -112,7 +112,7 @@ def test_leaving_revokes_the_key_immediately(company: Company) -> None:
 def test_leaving_twice_changes_nothing(company: Company) -> None:
     created = start(company.developer)
     for _ in range(2):
-        is_ended = revoke_playground_key(
+        is_ended = end_playground_key(
             actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
         )
 
@@ -126,7 +126,7 @@ def test_leaving_an_older_page_keeps_a_newer_secret(company: Company, starts: in
         older = start(company.developer)
     newer = start(company.developer)
 
-    is_ended = revoke_playground_key(
+    is_ended = end_playground_key(
         actor=company.developer.actor, issued_at=older.key.issued_at, now=timezone.now()
     )
 
@@ -136,7 +136,7 @@ def test_leaving_an_older_page_keeps_a_newer_secret(company: Company, starts: in
 
 def test_a_user_can_start_again_after_leaving(company: Company) -> None:
     first = start(company.developer)
-    revoke_playground_key(
+    end_playground_key(
         actor=company.developer.actor, issued_at=first.key.issued_at, now=timezone.now()
     )
 
@@ -149,7 +149,7 @@ def test_a_user_can_start_again_after_leaving(company: Company) -> None:
 def test_a_colleague_cannot_revoke_the_key(company: Company) -> None:
     created = start(company.developer)
 
-    is_ended = revoke_playground_key(
+    is_ended = end_playground_key(
         actor=company.administrator.actor, issued_at=created.key.issued_at, now=timezone.now()
     )
 

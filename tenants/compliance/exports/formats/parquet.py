@@ -1,4 +1,4 @@
-"""Rows as typed Parquet columns, with the same values as CSV. IDs are text, for other tools.
+"""Rows as typed Parquet columns. IDs are text, for other tools.
 
 Arrow collects 10,000 rows in memory and writes them as one row group, so that the file is fast to
 read and memory use is constant.

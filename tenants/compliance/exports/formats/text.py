@@ -1,6 +1,7 @@
 """Rows as CSV and NDJSON, and the table of all formats.
 
-Every writer takes the same batches, and values are the same in all formats (cells.py).
+Every writer takes the same batches. Values are the same in all formats, but CSV and XLSX mark text
+that a spreadsheet would compute (cells.py).
 """
 
 import csv

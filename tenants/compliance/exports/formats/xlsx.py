@@ -1,4 +1,4 @@
-"""Rows as an XLSX workbook with one sheet. The values are the same as in CSV.
+"""Rows as an XLSX workbook with one sheet.
 
 The library buffers rows in a file in a private folder, so that memory use is constant. A sheet has
 1,048,576 rows and a cell 32,767 characters: larger data is rejected, never truncated. Times are

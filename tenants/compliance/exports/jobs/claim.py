@@ -1,6 +1,6 @@
 """Claims of export jobs, so that only one worker runs a job.
 
-Every change of a job is conditional on the claim, in one UPDATE whose row count is checked. A
+A worker changes its job only while it holds the claim, in one UPDATE whose row count is checked. A
 worker that was too slow, or whose job was cancelled, notices at its next step and stops. The claim
 of a killed worker expires after CLAIM_FOR.
 
@@ -72,6 +72,7 @@ class JobClaim:
             self.update_job()
 
     def release(self) -> None:
+        """End the claim. Raises ClaimLost."""
         with tenant_scope(self.tenant_id):
             self.update_job(claimed_until=None)
 

@@ -1,7 +1,8 @@
 """Cleanup of export jobs.
 
-For jobs that ended, the key is shredded first, which makes everything unreadable, and then the
-objects are deleted. For finished jobs only the parts are deleted; the file stays until it expires.
+For a failed, cancelled or expired job, the key is shredded first, which makes everything
+unreadable, and then the objects are deleted. For a finished job, only the parts are deleted: the
+file stays until it expires.
 """
 
 from collections.abc import Sequence
@@ -76,8 +77,8 @@ def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
 def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
 
-    A worker on such a job loses its claim. The shredding makes unreadable what the worker has
-    already encrypted, and the worker cannot encrypt more.
+    A worker on such a job loses its claim, so it stores nothing more. Shredding the job's key makes
+    unreadable what it has stored.
     """
     jobs = ExportJob.objects.filter(tenant_id=tenant_id, objects_deleted_at=None)
     rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")

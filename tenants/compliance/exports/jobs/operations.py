@@ -125,17 +125,17 @@ def cancel_export(*, actor: Actor, export_id: UUID, now: datetime) -> ExportView
 
 
 def create_signed_url(*, actor: Actor, export_id: UUID, now: datetime) -> SignedUrlToken:
-    """Create a URL that is valid for LINK_FOR, while its creator has the permissions.
+    """Create a URL that is valid for LINK_FOR, while the file exists and its creator may read it.
 
     Raises Forbidden, NotFound, Conflict.
     """
     with tenant_scope(actor.tenant_id):
         row = find_job_row(actor, export_id)
-        if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
-            raise Conflict(
-                "The export has no file, because its status is “{state}”.",
-                state=JobState(row.state),
-            )
+        state = JobState(row.state)
+        if state is JobState.FINISHED and (row.expires_at is None or row.expires_at <= now):
+            state = JobState.EXPIRED  # the next clean-up stores it
+        if state is not JobState.FINISHED or row.expires_at is None:
+            raise Conflict("The export has no file, because its status is “{state}”.", state=state)
         expires_at = min(now + LINK_FOR, row.expires_at)
         record_read(actor=actor, action="export.link_given", target=f"export:{export_id}", now=now)
     link = SignedUrl(actor.tenant_id, export_id, expires_at, actor.user_id, actor.key)

@@ -59,7 +59,7 @@ from tenants.security.authorization.actor import build_system_actor
 from tenants.security.authorization.directory import list_tenants
 
 KEPT_FOR: Final = timedelta(days=7)
-MAX_ROWS: Final = 50_000_000  # of one job
+MAX_ROWS: Final = 50_000_000  # of one export; an evidence pack has several
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
 # No turn begins after this time: the next run continues, and other tasks run in between.
 MAX_RUN_S: Final = 5.0
@@ -90,7 +90,10 @@ def run_due_jobs(
 def run_slice_of_oldest_job(
     tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT
 ) -> bool:
-    """Run one slice of the tenant's oldest job in the lane. Return False if there is none."""
+    """Run one slice of the tenant's oldest job in the lane.
+
+    Return False if there is none to claim, or if the job must wait after an error.
+    """
     try:
         claim = claim_next_job(tenant_id, clock, lane)
         if claim is None:

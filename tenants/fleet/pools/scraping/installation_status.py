@@ -57,7 +57,7 @@ class KeyFigures:
 
 
 def read_installation_status(*, now: datetime) -> InstallationStatus:
-    """Read all gateways' metrics, and count their increase since the oldest scrape in Redis."""
+    """Read all gateways' metrics, and count their increase as `count_recent` does."""
     scrapes = scrape_gateways()
     recent = count_recent(connect_to_redis(), scrapes, now_s=now.timestamp())
     return InstallationStatus(scrapes, recent, build_pool_statuses(scrapes, recent.counters))

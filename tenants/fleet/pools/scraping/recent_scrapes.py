@@ -61,7 +61,10 @@ def store_scrapes(connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: 
 def count_recent(
     connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: float
 ) -> RecentScrapes:
-    """Return the counts since the oldest stored scrape; without one, since the gateways' start."""
+    """Return the counts since the oldest stored scrape.
+
+    Without a scrape of the last KEEP_S seconds, return those since the gateways' start.
+    """
     successful = [scrape for scrape in scrapes if scrape.samples is not None]
     oldest = _read_oldest(connection)
     if oldest is None or not 0 < now_s - oldest.at_s <= KEEP_S:

@@ -1,4 +1,7 @@
-"""Encoding of rows between reading and writing: a compressed batch that keeps values exactly."""
+"""Encoding of rows between reading and writing: compressed batches that keep all but IDs exactly.
+
+IDs become text.
+"""
 
 import zlib
 from collections.abc import Iterator, Sequence

@@ -4,7 +4,7 @@
 
 Before an object is stored, its database row (`ExportObject`) is written. Once it is stored, the
 database row is marked. After a crash the clean-up deletes an unmarked database row and its object.
-A job's key is shredded before its objects are deleted.
+When a job has failed, expired or was cancelled, its key is shredded before its objects are deleted.
 
 An evidence pack contains several exports. `pack_index` is the position of an object's export among
 them; in a job with one export it is 0. It is None for a piece of the finished file.
