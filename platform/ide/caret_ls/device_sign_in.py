@@ -27,7 +27,7 @@ _MAX_NAME_CHARS: Final = 55
 _log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Post = Callable[[str, Mapping[str, str]], Awaitable[Json]]  # raises OSError if there is no answer
+Post = Callable[[str, Mapping[str, str]], Awaitable[Json]]  # raises OSError, ValueError
 Sleep = Callable[[float], Awaitable[None]]
 
 

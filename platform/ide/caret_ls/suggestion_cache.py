@@ -35,7 +35,7 @@ class SuggestionCache:
             self._by_key.popitem(last=False)
 
     def find(self, context: CompletionContext) -> RemainingSuggestion | None:
-        """Find the rest of a suggestion; the one with the fewest typed characters is the newest."""
+        """Find the rest of a suggestion; try the one with the fewest typed characters first."""
         for key, num_typed in _iterate_keys(context):
             suggestion = self._by_key.get(key)
             if suggestion is None:
