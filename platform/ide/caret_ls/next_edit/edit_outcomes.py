@@ -59,7 +59,7 @@ class EditOutcomes:
             self._end(now_s)
 
     def on_change(self, uri: str, now_s: float) -> None:
-        """Note a change of the file. The suggested edit no longer fits, or is this change."""
+        """Note a change of the file. An edit that was not accepted before no longer fits."""
         if self._offer is not None and self._offer.uri == uri:
             self._end(now_s)
 

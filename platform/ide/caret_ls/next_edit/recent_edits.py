@@ -91,7 +91,7 @@ class RecentEdits:
         self._is_open = False  # whether the newest hunk may be extended
 
     def record(self, file: OpenFile, change: LineChange) -> None:
-        """Record a change, unless it is long. Call it for each change of a file that may be sent."""
+        """Record a change, unless it is long. Call it for all changes of files that may be sent."""
         last = self._hunks[-1] if self._hunks and self._is_open else None
         if last is not None and last.uri == file.uri and last.merge(change):
             return
