@@ -28,6 +28,14 @@ def test_an_unknown_mail_url_is_rejected(url: str) -> None:
         mail_from_url(url)
 
 
+@pytest.mark.parametrize("url", ["smtp://u:secret/@host"])
+def test_a_malformed_mail_url_is_not_quoted(url: str) -> None:
+    with pytest.raises(BadSetting) as exc_info:
+        mail_from_url(url)
+
+    assert "secret" not in "".join(traceback.format_exception(exc_info.value))
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://u:secret%ZZ@host/db", "postgresql://u:secret@[::1/d"]
 )
