@@ -44,7 +44,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_li
 
 
 class UnreadableMessage(Exception):
-    """The message is malformed or sealed for another tenant. The text quotes no content."""
+    """The message is malformed, or not sealed for its tenant. The text quotes no content."""
 
 
 class MessageSealer:
