@@ -21,7 +21,7 @@ HTTP_CLIENT_ERRORS: Final = (
     gettext_noop("The request timed out."),
     gettext_noop("The response was too large."),
     gettext_noop("The address is not valid."),
-    gettext_noop("The address is not public."),
+    gettext_noop("The address is not public, or the connection is not encrypted."),
     gettext_noop("The DNS lookup timed out."),
     gettext_noop("The host name does not resolve."),
 )

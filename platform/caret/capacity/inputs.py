@@ -23,7 +23,7 @@ class Queue(StrEnum):
 
 
 class InvalidInput(BadSetting):
-    """A figure is invalid. The text names it."""
+    """An input is missing or invalid. The text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class CapacityInputs:
         _require_valid("utilisation", 0 < self.utilisation < 1, "more than 0 and less than 1", self)
         _require_valid("burst", self.burst >= 1, "1 or more", self)
         _require_valid(
-            "warm_tokens", self.warm_tokens <= self.context_tokens, "in the context", self
+            "warm_tokens", self.warm_tokens <= self.context_tokens, "at most context_tokens", self
         )
         if self.num_gpus is not None:
             _require_valid(

@@ -14,7 +14,7 @@ from caret.capacity.sizing import (
 )
 from caret.capacity.time_to_first_token import (
     FirstTokenLatency,
-    cold_first_token_ms,
+    cold_ms,
     estimate_first_token,
     warm_ms,
 )
@@ -58,7 +58,8 @@ class CapacityPlan:
 def compute_plan(figures: CapacityInputs) -> CapacityPlan:
     """Compute the plan.
 
-    Raises InvalidInput if the given fleet cannot serve the sustained load.
+    Raises InvalidInput if the given fleet cannot serve the sustained load, or if a load needs more
+    than MAX_GPUS.
     """
     busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=figures.requests_per_s)
     needed = gpus_at_utilisation(busy, figures.utilisation)
@@ -66,13 +67,13 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
     if busy >= num_gpus:
         raise InvalidInput(
             f"{figures.requests_per_s:,.6g} requests/s are more than {num_gpus:,} GPUs can do:"
-            f" {_count_stable_gpus(busy):,} would be busy all the time, {needed:,} are needed at a"
-            f" utilisation of {figures.utilisation:.0%}."
+            f" they need at least {_count_stable_gpus(busy):,}; at a utilisation of"
+            f" {figures.utilisation:.0%}, {needed:,} are needed."
         )
     return CapacityPlan(
         figures=figures,
         num_gpus=num_gpus,
-        cold_ms=cold_first_token_ms(figures),
+        cold_ms=cold_ms(figures),
         warm_ms=warm_ms(figures),
         sustained=_compute_load(figures, figures.requests_per_s, num_gpus),
         burst=_compute_load(figures, figures.requests_per_s * figures.burst, num_gpus),

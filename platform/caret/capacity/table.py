@@ -109,7 +109,8 @@ def _write_summary(plan: CapacityPlan) -> Text:
     lines = [
         f"A prompt takes {plan.cold_ms:,.1f} ms to prefill cold and {plan.warm_ms:,.1f} ms warm.",
         _describe_cliff(plan),
-        f"{_format_gpus(plan.num_gpus)} cost ${plan.dollars_per_hour:,.2f} an hour"
+        f"{_format_gpus(plan.num_gpus)} {'costs' if plan.num_gpus == 1 else 'cost'}"
+        f" ${plan.dollars_per_hour:,.2f} an hour"
         + (
             ", and nothing is accepted."
             if plan.dollars_per_1000_accepted is None
@@ -130,6 +131,8 @@ def _describe_cliff(plan: CapacityPlan) -> str:
     target = f"{plan.figures.target_ms:g} ms"
     if plan.min_hit_rate is None:
         return f"With {_format_gpus(plan.num_gpus)}, the p99 exceeds {target} at every hit rate."
+    if plan.min_hit_rate == 0:
+        return f"With {_format_gpus(plan.num_gpus)}, the p99 is within {target} at every hit rate."
     return f"The cliff: with less than {plan.min_hit_rate:.1%} cached, the p99 exceeds {target}."
 
 

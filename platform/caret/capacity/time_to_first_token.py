@@ -19,8 +19,8 @@ class FirstTokenLatency:
     p99_ms: float
 
 
-def cold_first_token_ms(figures: CapacityInputs) -> float:
-    """Return the prefill time of a whole context on an otherwise idle GPU."""
+def cold_ms(figures: CapacityInputs) -> float:
+    """Return the prefill time of a cold request on an otherwise idle GPU."""
     return figures.context_tokens / figures.prefill_tokens_per_s * 1000
 
 

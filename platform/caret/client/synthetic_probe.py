@@ -32,7 +32,7 @@ class ProbeResult:
     first_s: float | None  # from the last keystroke to the first text; None: no text
 
 
-class SyntheticProbe:
+class ProbeMetrics:
     """The results so far, as metrics."""
 
     def __init__(self) -> None:
@@ -70,13 +70,13 @@ def main(_argv: list[str]) -> int:
     host = env_text("CARET_PROBE_HOST", "127.0.0.1")
     port = env_int("CARET_PROBE_PORT", 8405, low=1, high=65_535)
     configure_logging("probe")
-    probe = SyntheticProbe()
+    probe = ProbeMetrics()
     start_http_server(port, addr=host, registry=probe.registry)
     asyncio.run(_run_probes(probe, url, key, interval_s))
     return 0
 
 
-async def _run_probes(probe: SyntheticProbe, url: str, key: str, interval_s: float) -> None:
+async def _run_probes(probe: ProbeMetrics, url: str, key: str, interval_s: float) -> None:
     number = 0
     while True:
         began_s = time.monotonic()
@@ -88,7 +88,7 @@ async def _run_probes(probe: SyntheticProbe, url: str, key: str, interval_s: flo
 async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
     """Probe once, over a new connection, so that connecting is tested, too.
 
-    `number` makes the text unique, so that no cache serves the completion.
+    `number` makes the text differ from earlier probes, so that no cache serves the completion.
     """
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:

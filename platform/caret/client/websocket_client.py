@@ -1,4 +1,4 @@
-"""A client of the stream protocol (platform/docs/protocol.md), one request at a time."""
+"""A client of the stream protocol (platform/docs/protocol.md)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ Frame = dict[str, Any]
 
 
 class GatewayRefused(Exception):
-    """The gateway rejected a request or a connection; `code` is its stable error code."""
+    """The gateway rejected or ended a request or a connection; `code` says why."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

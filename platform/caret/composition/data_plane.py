@@ -94,7 +94,7 @@ class SharedConnections:
 async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     """Yield the data plane with its background tasks running.
 
-    When the block ends, the journal is shipped and leases are returned.
+    When the block ends, ship the journal and return the leases, each within a time limit.
     """
     keep_cancellations()
     clock = SystemClock()

@@ -59,7 +59,7 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     but different digests, until the old text expires.
 
     Fields with a default were added later, and are not encoded when they have their default. So an
-    older gateway can decode every credential except one with a restriction that it does not know.
+    older gateway can decode every credential except one with a field that it does not know.
     """
 
     key_id: KeyId

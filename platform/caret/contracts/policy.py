@@ -12,7 +12,7 @@ class Mode(StrEnum):
     """A kind of completion that a client may request."""
 
     INLINE = "inline"  # automatic and short: a line, or a block where one begins
-    FIM = "fim"  # explicit fill-in-the-middle, requested over HTTP
+    FIM = "fim"  # explicit fill-in-the-middle, which ends where the model ends
     BLOCK = "block"  # a whole block or function body
     DOCSTRING = "docstring"
     CHAT = "chat"
@@ -52,7 +52,7 @@ class Isolation(StrEnum):
 
 class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     per_minute: int  # requests, sustained; at least 1
-    burst: int  # requests at once, beyond the sustained rate; at least 1
+    burst: int  # requests that may come at once after a pause; at least 1
 
 
 class PolicyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Apply policy overrides of a team or a user to a tenant's policy, alike in both planes.
+"""Applies the policy overrides of a team or a user to a tenant's policy, alike in both planes.
 
 Each rule is a property that tests verify:
 

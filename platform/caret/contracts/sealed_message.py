@@ -44,7 +44,10 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_li
 
 
 class UnreadableMessage(Exception):
-    """The message is malformed or sealed for another tenant. The text quotes no content."""
+    """The message has another format or version, or is not sealed for its tenant.
+
+    The text quotes no content.
+    """
 
 
 class MessageSealer:

@@ -8,9 +8,9 @@ The control plane writes it to Redis after each commit that changes it, and gate
     caret:snapshots:changed    channel tenant ID; wakes gateways at once
     caret:snapshots:home-last-seen marker  the relay of this region has reached home recently
 
-Versions only grow: an older snapshot never replaces a newer one (PUBLISH_SCRIPT). A tenant that is
-missing from the hash is not deleted, because Redis may have lost its data. Closing a tenant is a
-status.
+Versions only grow: an older snapshot never replaces a newer one (PUBLISH_SCRIPT). If a tenant is
+missing from the hash, gateways keep its last snapshot, because Redis may have lost its data. A
+closed tenant has a snapshot with this status.
 """
 
 from enum import StrEnum
@@ -45,7 +45,7 @@ return 1
 class TenantStatus(StrEnum):
     ACTIVE = "active"
     SUSPENDED = "suspended"  # gateways reject the tenant's API keys with this reason
-    CLOSING = "closing"  # suspended permanently; members can only export and erase data
+    CLOSING = "closing"  # suspended until it is closed; members can only export and erase data
     CLOSED = "closed"
 
 
@@ -53,7 +53,7 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     schema: int  # of this struct: 1
     tenant_id: TenantId
     slug: str
-    version: int  # grows with every change of the tenant's policy or keys
+    version: int  # grows with every change of the snapshot
     status: TenantStatus
     cache_epoch: int  # raising it empties the tenant's prefix cache
     policy: TenantPolicy

@@ -111,7 +111,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
 
 
 class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="late"):
-    """A late outcome: it reached a gateway that did not serve its completion.
+    """A late outcome: it reached a gateway, or a connection, that did not serve its completion.
 
     It counts as an OutcomeRecord if ingestion finds the completion, the user is the same (for a
     service key: the key is the same), and the outcome was not reported before.
@@ -157,6 +157,6 @@ def encode_records(records: list[UsageRecord]) -> bytes:
 def decode_records(data: bytes) -> list[UsageRecord]:
     """Decode a batch of usage records.
 
-    Raises msgspec.DecodeError, msgspec.ValidationError.
+    Raises msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError.
     """
     return _decoder.decode(data)

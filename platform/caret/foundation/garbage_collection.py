@@ -7,8 +7,8 @@ start-up are frozen, and a task collects instead:
     young    objects since the last collection, in each tick that has enough of them
     middle   survivors of ten young collections, or of fewer if these took MAX_YOUNG_COST_S. A
              middle collection takes about as long as these together, so the limit keeps it short
-    full     all objects. It takes longer the more objects live, so it waits for a quiet moment. If
-             memory has grown by MAX_GROWN_BLOCKS, it runs at once
+    full     all objects. It takes longer the more objects live. So it waits until memory has grown
+             by MIN_GROWN_BLOCKS, and for a quiet moment. After MAX_GROWN_BLOCKS, it runs at once
 
 Reference counting still frees most objects. The collector only frees reference cycles.
 """

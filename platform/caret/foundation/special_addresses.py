@@ -1,4 +1,4 @@
-"""Networks without public hosts: a table made from IANA's registries of special addresses.
+"""Networks without public hosts: IANA's registries of special addresses, and clouds' metadata.
 
 https://www.iana.org/assignments/iana-ipv4-special-registry
 https://www.iana.org/assignments/iana-ipv6-special-registry

@@ -65,7 +65,7 @@ def _terminate_leftovers(paths: EmbeddedPaths) -> str:
     num_ended = terminate_tagged(home_digest(paths.home), grace_s=_LEFTOVER_GRACE_S)
     paths.up_file.unlink(missing_ok=True)
     if num_ended:
-        return f"Caret was not running; {num_ended} processes of an earlier run were stopped."
+        return f"Caret was not running. Processes of an earlier run, now stopped: {num_ended}."
     return "Caret was not running."
 
 

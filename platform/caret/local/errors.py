@@ -3,7 +3,7 @@
 * StartupError: one clear sentence for the terminal
   + PortInUse        3
   + NoDiskSpace      4
-  + MissingFeature   5  (a processor feature, or a system program)
+  + MissingFeature   5  (the machine or the installation lacks something, such as a GPU)
   + ServiceFailed    7  (names the service; has the last lines of its log)
   + HomeInUse        8  (another supervisor uses this CARET_HOME)
 

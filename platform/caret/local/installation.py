@@ -47,7 +47,7 @@ class Installation:
     def __enter__(self) -> Self:
         """Prepare the start.
 
-        Raises PortInUse before anything has started.
+        Raises PortInUse, BadSetting or MissingFeature before anything has started.
         """
         self._terminate_leftovers()
         require_free(*self._settings.needed_ports)
@@ -133,7 +133,7 @@ class Installation:
         )
         if num_ended:
             self.progress.print_line(
-                f"Ended {num_ended} processes that an earlier run had left behind."
+                f"Processes that an earlier run had left behind, now stopped: {num_ended}."
             )
 
     def _start(self, service: Service, *, is_foundation: bool) -> None:

@@ -52,7 +52,7 @@ def write_up_file(file: Path, entry: RunningInstallation) -> None:
 
 
 def read_up_file(file: Path) -> RunningInstallation | None:
-    """Read the file; return None if nothing is running."""
+    """Read the file; return None if it is missing. It remains if the supervisor was killed."""
     try:
         entry: RunningInstallation = json.loads(file.read_text())
     except FileNotFoundError:

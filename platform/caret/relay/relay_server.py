@@ -93,9 +93,9 @@ async def _run_relay(home_url: str, local_url: str, *, region: str, max_disconne
 
 
 async def _repeat_step(name: str, step: Callable[[], Awaitable[int | None]]) -> None:
-    """Repeat a step of one task. After an error, retry it with a growing pause.
+    """Repeat a step of one task. After a connection error, retry it with a growing pause.
 
-    An error of one task does not affect the other.
+    A connection error of one task does not affect the other.
     """
     pause_s = POLL_S
     while True:

@@ -19,9 +19,12 @@ def mail_from_url(url: str) -> dict[str, Any]:
     """
     try:
         parts = urlsplit(url)
-        port = parts.port or _MAIL_PORTS[parts.scheme]
-    except (ValueError, KeyError) as error:
-        raise BadSetting("CARET_SMTP_URL must begin with smtp:// or smtps://.") from error
+        default_port = _MAIL_PORTS[parts.scheme]
+        port = parts.port or default_port
+    except (ValueError, KeyError):  # the text of ValueError may quote the URL
+        raise BadSetting(
+            "CARET_SMTP_URL must begin with smtp:// or smtps://, and its port must be a number."
+        ) from None
     if not parts.hostname:
         raise BadSetting("CARET_SMTP_URL has no host.")
     return {
@@ -52,10 +55,8 @@ def database_from_url(url: str) -> dict[str, Any]:
     """
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)
-    except Exception as error:  # noqa: BLE001  # psycopg's ProgrammingError quotes the URL
-        raise BadSetting(
-            "The URL of a database (DATABASE_URL or similar) is malformed."
-        ) from error.with_traceback(None)
+    except Exception:  # noqa: BLE001  # psycopg's ProgrammingError quotes the URL
+        raise BadSetting("The URL of a database (DATABASE_URL or similar) is malformed.") from None
     if "dbname" not in parts:
         raise BadSetting("The URL of a database (DATABASE_URL or similar) has no name.")
     return {

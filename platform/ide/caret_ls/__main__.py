@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"caret-ls {VERSION}")
     # Some editors pass this to every server.
-    parser.add_argument("--stdio", action="store_true", help="use stdin and stdout (always)")
+    parser.add_argument(
+        "--stdio", action="store_true", help="no effect: stdin and stdout are always used"
+    )
     parser.add_argument("--log", type=Path, default=_log_file(), help="log file")
     options = parser.parse_args(arguments)
     _set_up_log(options.log)
@@ -40,7 +42,7 @@ def _log_file(environment: Mapping[str, str] = os.environ) -> Path:
 def _set_up_log(file: Path) -> None:
     """Log this package's events, which contain no code, to a file of the user.
 
-    Other loggers are silenced, because protocol libraries log message contents.
+    The loggers of the libraries below are silenced, because they log message contents.
     """
     logger = logging.getLogger("caret_ls")
     logger.setLevel(logging.INFO)

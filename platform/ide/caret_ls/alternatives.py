@@ -1,7 +1,7 @@
 """Alternatives to a suggestion: requested when the user invokes a suggestion where one is shown.
 
-Editors let the user look through them. They are not reported as shown, because an editor does not
-tell which one is visible. Only an alternative that is accepted is reported.
+Editors let the user look through them. An editor does not tell which one is visible. So only an
+alternative that is accepted is reported, as shown and as accepted.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Alternatives:
         self._offers: dict[str, _Offer] = {}  # by file: the newest
 
     async def find(self, uri: str, item: InlineItem, *, is_invoked: bool) -> list[InlineItem]:
-        """Return alternatives to an item; none unless the user invoked it a second time."""
+        """Return alternatives to an item; none unless the user invoked it where it was offered."""
         file, offer = self._files.get(uri), self._offers.get(uri)
         is_known = offer is not None and offer.is_at(item) and not offer.has_grown
         if file is None or offer is None or not is_known or not is_invoked:

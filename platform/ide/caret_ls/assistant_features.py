@@ -1,4 +1,6 @@
-"""The messages of chats, docstrings and of modes that the user chooses; `server` has the others.
+"""The messages of chats, docstrings and of modes that the user chooses.
+
+`server` and `edit_features` have the others.
 
 $/caret/chat            request: {"token", "turns": [{"role", "text", "command"}], "uri",
                         "selection": {"start", "end"}, "hasOpenFiles"}. Response:

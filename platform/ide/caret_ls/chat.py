@@ -121,7 +121,7 @@ class Chat:
         context: ChatContext,
         on_text: Callable[[str], None],
     ) -> ChatResult:
-        """Send the conversation; send it again if the model accepts no system message."""
+        """Send the conversation, and again without a system message if the model rejects that."""
         try:
             return await self._stream_once(address, build_body(turns, context), on_text)
         except ChatFailed as error:
@@ -183,7 +183,7 @@ def _end(finish_reason: str) -> ChatResult:
 
 
 def _selected_code(file: OpenFile, request: ChatRequest) -> SelectedCode | None:
-    """Return the selection; without one, a command is about the code at the cursor."""
+    """Return the selection; without one, a command is about the line of the cursor."""
     if request.start is None or request.end is None:
         return None
     start, end = sorted(map(file.buffer.to_offset, (request.start, request.end)))

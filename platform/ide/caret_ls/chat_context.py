@@ -64,7 +64,7 @@ class ChatContext:
 def build_body(
     turns: Sequence[ConversationTurn], context: ChatContext, *, has_system_role: bool = True
 ) -> dict[str, Any]:
-    """Return the body of the request. Some models know no system role."""
+    """Return the body. Without a system role, the first message begins with the instructions."""
     *older, newest = turns[-MAX_TURNS:]
     messages = [{"role": turn.role, "content": _question_of(turn)} for turn in older]
     question = "\n\n".join(part for part in (_quote(context), _question_of(newest)) if part)

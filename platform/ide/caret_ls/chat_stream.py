@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class ChatFailed(Exception):
-    """The gateway refused the chat or could not finish it; `code` is its own, or `offline`."""
+    """The chat was refused or not finished; `code` is the gateway's error code, or `offline`."""
 
     def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(code)

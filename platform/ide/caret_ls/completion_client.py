@@ -74,7 +74,7 @@ class CompletionClient:
 
     @property
     def is_backing_off(self) -> bool:
-        """True while the gateway's delay for retries has not passed."""
+        """True while automatic requests wait, because an earlier one was rejected."""
         return self._handlers.clock.monotonic_s() < self._backoff_until_s
 
     def select_language(self, language: str) -> str:
@@ -85,7 +85,7 @@ class CompletionClient:
         self._unknown_languages.add(language)
 
     def resume(self) -> None:
-        """Forget the delay, because the gateway or the key has changed."""
+        """Forget the delay and the spent budget: they may not apply to the new connection."""
         self._backoff_until_s = 0.0
         self._handlers.board.set(is_over_budget=False)
 

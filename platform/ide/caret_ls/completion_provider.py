@@ -29,8 +29,8 @@ from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 
-# How long a suggestion must be visible before its continuation is prefetched, if the allowance of
-# requests is nearly spent.
+# How long a suggestion must be visible before its continuation is prefetched, unless requests may
+# be sent at once (`Debouncer.is_eager`).
 PREFETCH_AFTER_S: Final = 0.4
 _RESERVE: Final = 1.0  # of the allowance, which a prefetch leaves for the next keys
 # These reasons do not hide a cached suggestion while the user types it. The suggestion
@@ -110,7 +110,7 @@ class CompletionProvider:
         self._requested_modes: dict[str, CompletionMode] = {}
 
     async def provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | None:
-        """Return a suggestion.
+        """Return a suggestion; None: `last_reason` tells why there is none.
 
         Cancelling this call also cancels the request at the gateway, unless a newer keystroke joins
         it.
@@ -253,7 +253,7 @@ class CompletionProvider:
         return None if flight.offered else _reason_of(result, context)
 
     def _find_wait_reason(self, context: CompletionContext) -> SkipReason | None:
-        """Return why no request may be sent now. Explicit requests ignore the retry delay."""
+        """Return why no request may be sent now. Invoked requests ignore the retry delay."""
         board = self._state.board
         if board.signed_out_reason is not None:
             return SkipReason.SIGNED_OUT
@@ -325,8 +325,8 @@ class CompletionProvider:
     ) -> None:
         """Prefetch the completion after the accepted suggestion, or else that of the next line.
 
-        The next key tries again if the allowance is too small now. A prefetch has the lowest
-        priority, and a busy pool rejects it.
+        If no request may be sent at once, this waits first, and leaves out the next line; the next
+        key tries again. A prefetch has the lowest priority, and a busy pool rejects it.
         """
         if not self._state.debouncer.is_eager(reserve=_RESERVE):
             await asyncio.sleep(PREFETCH_AFTER_S)

@@ -32,7 +32,7 @@ def _compile_glob(glob: str) -> re.Pattern[str]:
 
 
 def _path_spellings(text: str) -> tuple[str, ...]:
-    """Return the text unchanged and case-folded: `ß` is matched by `?` and by `ss`."""
+    """Return the text in NFC, and case-folded: `ß` is matched by `?` and by `ss`."""
     if text.isascii():
         return (text,)
     folded = normalize("NFC", normalize("NFD", text).casefold())

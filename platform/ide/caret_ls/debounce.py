@@ -2,13 +2,15 @@
 
 Rules:
 
-1. At least 75 ms after the last change. On a fresh line, or when invoked, there is no wait.
+1. At least `min_delay_ms` (75 ms) after the last change. On a fresh line, or when invoked, there is
+   no wait. The other rules never extend the wait beyond 250 ms.
 2. At least one and a half of the user's usual time between keys. So requests are sent when the user
    pauses, not at each key.
 3. Slow responses make frequent requests useless, so the wait grows with the response time.
 4. The wait grows with each rejected suggestion; an accepted one resets it.
-5. Each key adds to an allowance. While some is left, and responses come before the next key,
-   requests are sent at once. So text is there early, but requests for each key stay limited.
+5. Each key adds to an allowance. While it is enough for a request, and responses come before the
+   next key, requests are sent at once, unless the user has set a longer wait. So text is there
+   early, but requests for each key stay limited.
 """
 
 from collections import deque
@@ -69,7 +71,7 @@ class Debouncer:
         return max(self._compute_pause_ms() / 1000 - passed_s, 0.0)
 
     def is_eager(self, *, reserve: float = 0.0) -> bool:
-        """Return whether a request may be sent at once: the pool is fast, and few were sent.
+        """Return whether a request may be sent at once: see rule 5.
 
         `reserve` is the allowance that must be left for other requests.
         """

@@ -4,6 +4,7 @@ The key is never logged, and neither are the codes.
 """
 
 import asyncio
+import http.client
 import json
 import logging
 import platform
@@ -27,7 +28,7 @@ _MAX_NAME_CHARS: Final = 55
 _log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Post = Callable[[str, Mapping[str, str]], Awaitable[Json]]  # raises OSError if there is no answer
+Post = Callable[[str, Mapping[str, str]], Awaitable[Json]]  # raises OSError, ValueError
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -118,6 +119,8 @@ def _post(url: str, fields: Mapping[str, str]) -> Json:
     except urllib.error.HTTPError as error:
         with error:
             text = error.read(_MAX_RESPONSE_BYTES)
+    except http.client.HTTPException as error:  # the service does not speak HTTP
+        raise OSError("not an HTTP response") from error
     document = json.loads(text)
     if not isinstance(document, dict):
         raise ValueError("not an object")

@@ -48,7 +48,8 @@ class DocstringWriter:
         file = self._state.files.get(uri)
         if file is None:
             return SkipReason.FILE_CLOSED
-        place = find_function(file.language, file.text.splitlines(), line)
+        lines = [text.rstrip("\r\n") for text in split_lines(file.text)]
+        place = find_function(file.language, lines, line)
         reason = self._find_prohibition(file, place)
         if place is None or reason is not None:
             return reason or SkipReason.NO_FUNCTION

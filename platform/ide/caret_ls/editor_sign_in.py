@@ -31,7 +31,7 @@ _SECRET_STORAGE: Final = "caretSecretStorage"  # noqa: S105  # a capability, not
 _PROBLEMS: Final = {
     SignInProblem.DENIED: "Caret: the sign-in was denied, or your policy does not allow it.",
     SignInProblem.EXPIRED: "Caret: the code has expired. Start the sign-in again.",
-    SignInProblem.UNREACHABLE: "Caret: the console at {console} does not answer.",
+    SignInProblem.UNREACHABLE: "Caret: no console answers at {console}.",
 }
 _log = logging.getLogger(__name__)
 

@@ -39,11 +39,11 @@ _GENERATED_HEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _HEAD_CHARS: Final = 2_000
-_MAX_LINE_CHARS: Final = 5_000  # in the head: people do not write such long lines
+_MAX_LINE_CHARS: Final = 5_000  # people do not write such long lines
 
 
 def detect_file_kind(path: str, head: str) -> FileKind:
-    """Detect the kind of a file; `head` is a few thousand characters at its start."""
+    """Detect the kind of a file; `head` is its text, or a few thousand characters of its start."""
     *folders, name = PurePosixPath(path.replace("\\", "/")).parts or ("",)
     if _is_secret(name, folders, head):
         return FileKind.SECRET

@@ -40,7 +40,7 @@ class RequestContext:
     """The context of a request. Pinned files come before other files, the latest of these first."""
 
     files: tuple[FrameFile, ...] = ()
-    definitions: tuple[FrameDefinition, ...] = ()  # only completions contain them
+    definitions: tuple[FrameDefinition, ...] = ()  # sent with completions, except edits
     repository: str = ""
     framework: str = ""
     imports: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def build_typing(chars: dict[str, int]) -> Frame:
 
 
 def build_outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
-    """Create an outcome frame: only numbers, and the edited text if the user shares it."""
+    """Create an outcome frame. It contains no code but the edited text, if the user shares it."""
     frame: Frame = {
         "type": "outcome",
         "id": report.id,

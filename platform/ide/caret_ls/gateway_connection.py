@@ -1,7 +1,7 @@
 """The only WebSocket to the gateway: reconnects whenever it ends, and never blocks the editor.
 
-Without a connection, requests fail at once. Other frames are rejected without a connection or if
-the backlog is full. Nothing confirms that an accepted frame has arrived.
+Without a connection, or with a full backlog, frames are rejected, and requests fail at once.
+Nothing confirms that an accepted frame has arrived.
 """
 
 import asyncio
@@ -169,7 +169,7 @@ class GatewayConnection:
         )
 
     async def _serve(self, socket: ClientConnection) -> None:
-        """Serve the connection until it ends, or until the address changes."""
+        """Serve the connection until it ends, or until another one must replace it."""
         self._outgoing = asyncio.Queue(MAX_BACKLOG)
         self._listener.on_state(ConnectionState.CONNECTED)
         tasks = [

@@ -1,6 +1,7 @@
 """The git repository of a file: its name and its HEAD.
 
-They are read from git's files: `git` may not be installed, and a process per second costs too much.
+They are read from git's files: `git` may not be installed, and a process every few seconds costs
+too much.
 """
 
 import re

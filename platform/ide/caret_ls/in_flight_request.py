@@ -55,7 +55,11 @@ class InFlightRequest:
         return self._task.done()
 
     def matches(self, context: CompletionContext) -> bool:
-        """Return whether the text typed since the request matches the completion so far."""
+        """Return whether the context can use this request.
+
+        The request is not over, and the text typed since matches the completion so far. Its mode is
+        the one that the user requested, if any.
+        """
         if self.is_over or not context.prefix.startswith(self.context.prefix):
             return False
         if context.is_mode_requested and context.mode != self.context.mode:
@@ -76,7 +80,7 @@ class InFlightRequest:
     async def wait_passed(self, num_chars: int) -> bool:
         """Wait until more than this many characters have passed; False if the request is over.
 
-        If the waiting is cancelled, the request continues for a moment.
+        After the wait, even if it was cancelled, the request continues for a moment.
         """
         with self.keep_running():
             while not self.is_over:

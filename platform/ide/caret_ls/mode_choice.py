@@ -30,7 +30,8 @@ class CompletionMode(StrEnum):
 
 
 _NEARBY_CHARS: Final = 2_000
-# Languages with blocks in braces, and for the others the words with which a line opens a block.
+# Languages in which a line that ends with an opening brace opens a block. A few of them also have
+# words that open a block.
 _BRACE_LANGUAGES: Final = frozenset(
     (
         *("c", "cpp", "c++", "cuda-cpp", "objective-c", "csharp", "c#", "java", "kotlin", "scala"),

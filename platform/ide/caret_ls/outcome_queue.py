@@ -1,7 +1,8 @@
 """A queue of outcomes: sent at once, or as soon as there is a connection.
 
 A connection that ended may have lost its last frames without notice. So recent outcomes are sent
-again on the next connection, with their `request_id`. The gateway counts duplicates once.
+again on the next connection, with their `request_id`. The gateway counts duplicates once. Without a
+`request_id`, an outcome that cannot be sent at once is dropped.
 """
 
 from collections import deque

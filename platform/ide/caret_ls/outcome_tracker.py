@@ -8,8 +8,8 @@ report little of this, so it is derived from the changes of the file:
 - A suggestion typed to its end key by key is neither accepted nor rejected.
 - A change above it only moves it. Any other change rejects it.
 - A suggestion that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor
-  rejected. A shown outcome is sent when the suggestion disappears, with the time that it was
-  visible, or after MAX_SHOWN_S.
+  rejected, unless it was accepted. A shown outcome is sent when the suggestion disappears, with the
+  time that it was visible, or after MAX_SHOWN_S.
 
 Pure. Only a persisted outcome contains text of the file.
 """
@@ -87,7 +87,7 @@ class _VisibleSuggestion:
     num_before: int
     # The display latency is the time from sending the request to the first text on the screen.
     sent_s: float | None  # None: the suggestion was there before it was needed
-    displayed_s: float  # when the editor had drawn it; equal to `shown_s` until it tells so
+    displayed_s: float  # when the editor had drawn it; equal to `shown_s` until it reports this
     num_consumed: int = 0  # number of its characters that were typed or accepted
     num_accepted: int = 0  # number of these that were accepted in parts
 
@@ -155,7 +155,7 @@ class OutcomeTracker:
         return True
 
     def on_displayed(self, uri: str, now_s: float) -> None:
-        """Note that the editor has drawn the suggestion, if it tells so."""
+        """Note that the editor has drawn the suggestion. Only some editors report this."""
         visible = self._visible.get(uri)
         if visible is not None and visible.displayed_s == visible.shown_s:
             visible.displayed_s = now_s
@@ -191,7 +191,7 @@ class OutcomeTracker:
         return None if visible is None else self._classify_edit(uri, visible, edit, now_s)
 
     def accept(self, id: str, now_s: float) -> None:
-        """Note an acceptance that the editor reports; usually a change has shown it before."""
+        """Note an acceptance that the editor reports; usually a change of the text came first."""
         for uri, visible in list(self._visible.items()):
             # If an edit has accepted a part, that part was reported, and text that arrived later
             # was not accepted.
@@ -236,7 +236,7 @@ class OutcomeTracker:
         self._accepted = [accepted for accepted in self._accepted if accepted.spans_s]
 
     def _emit(self, outcome: EditorOutcome) -> None:
-        """Send an outcome. A suggestion that is shown again counts each of these events once."""
+        """Send an outcome. SHOWN, ACCEPTED and REJECTED are sent once for each suggestion."""
         if outcome.event in (
             EditorOutcomeEvent.SHOWN,
             EditorOutcomeEvent.ACCEPTED,

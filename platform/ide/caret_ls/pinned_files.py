@@ -38,7 +38,10 @@ class PinnedFiles:
         self._cached: dict[Repository, _CachedFiles] = {}
 
     def list(self, repository: Repository | None) -> tuple[FrameFile, ...]:
-        """Return the pinned files in the order of the list, without those that must not be sent."""
+        """Return the pinned files in the order of the list.
+
+        Secret, generated and long files are left out. The caller removes excluded files.
+        """
         if repository is None:
             return ()
         now_s = self._clock.monotonic_s()

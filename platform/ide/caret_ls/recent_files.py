@@ -1,4 +1,4 @@
-"""Selects other files as context: the last edited ones, then the last opened ones. Pure.
+"""Selects other files as context: the last edited ones, then the last viewed ones. Pure.
 
 Of a long file, only the last change and its surrounding lines are used.
 """
@@ -48,8 +48,8 @@ class RecentFiles:
     def list(self, own: str, read_text: Callable[[str], str | None]) -> list[FrameFile]:
         """Return files as context, the latest first, without the file of the URI `own`.
 
-        `read_text` returns a file's text, or None if it must not be sent. It is called for no more
-        files than there is room for.
+        `read_text` returns a file's text, or None if it must not be sent. It is not called after
+        MAX_FILES files were selected.
         """
         files: list[FrameFile] = []
         room = MAX_CHARS

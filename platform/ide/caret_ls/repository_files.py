@@ -7,7 +7,9 @@ from caret_ls.frames import MAX_NAME_CHARS
 
 
 def read_repository_file(root: Path, path: Path, *, max_chars: int) -> tuple[str, str] | None:
-    """Return the file's path and text; None if it is long, secret, generated, or outside of `root`.
+    """Return the file's path and text; None if it is not suitable as context.
+
+    Such a file is long, blank, secret, generated, not UTF-8 or outside of `root`.
 
     A foreign repository must not make the editor send other files of the computer, not even by a
     symbolic link.

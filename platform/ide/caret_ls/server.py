@@ -1,6 +1,7 @@
 """The language server: LSP on standard input and output, for one session.
 
-It implements `textDocument/inlineCompletion` and these messages besides LSP:
+It implements `textDocument/inlineCompletion`, or `textDocument/completion` for other editors, and
+these messages besides LSP (more are in `assistant_features` and `edit_features`):
 
     $/caret/status               to the editor: {"status": "ready", "gatewayUrl": ...}, see
                                  `status_board.ServerStatus`. Signed out, it has a "reason", too:
@@ -13,8 +14,8 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
     $/caret/suggestionDismissed  from the editor: {"uri": ...} if the user hides the suggestion
     $/caret/selectionChanged     from the editor: {"uri": ..., "hasSelection": true} if text is
                                  selected
-    $/caret/signIn               from the editor: {"key": "cpk_..."} from its secret storage;
-                                 {"key": null} signs out
+    $/caret/signIn               from the editor: {"key": "cpk_..."} from its secret storage.
+                                 {"key": null} removes this key; another one may then apply
     $/caret/signedIn             to the editor: {"key": "cpk_..."} for its secret storage, only if
                                  its experimental capabilities have "caretSecretStorage": true.
                                  Otherwise the server stores the key
@@ -189,7 +190,7 @@ class CaretServer(LanguageServer):
         self.session.set_up(settings, address, no_key_reason=reason)
 
     async def sign_in(self, key: str | None) -> None:
-        """Sign in with a key; None signs out."""
+        """Use a key from the editor. None removes it; a key from elsewhere then applies, if any."""
         self._editor_key = key
         await self.set_up()
 
@@ -317,7 +318,7 @@ def _add_completions(server: CaretServer) -> None:
 
 def _add_definitions(server: CaretServer) -> None:
     @server.feature(DEFINITIONS_FOUND)
-    async def find_definitions(params: Any) -> None:
+    async def definitions_found(params: Any) -> None:
         locations = [item and Location(str(item.uri), int(item.line)) for item in params.locations]
         await server.session.definitions.on_answer(int(params.token), locations)
 

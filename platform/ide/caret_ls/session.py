@@ -1,6 +1,6 @@
 """One editor's session: handles its files, the gateway's frames and periodic work.
 
-It creates all objects that live as long as the editor.
+It creates the objects that live as long as the session.
 """
 
 import asyncio

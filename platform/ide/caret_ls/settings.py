@@ -30,7 +30,9 @@ MAX_DEBOUNCE_MS: Final = 2_000
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
     console_url: str = DEFAULT_CONSOLE_URL  # where the user signs in
-    debounce_ms: int = 75  # minimum after the last keystroke
+    debounce_ms: int = (
+        75  # shortest wait after a keystroke; more than 75: no request is sent at once
+    )
     complete_in_comments: bool = False  # suggest there without being invoked
     complete_in_strings: bool = True
     disabled_languages: tuple[str, ...] = ()  # language IDs of editors

@@ -1,7 +1,8 @@
 """A cache of suggestions: text typed into one needs no new request.
 
-An entry is keyed by the text before the cursor in the line of its request. Each way to split the
-current line gives a possible key, and the part of the suggestion that was typed since. Pure.
+An entry is keyed by the text before the cursor in the line of its request, of a long line only the
+end. Each way to split the current line gives a possible key, and the part of the suggestion that
+was typed since. Pure.
 """
 
 from collections import OrderedDict
@@ -13,8 +14,8 @@ from caret_ls.suggestion import RemainingSuggestion, Suggestion, remaining_at
 
 MAX_SUGGESTIONS: Final = 250
 _MAX_TYPED_LINES: Final = 5  # of a suggestion, including the cursor's line
-_MAX_LINE_CHARS: Final = 400
-_Key = tuple[str, str]  # file, and the text before the cursor in its line
+_MAX_LINE_CHARS: Final = 400  # of a key, and of the typed text in a line
+_Key = tuple[str, str]  # file, and the end of the text before the cursor in its line
 
 
 class SuggestionCache:
@@ -28,14 +29,14 @@ class SuggestionCache:
         return len(self._by_key)
 
     def store(self, suggestion: Suggestion) -> None:
-        key = (suggestion.uri, suggestion.line_before)
+        key = (suggestion.uri, suggestion.line_before[-_MAX_LINE_CHARS:])
         self._by_key[key] = suggestion
         self._by_key.move_to_end(key)
         if len(self._by_key) > self._size:
             self._by_key.popitem(last=False)
 
     def find(self, context: CompletionContext) -> RemainingSuggestion | None:
-        """Find the rest of a suggestion; the one with the fewest typed characters is the newest."""
+        """Find the rest of a suggestion; try the one with the fewest typed characters first."""
         for key, num_typed in _iterate_keys(context):
             suggestion = self._by_key.get(key)
             if suggestion is None:
@@ -65,9 +66,9 @@ def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_Key, int]]:
     stop = len(context.prefix)
     for _ in range(_MAX_TYPED_LINES):
         start = max(context.prefix.rfind("\n", 0, stop), context.prefix.rfind("\r", 0, stop)) + 1
-        line = context.prefix[start:stop][:_MAX_LINE_CHARS]
-        for column in range(len(line), -1, -1):
-            yield (context.uri, line[:column]), len(context.prefix) - start - column
+        for end in range(stop, max(start, stop - _MAX_LINE_CHARS) - 1, -1):
+            key_start = max(start, end - _MAX_LINE_CHARS)
+            yield (context.uri, context.prefix[key_start:end]), len(context.prefix) - end
         if start == 0:
             return
         stop = start - 1

@@ -1,7 +1,7 @@
 """The text of an open file as lines, with LSP's positions, which count UTF-16 code units.
 
 Lines end with LF, CRLF or CR, which may be mixed and belong to the line. An edit touches only the
-lines that it changes, so that the size of the file does not matter.
+lines that it changes, so that the size of the file hardly matters.
 """
 
 import re

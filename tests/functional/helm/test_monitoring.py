@@ -8,7 +8,7 @@ from typing import Any
 import redis
 from prometheus_client.core import Metric
 
-from caret.client.synthetic_probe import SyntheticProbe
+from caret.client.synthetic_probe import ProbeMetrics
 from caret.foundation.clock import SystemClock
 from caret.local.paths import REPOSITORY
 from console.web.request_metrics import registry as console_registry
@@ -147,7 +147,7 @@ def _exported_metrics() -> set[str]:
         *CompletionMetrics().collect(),
         *EngineMetricsPoller(_NoEngine(), tuple).collect(),
         *EventLoopLagProbe(SystemClock()).collect(),
-        *SyntheticProbe().registry.collect(),
+        *ProbeMetrics().registry.collect(),
         *console_registry.collect(),
         *WorkerMetricsCollector(_NoRedis(), queues=["any"]).collect(),
     ]

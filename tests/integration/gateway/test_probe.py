@@ -5,7 +5,7 @@ import json
 import pytest
 from prometheus_client import generate_latest
 
-from caret.client.synthetic_probe import ProbeResult, SyntheticProbe, run_probe
+from caret.client.synthetic_probe import ProbeMetrics, ProbeResult, run_probe
 from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.functional.gateway.gateway_stack import Site
 from tests.stack.ports import free_port
@@ -53,7 +53,7 @@ async def test_a_cancellation_is_counted_in_the_gateways_metrics(quick_site: Sit
 
 
 def test_the_probes_results_are_in_its_metrics() -> None:
-    probe = SyntheticProbe()
+    probe = ProbeMetrics()
     probe.record(ProbeResult("text", "", 0.03))
     probe.record(ProbeResult("refused", "invalid_api_key", None))
 

@@ -364,7 +364,7 @@ def test_a_webhook_to_an_internal_address_is_refused(company: Company, host: str
 
     with tenant_scope(company.tenant_id):
         hook = AlertDelivery.objects.get(channel="webhook")
-    assert hook.last_error == "The address is not public."
+    assert hook.last_error == "The address is not public, or the connection is not encrypted."
 
 
 @pytest.mark.parametrize(

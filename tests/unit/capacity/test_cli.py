@@ -27,6 +27,16 @@ def test_the_table_fits_into_80_columns(
     assert not any("…" in line for line in lines)
 
 
+def test_the_summary_of_a_load_that_any_hit_rate_can_serve(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["--requests-per-s", "0.01", "--target-ms", "1000"])
+
+    text = capsys.readouterr().out
+    assert "With 1 GPU, the p99 is within 1000 ms at every hit rate." in text
+    assert "1 GPU costs $3.00 an hour" in text
+
+
 def test_json_contains_the_figures_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     main([*LOAD, "--json"])
 

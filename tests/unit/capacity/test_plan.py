@@ -80,7 +80,9 @@ def test_an_impossible_number_of_tokens_is_rejected(tokens: float) -> None:
 
 
 def test_a_fleet_that_is_too_small_is_rejected_with_the_size_needed() -> None:
-    with pytest.raises(InvalidInput, match=r"41 would be busy all the time, 122 are needed"):
+    with pytest.raises(
+        InvalidInput, match=r"they need at least 41; at a utilisation of 33%, 122 are needed"
+    ):
         compute_plan(CapacityInputs(requests_per_s=2_000, num_gpus=10))
 
 

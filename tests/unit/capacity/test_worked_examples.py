@@ -11,7 +11,7 @@ import pytest
 from caret.capacity.inputs import CapacityInputs, requests_per_s
 from caret.capacity.plan import compute_plan
 from caret.capacity.sizing import busy_gpus, dollars_per_1000_accepted, num_in_flight
-from caret.capacity.time_to_first_token import cold_first_token_ms, warm_ms
+from caret.capacity.time_to_first_token import cold_ms, warm_ms
 
 BILLION = 1e9
 MODEL_7B = CapacityInputs(
@@ -24,7 +24,7 @@ MODEL_7B = CapacityInputs(
 
 
 def test_six_thousand_tokens_are_prefilled_in_214_ms() -> None:
-    assert cold_first_token_ms(MODEL_7B) == pytest.approx(214, abs=0.5)
+    assert cold_ms(MODEL_7B) == pytest.approx(214, abs=0.5)
 
 
 @pytest.mark.parametrize(("warm_tokens", "expected_ms"), [(84, 3), (100, 3.57), (112, 4)])
@@ -39,9 +39,7 @@ def test_2000_requests_a_second_of_450_ms_are_900_in_flight() -> None:
 
 
 def test_a_cold_fleet_without_queueing_has_about_900_requests_in_flight() -> None:
-    stay_s = (
-        cold_first_token_ms(MODEL_7B) / 1000 + MODEL_7B.output_tokens / MODEL_7B.stream_tokens_per_s
-    )
+    stay_s = cold_ms(MODEL_7B) / 1000 + MODEL_7B.output_tokens / MODEL_7B.stream_tokens_per_s
 
     assert num_in_flight(2_000, stay_s) == pytest.approx(900, rel=0.01)
 

@@ -1,5 +1,6 @@
 """The OAuth device flow of the language server, against scripted answers of a console."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from caret_ls.device_sign_in import (
     Json,
     SignInFailed,
     SignInProblem,
+    make_post,
     request_codes,
     wait_for_key,
 )
@@ -124,5 +126,20 @@ async def test_the_sign_in_ends_when_the_code_expires() -> None:
 async def test_a_console_that_gives_no_usable_codes_is_unreachable(answer: Any) -> None:
     with pytest.raises(SignInFailed) as exc_info:
         await codes_of(answer)
+
+    assert exc_info.value.problem is SignInProblem.UNREACHABLE
+
+
+async def test_a_service_that_does_not_speak_http_is_no_console() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(SignInFailed) as exc_info:
+            await request_codes(make_post(f"http://127.0.0.1:{port}"), editor="Neovim")
 
     assert exc_info.value.problem is SignInProblem.UNREACHABLE

@@ -55,6 +55,15 @@ async def test_a_docstring_is_inserted_below_the_head() -> None:
     assert frame["suffix"] == "\n    return a\n"
 
 
+async def test_a_form_feed_is_no_line_end() -> None:
+    harness = Harness("import a\n\f\n" + TEXT)
+    harness.gateway.ready.append(response_frames("Return a.", '"""'))
+
+    edit = await harness.writer.write(URI, 3)
+
+    assert edit == DocstringEdit(URI, Position(3, 0), '    """Return a."""\n')
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [

@@ -113,8 +113,16 @@ def test_the_suggestions_of_one_file_or_of_all_are_removed() -> None:
     assert len(cache) == 0
 
 
-def test_a_very_long_line_is_not_cached() -> None:
-    line = "x" * 2_000
-    cache = cache_of(f"{line}|", "b")
+def test_the_end_of_a_very_long_line_finds_its_suggestion() -> None:
+    line = "x" * 3_000
+    cache = cache_of(f"{line}|", "bcd")
 
-    assert find(cache, f"{line}|") is None
+    assert find(cache, f"{line}|") == ("bcd", 0)
+    assert find(cache, f"{line}b|") == ("cd", 0)
+
+
+def test_a_very_long_line_with_another_end_finds_no_suggestion() -> None:
+    line = "x" * 3_000
+    cache = cache_of(f"{line}a|", "b")
+
+    assert find(cache, f"{line}c|") is None

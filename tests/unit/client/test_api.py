@@ -258,6 +258,17 @@ def test_a_response_is_written_to_the_named_file(tmp_path: Path) -> None:
     assert file.read_text() == "day,requests\n"
 
 
+def test_all_pages_are_written_to_the_named_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text("of an earlier run")
+    server = Server(ok({"items": [1], "next_cursor": "c"}), ok({"items": [2], "next_cursor": None}))
+
+    server.run("--out", str(file), "keys", "list", "--all")
+
+    pages = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [page["items"] for page in pages] == [[1], [2]]
+
+
 def test_the_key_may_be_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("cpk_svc_of_a_file\n")

@@ -102,6 +102,13 @@ def test_extra_arguments_are_split_as_in_a_shell(monkeypatch: pytest.MonkeyPatch
     assert extra == ("--seed", "7", "--chat-template", "{{ a b }}")
 
 
+def test_arguments_with_an_unclosed_quote_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ENGINE_ARGS", "--chat-template '{{ a }}")
+
+    with pytest.raises(BadSetting, match="CARET_ENGINE_ARGS"):
+        engine_from_environment(8402)
+
+
 def test_the_pool_entry_names_the_speculation_method(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = '-sc \'{"method":"suffix","suffix_decoding_max_cached_requests":0}\''
     monkeypatch.setenv("CARET_ENGINE_ARGS", arguments)
@@ -151,9 +158,13 @@ def test_arguments_that_leak_data_are_rejected(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
-    names = ("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "REDIS_URL")
+    names = (
+        *("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "REDIS_URL"),
+        *("CARET_BACKUP_DATABASE_URL", "CARET_HOME_REGION_REDIS_URL", "CARET_SMTP_URL"),
+        *("CARET_API_KEY", "CARET_SERVICE_KEY", "CARET_STRIPE_KEY", "CARET_LEAK_REPORT_SECRET"),
+    )
     secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
-    environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
+    environment = {**secrets, "PATH": "/bin", "HF_TOKEN": "its own"}
 
     service = build_engine_service(SETTINGS, paths=EmbeddedPaths(tmp_path), environment=environment)
 

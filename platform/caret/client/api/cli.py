@@ -5,7 +5,8 @@
     caret export usage --month 2026-10
 
 The commands are generated from the OpenAPI document of the server. Exit codes: 1 if the
-server rejected the request, 2 if the arguments are wrong, 3 if the server did not respond.
+server rejected the request, 3 if it did not respond, 2 for any other error, such as a wrong
+argument.
 """
 
 import argparse
@@ -73,8 +74,11 @@ def _run_operation(caller: ApiClient, options: argparse.Namespace) -> int:
     if vars(options).get("is_export"):
         sys.stdout.write(json.dumps(export(caller, options), ensure_ascii=False) + "\n")
         return 0
-    for response in _iterate_responses(caller, options):
-        _print_response(response, options)
+    for number, response in enumerate(_iterate_responses(caller, options)):
+        if options.out is not None:
+            _write_response(options.out, response, is_first=number == 0)
+        else:
+            _print_response(response, options)
     return 0
 
 
@@ -121,10 +125,13 @@ def _to_query_value(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
+def _write_response(path: Path, response: httpx.Response, *, is_first: bool) -> None:
+    """Write a response, and each later page on a line of its own."""
+    with path.open("wb" if is_first else "ab") as file:
+        file.write(response.content if is_first else b"\n" + response.content)
+
+
 def _print_response(response: httpx.Response, options: argparse.Namespace) -> None:
-    if options.out is not None:
-        options.out.write_bytes(response.content)
-        return
     if not response.headers.get("Content-Type", "").startswith("application/json"):
         sys.stdout.buffer.write(response.content)
         return

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class BulkheadFull(Exception):
-    """All slots are occupied."""
+    """All slots, or all slots of the holder, are occupied."""
 
 
 class Bulkhead:

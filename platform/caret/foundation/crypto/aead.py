@@ -3,7 +3,7 @@
     sealed = 12 random bytes | ciphertext | 16 bytes tag
 
 Reading sealed data needs the key, and a change of one bit makes it unreadable. The data is bound to
-a context: its tenant, its kind and its row. The context is not stored in the sealed data. Unsealing
+a context, such as its tenant, kind and row. The context is not stored in the sealed data. Unsealing
 needs the same context, so data that was copied to another row cannot be read.
 Use one key for at most 2**32 calls of `seal`, because the nonces are random (NIST SP 800-38D, 8.3).
 """

@@ -120,7 +120,9 @@ def _connect_to_host(
         except OSError as error:
             failure = error
     if egress.has_refused:
-        raise RequestFailed("The address is not public.") from failure
+        raise RequestFailed(
+            "The address is not public, or the connection is not encrypted."
+        ) from failure
     raise failure or OSError("the name has no addresses")
 
 

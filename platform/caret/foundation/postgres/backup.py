@@ -35,7 +35,8 @@ class PostgresServer:
 def dump_data(server: PostgresServer, file: Path) -> None:
     """Dump schema, policies and grants of all tables, and the data of most tables.
 
-    The data of the key tables and of signed-in sessions is not dumped. Raises DumpFailed.
+    The data of the key tables and of signed-in sessions is not dumped. Raises DumpFailed, and
+    OSError if the file exists or cannot be written.
     """
     exclusions = [f"--exclude-table-data={name}" for name in (KEY_TABLES, *_EXCLUDED_TABLES)]
     _run_dump(server, file, exclusions)
@@ -45,7 +46,7 @@ def dump_keys(server: PostgresServer, file: Path) -> None:
     """Dump the data of the key tables.
 
     Run it after the data dump, so that it contains all the keys that the data needs.
-    Raises DumpFailed.
+    Raises DumpFailed, OSError.
     """
     _run_dump(server, file, ["--data-only", f"--table={KEY_TABLES}"])
 
@@ -59,7 +60,7 @@ def restore(server: PostgresServer, file: Path) -> None:
 
 
 def is_empty(server: PostgresServer) -> bool:
-    """Return whether the database has no tables."""
+    """Return whether the database has no tables in the schema `public`."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute(
             "SELECT NOT EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p')"

@@ -2,8 +2,9 @@
 
 1. The scope is a transaction-local setting, so a connection pool or pgbouncer cannot pass it on to
    another request. Postgres compares it with each row (see row_security).
-2. A query of a tenant's table without a scope is an error, not an empty result.
-3. A scope never changes within a transaction: nesting another tenant's scope raises ScopeConflict.
+2. A query of a tenant's table without a scope is an error, not an empty result. Only a table with
+   `RowSecurity.user_column` returns no rows.
+3. The tenant or user of a scope never changes: nesting another one's scope raises ScopeConflict.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ _lookup: ContextVar[str | None] = ContextVar("caret.lookup", default=None)
 
 
 class ScopeConflict(Exception):
-    """Code for one tenant or user tried to switch to another in the same transaction."""
+    """Code in the scope of one tenant, user or lookup ID tried to open the scope of another."""
 
 
 @contextmanager
@@ -40,7 +41,10 @@ def tenant_scope(tenant_id: TenantId) -> Iterator[None]:
 
 @contextmanager
 def user_scope(user_id: UserId) -> Iterator[None]:
-    """Run a transaction in which users find their own memberships, before a tenant is chosen."""
+    """Run a transaction in which users find their own memberships, before a tenant is chosen.
+
+    Raises ScopeConflict inside another user's scope.
+    """
     with _scope(USER_SETTING, _user, user_id):
         yield
 
@@ -61,7 +65,7 @@ def current_tenant() -> TenantId | None:
 def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterator[None]:
     outer_value = variable.get()
     if outer_value not in (None, value):
-        raise ScopeConflict(f"{setting} already has another value in this transaction.")
+        raise ScopeConflict(f"{setting} already has another value in this scope.")
     is_nested = connection.in_atomic_block
     with transaction.atomic():
         # Set it even if `variable` already has this value: the context may have been copied to a

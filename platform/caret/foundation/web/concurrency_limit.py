@@ -52,7 +52,7 @@ class TooManyStalled(Exception):
 
 
 class _RequestSlot:
-    """A slot, while a request has it."""
+    """The slot of a request. A stalled request does not hold it."""
 
     def __init__(self, slots: asyncio.Semaphore) -> None:
         self._slots = slots

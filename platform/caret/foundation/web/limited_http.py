@@ -1,7 +1,7 @@
 """HTTP/1.x with the limits of `ServerLimits`, on top of uvicorn's httptools protocol.
 
 uvicorn limits neither the size nor the time of headers, and waits forever for a client that does
-not read. This protocol responds with 431 or 408 and closes the connection.
+not read. This protocol responds with 431, 408 or 429 and closes the connection.
 
     connection > header_timeout_s > headers > body_timeout_s > body > response > keep_alive_s > ...
 
@@ -241,7 +241,10 @@ class LimitedHttp(HttpToolsProtocol):
     # --- limits on unauthenticated requests
 
     def _admit_request(self) -> None:
-        """Count the request in the limits. Stop the parser if a limit is reached."""
+        """Note the slot in the scope; count a request from a trusted proxy in the limits.
+
+        Stop the parser if a limit is reached.
+        """
         if self._slot.address is None:
             self._request_slot = self._admit_forwarded_request()
         self.scope["state"]["slot"] = self._request_slot or self._slot

@@ -65,7 +65,7 @@ def _read_count(name: str, default: int) -> int:
 
 
 def raise_file_limit(wanted_connections: int) -> int:
-    """Raise the process's soft limit of open files; return how many connections it allows.
+    """Raise the process's soft limit of open files; return how many of the connections it allows.
 
     A server without free file descriptors cannot even reject a client.
     """

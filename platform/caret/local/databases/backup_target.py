@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from caret.foundation.environment import env_optional_secret
+from caret.foundation.environment import BadSetting, env_optional_secret
 from caret.foundation.postgres.backup import PostgresServer
 from caret.local.databases.credentials import DATABASE, SUPERUSER, read_password
 from caret.local.databases.postgres_cluster import programs_of
@@ -20,6 +20,11 @@ def choose_backup_server(paths: EmbeddedPaths) -> PostgresServer:
     if address is not None:
         return PostgresServer(address, programs=None)
     host = quote(str(paths.sockets), safe="")
-    password = read_password(paths, SUPERUSER)
+    try:
+        password, programs = read_password(paths, SUPERUSER), programs_of(paths)
+    except FileNotFoundError as error:
+        raise BadSetting(
+            f"CARET_BACKUP_DATABASE_URL is not set, and {paths.home} has no database."
+        ) from error
     embedded = f"postgresql://{SUPERUSER}:{password}@/{DATABASE}?host={host}"
-    return PostgresServer(embedded, programs=programs_of(paths))
+    return PostgresServer(embedded, programs=programs)

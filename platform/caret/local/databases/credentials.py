@@ -20,7 +20,7 @@ KV_STORE = "kv-store"  # the Valkey server of the KV tier
 
 
 def write_credentials(paths: EmbeddedPaths) -> None:
-    """Write missing credentials; cheap, so that Django's settings load before any service runs."""
+    """Write missing credentials, and the URLs. No service needs to run."""
     make_folders(paths)
     _write_if_missing(paths.root_secret, secrets.token_hex(32))
     for holder in (SUPERUSER, OWNER_ROLE, APP_ROLE, VALKEY, KV_STORE):

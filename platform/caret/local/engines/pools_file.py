@@ -1,4 +1,4 @@
-"""The pools file (TOML) that `up` writes for its own engine."""
+"""The pools file (TOML) that `up` writes for its own engines."""
 
 import json
 import os

@@ -30,7 +30,7 @@ class ChildSpec:
     environment: Mapping[str, str] = field(repr=False)  # all variables; may contain secrets
     folder: Path = Path("/")
     stop_signal: signal.Signals = signal.SIGTERM
-    stop_grace_s: float = 5.0  # then SIGKILL to the whole session
+    stop_grace_s: float = 5.0  # then SIGKILL to its process group
     is_waiting_for_input: bool = False  # its standard input is a pipe, closed later on request
     # Returns why a start failed, from the log of that start; None: the log does not say it.
     find_cause: Callable[[str], str | None] = lambda _: None
@@ -101,7 +101,7 @@ class ChildProcess:
             self._signal(self.spec.stop_signal)
 
     def stop(self, *, max_grace_s: float = math.inf) -> None:
-        """Stop the child and return when its whole process group has ended."""
+        """Stop the child, wait for its end, and kill the rest of its process group."""
         self.request_stop()
         deadline_s = time.monotonic() + min(self.spec.stop_grace_s, max_grace_s)
         while self.is_alive and time.monotonic() < deadline_s:

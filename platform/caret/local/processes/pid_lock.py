@@ -39,7 +39,10 @@ class HomeLock:
 
 
 def read_supervisor_pid(paths: EmbeddedPaths) -> int | None:
-    """Return the PID of the supervisor that holds the lock; None if there is none."""
+    """Return the PID of the supervisor that holds the lock; None if there is none.
+
+    Raises HomeInUse if the supervisor has not written its PID yet.
+    """
     try:
         descriptor = os.open(lock_file(paths), os.O_RDWR)
     except FileNotFoundError:

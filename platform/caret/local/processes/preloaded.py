@@ -1,7 +1,8 @@
 """For `make dev`: halves the start time of the console by importing libraries in advance.
 
 While a console runs, a second process imports the libraries and then waits for the next restart of
-the console. It imports no code of Caret, because that code may change until then.
+the console. It imports no code of Caret but this module and what that imports, because the code may
+change until then.
 """
 
 import gc

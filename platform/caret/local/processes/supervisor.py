@@ -1,7 +1,8 @@
 """Starts services in order, keeps them running and stops them all.
 
 A service that dies is restarted after a growing pause. One that keeps dying ends the whole
-installation with ServiceFailed. In `make dev` it waits for a change of its code instead.
+installation with ServiceFailed. In `make dev`, one that fails to start waits for a change of its
+code instead.
 
 Everything runs in one thread: children ask the kernel to kill them when the thread that started
 them ends.

@@ -23,6 +23,9 @@ from caret.foundation.postgres.backup import (
 from caret.local.databases.backup_target import choose_backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
+_KEYS_NOT_RESTORED: Final = (
+    "The data was restored, but not the keys: {error}. Empty the database, and restore both again."
+)
 _ERASURES_NOT_REPEATED: Final = (
     "Restored, but keys and users that were erased since the backup may exist again ({error})."
     " Before you start anything, run `manage.py migrate --database owner`, then"
@@ -52,10 +55,13 @@ class Command(NoSystemChecksCommand):
         _require_usable(server)
         try:
             restore(server, options["data"])
+        except (DumpFailed, OSError) as error:
+            raise CommandError(f"The backup was not restored: {error}") from error
+        try:
             if options["keys"] is not None:
                 restore(server, options["keys"])
-        except DumpFailed as error:
-            raise CommandError(f"The backup was not restored: {error}") from error
+        except (DumpFailed, OSError) as error:
+            raise CommandError(_KEYS_NOT_RESTORED.format(error=error)) from error
         self.stdout.write("Restored.")
         # Read now, because replay_erasures adds newer entries.
         last_at = _read_newest_entry_at(server)

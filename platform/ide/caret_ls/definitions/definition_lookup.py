@@ -103,7 +103,10 @@ class DefinitionLookup:
         self._tokens = count(1)
 
     def look_up(self, uri: str, position: Position) -> None:
-        """Ask the editor for the symbols before the cursor that were not looked up recently."""
+        """Ask the editor where the symbols in the line before the cursor are defined.
+
+        Symbols that were looked up recently are left out.
+        """
         file = self._files.get(uri)
         if self.send_question is None or file is None or file.repository is None:
             return
@@ -140,7 +143,7 @@ class DefinitionLookup:
     def list(self, file: OpenFile) -> tuple[FrameDefinition, ...]:
         """Return the definitions that a request of the file contains.
 
-        The policy may have changed since they were read.
+        Excluded ones are left out, because the policy may have changed since they were read.
         """
         definitions: Iterable[FrameDefinition] = self._lists.get(file.uri, ())
         globs = self._excluded_globs(file)
@@ -163,7 +166,7 @@ class DefinitionLookup:
     async def _read_definition(
         self, file: OpenFile, repository: Repository, location: Location
     ) -> FrameDefinition | None:
-        """Return the definition; None if it is in the file itself, or must not be sent."""
+        """Return the definition; None if it is in the file itself, empty, or must not be sent."""
         path = local_path(location.uri)
         if path is None or location.uri == file.uri:
             return None

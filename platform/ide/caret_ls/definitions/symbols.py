@@ -46,7 +46,7 @@ def find_symbols(line_before: str) -> list[Symbol]:
 def excerpt_at(text: str, line: int) -> str:
     """Return the definition that begins in a line: a signature, or a type with its members.
 
-    Bodies, comments and blank lines are left out.
+    Bodies are left out, and between members also comments and blank lines.
     """
     lines = [
         line_text.rstrip() for line_text in split_lines(text)[max(line, 0) :][:_MAX_READ_LINES]

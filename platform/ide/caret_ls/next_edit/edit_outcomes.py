@@ -1,8 +1,8 @@
 """Tracks the outcome of the suggested edit: shown, accepted, rejected.
 
-An edit that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor rejected. A
-shown outcome is sent when the edit disappears, with the time that it was visible, or after
-MAX_SHOWN_S. Pure.
+An edit that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor rejected,
+unless it was accepted. A shown outcome is sent when the edit disappears, with the time that it was
+visible, or after MAX_SHOWN_S. Pure.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class EditOutcomes:
             self._end(now_s)
 
     def on_change(self, uri: str, now_s: float) -> None:
-        """Note a change of the file that is not the suggested edit, which no longer fits then."""
+        """Note a change of the file. An edit that was not accepted before no longer fits."""
         if self._offer is not None and self._offer.uri == uri:
             self._end(now_s)
 

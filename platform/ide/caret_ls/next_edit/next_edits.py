@@ -87,10 +87,10 @@ class NextEdits:
         self._pause_s = pause_s
         self._recent = RecentEdits()
         self._turn: asyncio.Task[NextEdit | SkipReason] | None = None
-        # The file and the revision that the gateway's last answer was for. Another request for the
-        # same revision would get the same answer. None: there was no answer yet.
+        # The file and the revision of the last request that has ended, even by an error. It is not
+        # repeated for the same revision. None: no request has ended yet.
         self._answered: tuple[str, int] | None = None
-        self._suggested: NextEdit | None = None  # in the last answer; None: it had no edit
+        self._suggested: NextEdit | None = None  # by that request; None: it got no edit
         self._is_displayed = False
         self._accepted: NextEdit | None = None  # the editor will apply it next
 

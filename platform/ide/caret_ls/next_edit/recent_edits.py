@@ -1,6 +1,7 @@
 """Records the user's recent edits, from which the model predicts the next one. Pure.
 
-Keystrokes in adjacent lines become one edit, until the user edits another place. Each edit consists
+Keystrokes in adjacent lines become one edit, until it is long or the user edits another place. Each
+edit consists
 of whole lines. It has the line number that it had when it was made.
 """
 
@@ -53,7 +54,7 @@ class _Hunk:
     added: list[str]
 
     def merge(self, change: LineChange) -> bool:
-        """Merge a change of the same file; return False if its lines are not adjacent."""
+        """Merge a change of the same file; return False if it is not adjacent, or too long."""
         end, change_end = (
             self.start_line + len(self.added),
             change.start_line + len(change.old_lines),
@@ -90,7 +91,7 @@ class RecentEdits:
         self._is_open = False  # whether the newest hunk may be extended
 
     def record(self, file: OpenFile, change: LineChange) -> None:
-        """Record a change. Call it for each change of a file that may be sent."""
+        """Record a change, unless it is long. Call it for all changes of files that may be sent."""
         last = self._hunks[-1] if self._hunks and self._is_open else None
         if last is not None and last.uri == file.uri and last.merge(change):
             return
