@@ -282,6 +282,16 @@ def test_a_response_works_once(company: Company, owner: Person, idp: SamlProvide
     assert not is_signed_in(other)
 
 
+def test_a_response_gives_one_ticket(company: Company, owner: Person, idp: SamlProvider) -> None:
+    client = fresh_client()
+    answer = idp.encode_response(request_assertion(client, idp, owner.email))
+    address = f"/sign-in/saml/{company.tenant_id}"
+
+    statuses = [client.post(address, {"SAMLResponse": answer}).status_code for _ in range(2)]
+
+    assert statuses == [303, 403]
+
+
 def test_a_ticket_works_once_and_only_in_the_browser_that_began(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
