@@ -1,6 +1,5 @@
 """A tenant with many API keys."""
 
-import secrets
 from datetime import datetime
 
 from django.utils import timezone
@@ -16,7 +15,7 @@ def fill_with_keys(company: Company, count: int, *, revoked_at: datetime | None 
         ApiKey.objects.bulk_create(
             ApiKey(
                 tenant_id=company.tenant_id,
-                lookup_id=secrets.token_hex(4),
+                lookup_id=f"{number:08x}",
                 digest=b"",
                 pepper_version=1,
                 kind=KeyKind.SERVICE,
@@ -24,5 +23,5 @@ def fill_with_keys(company: Company, count: int, *, revoked_at: datetime | None 
                 created_at=timezone.now(),
                 revoked_at=revoked_at,
             )
-            for _ in range(count)
+            for number in range(count)
         )

@@ -219,7 +219,9 @@ async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(
         if any_arrived:
             break
 
-    assert await regions.wait_for_delivery(ids)
-    delivered = [record_id for record_id in regions.delivered_ids() if record_id in set(ids)]
-    assert len(delivered) > len(ids)  # ingestion counts each record once: see test_ingest
-    assert set(delivered) == set(ids)
+    async def are_delivered_again() -> bool:
+        delivered = [record_id for record_id in regions.delivered_ids() if record_id in set(ids)]
+        return set(delivered) == set(ids) and len(delivered) > len(ids)
+
+    # Ingestion counts each record once: see test_ingest.
+    assert await wait_until(are_delivered_again, timeout_s=TIMEOUT_S)
