@@ -2,13 +2,15 @@
 
 from typing import Any, cast
 
-from caret.contracts.retrieval import RetrievalScope, Sealer
+import pytest
+
+from caret.contracts.retrieval import RetrievalScope, Sealer, SnippetMatch, SnippetResult
 from caret.foundation.ids import TenantId
 from inference.retrieval.redis_client import MAX_WAIT_S, RetrievalClient
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from tests.fakes.clock import FakeClock
-from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
+from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_policy
 
 
 class _Redis:
@@ -21,9 +23,12 @@ class _Redis:
         return None
 
 
-def _create_client(clock: FakeClock, queue: SendQueue) -> RetrievalClient:
+def _create_client(
+    clock: FakeClock, queue: SendQueue, cache: SnippetCache | None = None
+) -> RetrievalClient:
     redis, sealer = cast(Any, _Redis()), Sealer(ROOT_SECRET)
-    return RetrievalClient(redis, sealer, cache=SnippetCache(clock), queue=queue, clock=clock)
+    cache = cache or SnippetCache(clock)
+    return RetrievalClient(redis, sealer, cache=cache, queue=queue, clock=clock)
 
 
 def _message(number: int, tenant_id: TenantId, *, is_query: bool = True) -> OutgoingMessage:
@@ -60,3 +65,21 @@ async def test_files_are_sent_again_after_a_query_without_a_response() -> None:
 
     assert queue.is_due(file.key, is_query=False)
     assert [key.namespace for key, _ in client._last_uploads.items()] == [f"{GLOBEX}||0"]
+
+
+@pytest.mark.parametrize(("tenant", "num_snippets"), [(ACME, 1), (GLOBEX, 0)])
+async def test_a_result_counts_only_for_the_tenant_that_asked(
+    tenant: TenantId, num_snippets: int
+) -> None:
+    clock = FakeClock()
+    queue, cache = SendQueue(clock), SnippetCache(clock)
+    client = _create_client(clock, queue, cache)
+    query = _message(0, ACME)
+    queue.enqueue(query)
+    await client.send_pending()
+    (query_id,) = client._pending_queries
+    result = SnippetResult(query_id, (SnippetMatch("lib.py", "def lib(): ...\n", 0.9),))
+
+    client._on_result(Sealer(ROOT_SECRET).seal(tenant, result))
+
+    assert len(cache.find(query.key, make_policy(retrieval=("*",)))) == num_snippets
