@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from allauth.usersessions.models import UserSession
 from django.conf import LazySettings
 from django.core import mail
 from django.http import HttpRequest
@@ -53,7 +54,8 @@ def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Per
 
     after = browser.client.cookies["caret-session"].value
     assert before != after
-    # Before the other browser sends a request, which would also remove its session.
+    # The page of sessions, and a request of the other browser, would also remove its session.
+    assert UserSession.objects.filter(user_id=olga.user_id).count() == 1
     sessions = browser.client.get("/account/sessions").content
     assert (sessions.count(b"this session"), sessions.count(b"<li>")) == (1, 1)
     assert not other_browser.is_signed_in()
