@@ -7,7 +7,7 @@ import pytest
 from caret.foundation.environment import BadSetting
 from caret.local.errors import PortInUse
 from caret.local.ports import LOOPBACK, Port, is_free, ports_from_environment, require_free
-from tests.stack.ports import free_ports
+from tests.stack.ports import free_port, free_ports
 
 
 def test_a_port_in_use_is_rejected_with_its_setting() -> None:
@@ -69,12 +69,11 @@ def test_the_console_url_has_the_address_where_the_console_listens(
 
 
 def test_a_port_is_checked_on_the_host_that_will_be_bound() -> None:
-    with socket.create_server(("127.0.0.2", 0)) as listener:
-        number = listener.getsockname()[1]
-        port = Port(
-            number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway", host="127.0.0.2"
-        )
-
+    number = free_port()
+    port = Port(
+        number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway", host="127.0.0.2"
+    )
+    with socket.create_server(("127.0.0.2", number)):
         with pytest.raises(PortInUse):
             require_free(port)
 
