@@ -33,7 +33,11 @@ _NO_PATH: Final = ""
 
 
 async def redact_content(item: Item) -> Item | None:
-    """Return the redacted item; None: a secret spans the cursor, so a part of it would remain."""
+    """Return the redacted item.
+
+    None: a line of the completion or of the cursor has a secret. It may span the cursor, so a part
+    of it could remain.
+    """
     if not isinstance(item, CapturedCompletion):
         return msgspec.structs.replace(item, text=await redact_in_slices(_NO_PATH, item.text))
     if await _has_secret_at_cursor(item):
@@ -50,7 +54,10 @@ async def redact_content(item: Item) -> Item | None:
 
 
 async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
-    """Return whether a line at the cursor has a secret, with or without the completion."""
+    """Return whether the cursor's line, or a line of the completion, has a secret.
+
+    The cursor's line is checked without the completion, and the lines of the completion with it.
+    """
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     completed_text = f"{before}{item.completion}{after}"
     lines = {before + after, *completed_text.split("\n")}

@@ -1,7 +1,8 @@
 """All pages of the console, from its URL configuration, with an example of each argument.
 
-A new URL without arguments is a member's page unless it is named here. A URL with arguments must be
-named, or `test_page_registry.py` fails.
+A new URL without arguments needs no entry here: it is an operator's page if it begins with
+`operators/`, and a member's page otherwise. A URL with arguments must be named, or
+`test_page_registry.py` fails.
 """
 
 import re
@@ -239,7 +240,8 @@ _LISTED: Final = (
     Page("account/resume/<token>", path=example_urls.pending_form),
     Page("usage/requests/<uuid:request_id>", path=example_urls.request),
     Page("operators/sign-in", Visitor.NOBODY),
-    # `test_operators.py` opens these pages with a gateway. Without one they do not exist.
+    # Here, no gateway knows this pool and this replica, and no operator added the replica. Only the
+    # page that undrains it exists.
     Page(
         "operators/replicas/<path:replica>/drain",
         Visitor.OPERATOR,

@@ -103,7 +103,8 @@ class CutLink(TenantFault):
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._healed_s for note in own_notes if note.is_served]
-        return {"revoked_key_served_for_s": round(max(after_s, default=0.0), 2)}  # after the cut
+        # 0: no request was served after the link was healed.
+        return {"revoked_key_served_after_healing_s": round(max([0.0, *after_s]), 2)}
 
 
 def scenarios() -> Iterator[Scenario]:

@@ -78,7 +78,7 @@ def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
 
 
 def list_url(member: CurrentMember) -> str:
-    """Return the list of keys that the member may see."""
+    """Return the URL of the list of keys that the member may see: all keys, or their own."""
     return reverse("console:keys" if _sees_all(member) else "console:my-keys")
 
 

@@ -77,11 +77,11 @@ def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
         return NO_OVERRIDES
     overrides = read_overrides(tenant_id=tenant_id)
     user_subjects = {
-        UserId(str(override.id)) for override in overrides.all if override.kind is SubjectKind.USER
+        UserId(str(subject.id)) for subject in overrides.all if subject.kind is SubjectKind.USER
     }
     users = {*overrides.teams_of, *user_subjects}
     overrides_by_user = {
-        user_id: [override.override for override in overrides.for_user(user_id)]
+        user_id: [in_force.override for in_force in overrides.for_user(user_id)]
         for user_id in users
     }
     return assign_overrides(overrides_by_user)

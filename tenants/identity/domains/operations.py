@@ -73,8 +73,8 @@ def verify_domain(
     # Before the transaction: no lock is held while the DNS answers.
     if domain.txt_record not in resolve(domain.name):
         raise Conflict(
-            "{name} has no TXT record that starts with {txt_prefix} yet. DNS changes can "
-            "take a while. Try again later.",
+            "The TXT records of {name} do not include the expected one yet, which starts with "
+            "{txt_prefix}. Check the whole value. DNS changes can take a while.",
             name=domain.name,
             txt_prefix=TXT_PREFIX,
         )

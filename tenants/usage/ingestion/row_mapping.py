@@ -96,10 +96,11 @@ def _check_values(record: Record) -> None:
 
 
 def _check_persistence(record: OutcomeRecord | LateOutcomeRecord) -> None:
-    is_persisted = record.event is OutcomeEvent.PERSISTED
-    if is_persisted != (record.span_s in SPANS_S) or is_persisted != (
-        record.edited_ratio is not None
-    ):
+    if record.event is OutcomeEvent.PERSISTED:
+        is_valid = record.span_s in SPANS_S and record.edited_ratio is not None
+    else:
+        is_valid = record.span_s is None and record.edited_ratio is None
+    if not is_valid:
         raise UnstorableRecord(
             "span_s, edited_ratio: required for persisted, not allowed otherwise"
         )

@@ -1,4 +1,4 @@
-"""Every mode of the language server, with the real gateway and the real engine."""
+"""The modes inline, block, docstring and chat of the language server, with the real engine."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -62,7 +62,7 @@ async def test_an_empty_block_is_completed_on_the_quality_tier(ada: Developer) -
     assert record.tier == "quality"
 
 
-async def test_a_key_requests_a_docstring_with_its_marks(ada: Developer) -> None:
+async def test_a_key_press_requests_a_docstring_with_its_quotation_marks(ada: Developer) -> None:
     async with ada.editor() as server:
         await server.wait_for_status("ready")
         buffer = open_text(server, ada, "reader.py", TEXT + HEAD)

@@ -33,7 +33,7 @@ def test_settings_that_the_chart_sets_are_documented() -> None:
     ] == []
 
 
-def test_the_catalogue_has_only_fields_that_gateways_read() -> None:
+def test_the_pools_file_has_only_fields_that_gateways_read() -> None:
     pools = _text("templates/_pools.tpl")
     catalog = pools[pools.index('define "caret.catalog"') :]
     fields = set(re.findall(r"^(\w+) = ", catalog, re.MULTILINE))

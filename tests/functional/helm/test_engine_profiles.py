@@ -78,17 +78,17 @@ def _render_fast_pool(**values: Any) -> Rendered:
 
 
 def _replica(rendered: Rendered, pool: str) -> dict[str, Any]:
-    """Return the first replica's entry in the gateways' catalogue, without its address."""
+    """Return the first replica's entry in the gateways' pools file, without its address."""
     return {name: value for name, value in _replicas(rendered, pool)[0].items() if name != "url"}
 
 
 def _replicas(rendered: Rendered, pool: str) -> list[dict[str, Any]]:
-    (catalog,) = [
+    (pools_file,) = [
         config_map["data"]["pools.toml"]
         for config_map in rendered.of_kind("ConfigMap").values()
         if "pools.toml" in config_map["data"]
     ]
-    pools = {pool["name"]: pool for pool in tomllib.loads(catalog)["pools"]}
+    pools = {pool["name"]: pool for pool in tomllib.loads(pools_file)["pools"]}
     replicas: list[dict[str, Any]] = pools[pool]["replicas"]
     return replicas
 

@@ -103,7 +103,7 @@ def test_no_secret_is_a_plain_value(rendered: Rendered) -> None:
     check_secrets(rendered)
 
 
-def test_gateways_can_read_the_rendered_catalogue(rendered: Rendered, tmp_path: Any) -> None:
+def test_gateways_can_read_the_rendered_pools_file(rendered: Rendered, tmp_path: Any) -> None:
     path = tmp_path / "pools.toml"
     path.write_text(rendered.of_kind("ConfigMap")["caret-pools"]["data"]["pools.toml"])
 

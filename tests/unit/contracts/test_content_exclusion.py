@@ -53,7 +53,7 @@ parts = st.sampled_from(
         (("blog", "sh?p"), "shop", True),
         (("*",), "shop", True),
         (("*",), "", False),
-        (("Shop",), "shop", False),
+        (("Shop",), "shop", False),  # unlike exclusion rules, these globs are case-sensitive
     ],
 )
 def test_a_repository_may_be_indexed_if_a_glob_matches_its_name(
@@ -96,7 +96,7 @@ def test_the_literal_prefilter_never_changes_the_result(glob: str, path: str) ->
 
 
 @pytest.mark.parametrize("repository", ["Payments", "PAYMENTS", "payments"])
-def test_repository_names_ignore_case(repository: str) -> None:
+def test_exclusion_rules_ignore_the_case_of_repository_names(repository: str) -> None:
     exclusion: dict[str, tuple[str, ...]] = {
         "payments": ("a",),
         "*": ("b",),

@@ -46,7 +46,7 @@ def test_requests_waiting_beyond_the_limit_eject() -> None:
     assert detector.is_ejected(LATE_S)
 
 
-def test_few_late_responses_do_not_eject() -> None:
+def test_few_requests_waiting_beyond_the_limit_do_not_eject() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
 
     assert not detector.is_ejected(LATE_S)

@@ -142,6 +142,7 @@ def test_a_typing_report_becomes_a_row() -> None:
         {"event": "persisted", "span_s": 15, "edited_ratio": 1.5},
         {"event": "accepted", "span_s": 15, "edited_ratio": 0.1},
         {"event": "accepted", "edited_ratio": 0.1},
+        {"event": "shown", "span_s": 7},
     ],
 )
 def test_only_persistence_has_a_span_and_an_edited_ratio(changes: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
-"""An HTTP client for the REST API, with retries of safe requests.
+"""An HTTP client for the REST API, with retries of repeatable requests.
 
-A request that may be repeated is retried if the server does not respond or is busy. Redirects are
-not followed, so the key is only sent to the configured server.
+All requests are repeatable, except a `POST` without an idempotency key. They are retried if the
+server does not respond or is busy. Redirects are not followed, so the key is only sent to the
+configured server.
 """
 
 import time
