@@ -74,6 +74,8 @@ def test_an_invitation_works_once(company: Company, mailbox: Mailbox) -> None:
 
     with pytest.raises(NotFound):
         accept(guest, mailbox.last)
+    with pytest.raises(NotFound):
+        find_open_invitation(text=mailbox.last, now=timezone.now())
 
 
 def test_an_invitation_can_be_accepted_only_by_its_address(

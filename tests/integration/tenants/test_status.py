@@ -151,8 +151,9 @@ def test_a_closed_tenant_stays_closed(acme: Company) -> None:
     run("close", acme.slug, *REASON)
     run("close-now", acme.slug, "--confirm", acme.slug, *REASON)
 
-    with pytest.raises(Conflict, match="closed"):
-        set_status(actor=acme.platform, status=TenantStatus.ACTIVE, reason="", now=timezone.now())
+    for status in TenantStatus:
+        with pytest.raises(Conflict, match="closed"):
+            set_status(actor=acme.platform, status=status, reason="", now=timezone.now())
 
 
 def test_an_administrator_cannot_suspend_their_tenant(acme: Company) -> None:
