@@ -44,7 +44,7 @@ async def run_openai(gateway: FakeGateway, server: FakeServer) -> None:
         await app(server.scope, server.receive, server.send)
 
 
-@pytest.mark.parametrize("query", ["", f"?key={KEY.text}"])  # proxies log URLs
+@pytest.mark.parametrize("query", ["", f"?key={KEY.text}"], ids=["no key", "a key in the URL"])
 async def test_a_request_without_a_key_is_rejected_before_its_body_arrives(query: str) -> None:
     server = FakeServer(http_scope(PATH + query))
     server.queue_message("http.request", body=b"{", more_body=True)
