@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 
 def certificate_for_loopback(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """Return the server's context, and the file of the authority that a client must trust."""
+    """Return the server's TLS context, and the file of the certificate that a client must trust."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)

@@ -8,7 +8,7 @@ from inference.errors import CompletionError
 
 
 class FakeClient:
-    """A client that disconnects after `leaves_after` texts: later ones raise ClientDisconnected.
+    """A client that disconnects after `leaves_after` texts: later writes raise ClientDisconnected.
 
     It never disconnects if `leaves_after` is None.
     """

@@ -1,4 +1,4 @@
-"""Requests for the next edit, and the answers of a model that has the format zeta."""
+"""Editable regions, and the answers of a model whose edit format is zeta."""
 
 from inference.context.edits.editable_region import EditableRegion
 from inference.context.prompt.model_formats.edit_formats import get_edit_format

@@ -1,4 +1,4 @@
-"""Tasks for evaluations, their judged completions, and reports of these."""
+"""A task for evaluations, judged completions of it, and evaluation reports."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ def make_report_file(
 
     `num_right` has, for each pool, how many of its `num_tasks` answers are right.
     """
-    names = ["fast", "fast:psm"][: len(num_right)]
+    names = ["fast", "fast:psm"][: len(num_right)]  # the second with the prompt layout psm
     results = [
         [_make_numbered_result(number, number < num) for number in range(num_tasks)]
         for num in num_right

@@ -27,7 +27,7 @@ from tests.fakes.tenants import GLOBEX, ROOT_SECRET, make_credential, make_polic
 WEIGHTS: Final = Path(__file__).parents[2] / "inference" / "demo_model" / "weights"
 TOKENS: Final = load_tokenizer(str(WEIGHTS))  # shared, since loading it takes 0.15 s
 KEY: Final = generate_key(KeyKind.DEVELOPER)
-NEIGHBOURS_KEY: Final = generate_key(KeyKind.DEVELOPER)  # of globex
+NEIGHBOURS_KEY: Final = generate_key(KeyKind.DEVELOPER)  # of the tenant globex
 
 
 @dataclass

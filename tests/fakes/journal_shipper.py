@@ -5,7 +5,7 @@ from inference.recording.journal import EntryId, IngestionBacklog, ShipmentRecei
 
 
 class FakeShipper:
-    """Fails while `fails` is set, or after `max_calls` deliveries. Each call is one entry."""
+    """Fails while `fails` is set. After `max_calls`, deliveries fail, too. Each one is an entry."""
 
     def __init__(
         self, *, fails: bool = False, max_calls: int | None = None, ingests: bool = True

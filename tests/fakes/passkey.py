@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from fido2 import cbor
 
 ORIGIN: Final = "http://localhost"
+# Flags of the authenticator data: user present, user verified, new key included.
 _PRESENT, _VERIFIED, _ATTESTED = 0x01, 0x04, 0x40
 
 
@@ -43,6 +44,7 @@ class SoftPasskey:
                 cbor.encode({"fmt": "none", "attStmt": {}, "authData": data})
             ),
         }
+        # rk: "resident key", a passkey that is found without a user name.
         return self._credential(response) | {
             "clientExtensionResults": {"credProps": {"rk": self.verifies_user}}
         }

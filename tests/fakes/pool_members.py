@@ -65,7 +65,7 @@ class FakeNetwork:
 
 @dataclass
 class Fleet:
-    """The pool members of these pools, with fakes."""
+    """The members of `pools`, with a fake network and a fake clock."""
 
     pools: tuple[Pool, ...]
     network: FakeNetwork = field(default_factory=FakeNetwork)

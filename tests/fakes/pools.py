@@ -26,6 +26,7 @@ from tests.fakes.tenants import ROOT_SECRET
 
 REGION: Final = "local"
 TARGET_MS: Final = 80.0  # of the first token
+# Each mode has a different target.
 TARGETS_MS: Final = {mode: TARGET_MS * number for number, mode in enumerate(Mode, start=1)}
 
 

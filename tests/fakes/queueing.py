@@ -30,7 +30,7 @@ class OfferedRequest:
 
 @dataclass(slots=True)
 class QueueModel:
-    rate: Callable[[float], float]  # returns the requests a second at a time
+    rate: Callable[[float], float]  # from a time in seconds to requests per second
     num_replicas: int = 2
     service_s: float = 0.02
     target_s: float = TARGET_S

@@ -12,6 +12,7 @@ class FakeRedis:
         self.values: dict[str, bytes] = {}
         names = (SNAPSHOTS, VERSIONS, DRAINS, ADDITIONS)
         self.hashes: dict[str, dict[bytes, bytes]] = {name: {} for name in names}
+        # Counts all calls of `hgetall`, with which the snapshot feed reads the versions.
         self.num_reads_of_versions = 0
 
     def publish_snapshot(self, snapshot: TenantSnapshot) -> None:

@@ -1,4 +1,4 @@
-"""A response whose body arrives in two parts, as that of an engine at another machine does."""
+"""A response whose body arrives in two parts, as it can over a network."""
 
 import asyncio
 

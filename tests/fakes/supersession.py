@@ -18,13 +18,16 @@ from tests.fakes.tenants import ROOT_SECRET, make_principal
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request that was in flight, and its end."""
+    """A request that may still be in flight."""
 
     task: asyncio.Task[str]
 
     @property
     def end(self) -> str | None:
-        """Return the finish reason, or None while the request is in flight."""
+        """Return the finish reason, or "dropped" if a newer request was already in flight.
+
+        Returns None while the request is in flight.
+        """
         return self.task.result() if self.task.done() else None
 
 

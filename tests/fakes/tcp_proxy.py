@@ -1,7 +1,7 @@
-"""A TCP proxy to a Unix socket that can be cut.
+"""A TCP proxy to a Unix socket. A test can cut the connection.
 
-While it is cut, it discards all data and reports no error. It can also delay or lose some
-responses.
+While `is_cut` is set, the proxy discards all data and reports no error. It can also delay or lose
+some responses.
 """
 
 import asyncio

@@ -1,5 +1,4 @@
-"""A reader for the workbooks that exports write: the cells of the sheet as texts, numbers or truth
-values."""
+"""A reader for the workbooks that exports write. Cells become texts, numbers or Booleans."""
 
 import io
 import re

@@ -12,11 +12,11 @@ AREAS: Final = (
     "isolation",
     "money",
     "permissions",
-    "loss",
+    "loss",  # of data
     "latency",
     "correctness",
     "ui",
-    "supply",
+    "supply",  # the Helm chart, images, setup and alert rules
 )
 SUITES: Final = ("default", "deep")
 # Folders of tests, ordered by what they need: nothing, then services, then a browser.
@@ -34,8 +34,8 @@ class Fault:
     file: str  # relative to the repository
     find: str  # occurs exactly once in the file
     replace: str
-    breaks: str  # one sentence
-    tests: tuple[str, ...]  # files or node ids that could see it, the cheapest first
+    breaks: str  # one sentence: the harm that the fault does
+    tests: tuple[str, ...]  # files or pytest node IDs that could catch it, the cheapest first
     suite: str
 
     @property
@@ -45,8 +45,10 @@ class Fault:
 
     @property
     def pytest_arguments(self) -> tuple[str, ...]:
-        """Return the pytest arguments for its tests; pytest leaves out the deep suite by
-        default."""
+        """Return the pytest arguments for its tests.
+
+        Without `-m ""`, pytest leaves out the deep suite.
+        """
         return (*(("-m", "") if self.suite == "deep" else ()), *self.tests)
 
     @property

@@ -6,8 +6,7 @@ from console.texts.editor_settings import EDITORS
 
 
 def settings_of(code: str) -> str:
-    """Return the settings of the client with this code; they contain the placeholders URL and
-    KEY."""
+    """Return the settings of the client with this code, with the placeholders URL and KEY."""
     return next(editor.text for editor in EDITORS if editor.code == code)
 
 

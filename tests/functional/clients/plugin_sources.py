@@ -1,7 +1,7 @@
 """Sources of editor plugins that exist only as public repositories.
 
-They are in the folder EDITOR_PLUGINS. Without it they are cloned, and where the network does not
-allow that, the tests are skipped.
+The environment variable EDITOR_PLUGINS names their folder. Without it, they are cloned. If they
+cannot be cloned, the tests are skipped.
 """
 
 import os

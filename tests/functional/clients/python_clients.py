@@ -1,7 +1,7 @@
 """Calls the gateway with Python clients, and prints each result or error as JSON.
 
-Runs in the environment of requirements.txt. Standard input is the scenario: url, key, home, prefix
-and suffix.
+Runs in the environment of requirements.txt. Standard input is the scenario as a JSON object: url,
+key, home (a new folder for the settings of `llm`), prefix and suffix.
 """
 
 import json
@@ -115,7 +115,7 @@ def call_litellm() -> dict[str, Any]:
 
 
 def call_llm() -> dict[str, Any]:
-    """Run the program, with its own folder of settings."""
+    """Run the command-line program `llm`, with its own folder of settings."""
     HOME.mkdir()
     (HOME / "extra-openai-models.yaml").write_text(LLM_MODELS)
     (HOME / "keys.json").write_text(json.dumps({"caret": KEY}))
@@ -136,7 +136,7 @@ def call_llm() -> dict[str, Any]:
 def run(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return call()
-    except Exception as error:  # noqa: BLE001  # the test shows it
+    except Exception as error:  # noqa: BLE001  # the test shows the error
         return {"error": f"{type(error).__name__}: {error}"}
 
 

@@ -1,4 +1,4 @@
-"""An installation that `manage.py up` starts, with mail, DNS and identity providers beside it."""
+"""An installation that `manage.py up` starts, with a mail server and a DNS server beside it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.stack.ports import free_ports
 if TYPE_CHECKING:
     from tests.stack.mail_server import MailServer
 
-# code-server replaces URLs of 127.0.0.1 and localhost. Chromium resolves this name to the same
-# address.
+# code-server replaces URLs of 127.0.0.1 and localhost. Chromium resolves this name to
+# 127.0.0.1.
 _CONSOLE_HOST = "caret.localhost"
 
 

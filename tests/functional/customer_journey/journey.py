@@ -82,7 +82,7 @@ def _take_picture(page: Page, file: Path) -> None:
 
 
 def issue_invoice_after_the_month(slug: str, environment: dict[str, str]) -> str:
-    """Return the number of the current month's invoice."""
+    """Issue the current month's invoice, and return its number."""
     process = subprocess.run(
         [sys.executable, "-c", _ISSUE_INVOICE, slug],
         cwd=REPOSITORY,

@@ -42,7 +42,7 @@ _QUIET: Final[dict[str, Any]] = {
     "workbench.startupEditor": "none",
 }
 ACCEPT_LINE_KEYS: Final = "Control+Alt+l"
-_KEYS: Final = [  # the editor has no default key for it
+_KEYS: Final = [  # the editor has no default key for accepting a line
     {
         "key": "ctrl+alt+l",
         "command": "editor.action.inlineSuggest.acceptNextLine",

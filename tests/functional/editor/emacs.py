@@ -1,4 +1,4 @@
-"""Emacs in a terminal, with the language server: keys that it gets, and values that it returns."""
+"""Emacs in a terminal, with the language server. Tests press keys and evaluate expressions."""
 
 import json
 import os
@@ -23,6 +23,7 @@ TIMEOUT_S: Final = 60.0
 # The terminal's code of C-RET.
 CONTROL_RETURN: Final = "\x1b[27;5;13~"
 _COMMAND: Final = " ".join(json.dumps(word) for word in (sys.executable, "-m", "caret_ls"))
+# Without Debian's lsp-mode: its test loads the sources of its repository instead.
 _LOAD_PACKAGES: Final = f"""\
 (dolist (folder (directory-files "{PACKAGES}" t "^[a-z]"))
   (unless (string-match-p "lsp-mode" folder) (add-to-list 'load-path folder)))

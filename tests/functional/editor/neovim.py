@@ -1,4 +1,4 @@
-"""Neovim 0.11 with the plugin, controlled from outside."""
+"""Neovim 0.11 with the plugin. Tests control it over its socket."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""VS Code with a gateway that is a script; the rest is real."""
+"""VS Code with a fake gateway that the tests control; the rest is real."""
 
 import asyncio
 import platform

@@ -18,7 +18,7 @@ _SUBPROTOCOL = Subprotocol("caret.v1")
 
 @dataclass(slots=True)
 class SlowProxy:
-    """Records what an editor sends to the gateway, and delays what the gateway sends."""
+    """Records the requests of an editor, and delays the responses of the gateway."""
 
     gateway_url: str
     url: str = ""
@@ -54,7 +54,7 @@ class SlowProxy:
     async def _forward_responses(
         self, gateway: ClientConnection, editor: ServerConnection, group: asyncio.TaskGroup
     ) -> None:
-        """Forward responses in order, each with the same delay."""
+        """Forward frames of completions with the delay, and all other frames at once."""
         async for text in gateway:
             is_delayed = json.loads(text)["type"] in ("delta", "done")
             if not is_delayed:

@@ -65,7 +65,7 @@ def test_python_alone_runs_the_language_server(server: Path) -> None:
     assert server.read_bytes().startswith(b"#!/usr/bin/env python3\n")
 
 
-def test_an_outdated_python_gets_the_required_versions(server: Path) -> None:
+def test_an_outdated_python_prints_the_required_version(server: Path) -> None:
     pretend = "import runpy, sys; sys.version_info = (3, 9, 6); runpy.run_path(sys.argv[1])"
 
     process = _run_bare("-c", pretend, str(server))
@@ -128,7 +128,7 @@ async def test_neovim_suggests_after_the_archive_is_unpacked(
         )
         with start_neovim(tmp_path, file, environment) as neovim:
             await wait_until(lambda: bool(fake.sockets), timeout_s=TIMEOUT_S)
-            neovim.press("Godef f")
+            neovim.press("Godef f")  # Go: begin a new last line
             assert await neovim.wait_for_any_suggestion()
             neovim.press("<Esc>:help caret-options<CR>")
             help_line = neovim.line
@@ -161,7 +161,7 @@ def vsix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
 
 
 @pytest.mark.deep
-def test_the_extension_contains_the_server_and_nothing_else_than_it_needs(
+def test_the_extension_contains_the_server_and_no_unneeded_file(
     vsix: zipfile.ZipFile, downloads: Path
 ) -> None:
     names = set(vsix.namelist())
@@ -189,7 +189,9 @@ def test_the_extension_contains_the_server_and_nothing_else_than_it_needs(
 
 
 @pytest.mark.deep
-def test_the_extension_has_the_metadata_of_marketplaces(vsix: zipfile.ZipFile) -> None:
+def test_the_extension_has_marketplace_metadata_and_its_installations_urls(
+    vsix: zipfile.ZipFile,
+) -> None:
     manifest = json.loads(vsix.read("extension/package.json"))
     settings = manifest["contributes"]["configuration"]["properties"]
 

@@ -101,7 +101,7 @@ def num_outcomes(company: Company, event: str) -> int:
 
 
 def num_accepted(company: Company) -> int:
-    """Return the number of suggestions accepted in full or line by line."""
+    """Return the number of outcomes that say that a suggestion was accepted in full or in part."""
     return num_outcomes(company, "accepted") + num_outcomes(company, "partially_accepted")
 
 
@@ -158,7 +158,7 @@ def test_a_suggestion_continues_the_word_selected_in_the_editors_list(workbench:
     expect(workbench.ghost.nth(1)).to_be_visible()
     suggestion = workbench.wait_for_suggestion()
     workbench.take_screenshot(PICTURES / "chosen.png")
-    workbench.press_keys("Tab")
+    workbench.press_keys("Tab")  # accepts the selected word, not the suggestion
     remainder = suggestion.removeprefix("de")
     wait_until(lambda: workbench.wait_for_suggestion() == remainder, timeout_s=_INGESTED_S)
     workbench.press_keys("Tab")
@@ -181,7 +181,8 @@ def test_a_command_opens_the_consent_page_in_the_console(
     url = workbench.open_url_with("Caret: Open My Consent and Data in the Console")
 
     port = urlsplit(stack.console_url).port
-    # code-server replaces URLs of its own machine with proxied ones; this one redirects to sign-in.
+    # code-server replaces URLs of its own machine with proxied ones. The console redirects the page
+    # to sign-in.
     assert unquote(url).endswith(f"/proxy/{port}/sign-in?next=/account/my-data")
 
 
@@ -211,5 +212,5 @@ def test_no_file_of_the_extension_contains_the_key(
 def _has_text(file: Path, text: str) -> bool:
     try:
         return text.encode() in file.read_bytes()
-    except FileNotFoundError:  # the editor has just deleted it, such as the backup of a saved file
+    except FileNotFoundError:  # the editor has just deleted the file, such as a backup
         return False

@@ -1,6 +1,7 @@
-"""The chat panel in code-server: streamed, stopped, refused, and applied as a diff.
+"""The chat panel in code-server: answers are streamed, stopped, refused, and applied as a diff.
 
-The gateway is a script; the rest is real. Screenshots are in `.caret/pictures/extension`.
+The gateway is a fake that the tests control; the rest is real. Screenshots are in
+`.caret/pictures/extension`.
 """
 
 from collections.abc import Callable, Iterator
@@ -97,7 +98,7 @@ def test_an_answer_is_streamed_and_its_code_applied_as_a_diff(
     _send_answer(scripted_chat, panel)
     workbench.take_screenshot(PICTURES / "chat.png")
 
-    assert panel.locator("img").count() == 0
+    assert panel.locator("img").count() == 0  # HTML in an answer is shown as text
     panel.get_by_role("button", name="Review change").last.click()
     workbench.expect_tab("applied.py: proposed change")
     workbench.take_screenshot(PICTURES / "proposal.png")

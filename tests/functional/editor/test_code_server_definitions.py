@@ -1,4 +1,7 @@
-"""Definitions that VS Code's other extensions find. The gateway is a script; the rest is real."""
+"""Requests contain definitions that VS Code's other extensions find.
+
+The gateway is a fake that the test controls; the rest is real.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -48,7 +51,7 @@ def test_definitions_of_another_extension_are_sent(
     workbench.type_text("let total = priceOf(")
 
     def has_definition() -> bool:
-        workbench.type_text("a")  # another key: the definition is part of the next request
+        workbench.type_text("a")  # each key causes a request; a later one has the definition
         return any("definitions" in frame for frame in scripted.requests("cart.js"))
 
     wait_until(has_definition, timeout_s=TIMEOUT_S)

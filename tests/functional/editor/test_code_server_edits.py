@@ -1,4 +1,7 @@
-"""The next edit on the screen of VS Code. The gateway is a script; the rest is real."""
+"""The next edit on the screen of VS Code.
+
+The gateway is a fake that the tests control; the rest is real.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A suggestion grows on the screen of VS Code. The gateway is a script; the rest is real."""
+"""A suggestion grows on the screen of VS Code.
+
+The gateway is a fake that the tests control; the rest is real.
+"""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -46,7 +49,8 @@ def _show_first_line(
     file = workbench.open_file(name)
     workbench.type_text(_LINE)
     request = scripted.wait_for_request(name)
-    # The request may be from before the last keys, which the completion then begins with.
+    # The request may have been sent before the last keys. Then the completion begins with their
+    # text.
     untyped = f"import os\n{_LINE}".removeprefix(request["prefix"])
     id = str(request["id"])
     workbench.watch_suggestion()
@@ -84,10 +88,11 @@ def test_the_visible_part_stays_when_the_engine_dies(
     workbench.press_keys("Tab")
     workbench.save_and_expect(file, "    a = 1")
 
+    # It is empty at most before the suggestion appears and after Tab.
     assert "" not in workbench.seen_suggestions()[1:-1]
 
 
-def test_typing_against_the_visible_part_cancels_the_rest(
+def test_typing_other_text_than_the_visible_part_cancels_the_rest(
     workbench: Workbench, scripted: ScriptedGateway
 ) -> None:
     _, id = _show_first_line(workbench, scripted, "against.py")

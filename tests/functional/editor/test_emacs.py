@@ -47,8 +47,11 @@ def ada(site: Site, tmp_path: Path) -> Developer:
     return make_developer(site, tmp_path)
 
 
-def _open_file(ada: Developer) -> tuple[Path, dict[str, str]]:
-    """Create a file in a repository. Return it and the variables of the language server."""
+def _create_file(ada: Developer) -> tuple[Path, dict[str, str]]:
+    """Create a file in a repository.
+
+    Return the file and the environment variables of the language server.
+    """
     file = ada.file("reader.py", _TEXT)
     (file.parent / ".git").mkdir()
     return file, {"CARET_API_KEY": ada.key, "CARET_GATEWAY_URL": ada.site.url}
@@ -66,7 +69,7 @@ async def test_lsp_mode_shows_and_accepts_a_suggestion(ada: Developer) -> None:
     sources = await asyncio.to_thread(find_plugin, "emacs-lsp/lsp-mode", ada.home)
     editors = REPOSITORY / "platform" / "ide" / "editors"
     init = _LSP_MODE.replace("SOURCES", str(sources)).replace("EDITORS", str(editors))
-    file, variables = _open_file(ada)
+    file, variables = _create_file(ada)
 
     with running_emacs(ada.home, file, init, **variables) as emacs:
         await emacs.evaluates("lsp-inline-completion-mode")
@@ -83,7 +86,7 @@ async def test_lsp_mode_shows_and_accepts_a_suggestion(ada: Developer) -> None:
 
 
 async def test_eglot_completes_with_a_suggestion(ada: Developer) -> None:
-    file, variables = _open_file(ada)
+    file, variables = _create_file(ada)
 
     with running_emacs(ada.home, file, _EGLOT, **variables) as emacs:
         await emacs.evaluates("(eglot-managed-p)")

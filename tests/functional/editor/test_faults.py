@@ -79,6 +79,7 @@ async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
         buffer.type_text(TYPED)
         assert await buffer.request_items() == []
         assert await explain_no_suggestion(server) == "signed_out"
+        # A change of any setting leaves the status as it is.
         settings = {"caret": {"complete_in_comments": True}}
         server.notify("workspace/didChangeConfiguration", {"settings": settings})
         await buffer.request_items()

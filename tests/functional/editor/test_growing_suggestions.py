@@ -69,7 +69,7 @@ async def test_the_shown_part_stays_when_the_engine_dies(fake: Gateway, neovim: 
     assert neovim.line.rstrip("\n") == "    a = 1"
 
 
-async def test_typing_against_the_shown_part_cancels_the_rest(
+async def test_typing_other_text_than_the_shown_part_cancels_the_rest(
     fake: Gateway, neovim: Neovim
 ) -> None:
     first_id = _request_id(fake)

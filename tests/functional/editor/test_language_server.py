@@ -157,6 +157,7 @@ async def test_the_log_contains_neither_code_nor_key(ada: Developer) -> None:
 
 
 async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
+    # Characters beyond ASCII, a lone surrogate, and all three kinds of line breaks.
     mixed_text = 'x = "😀中"\r\ny = "\ud800"\rz = 1\n' + LINES
     async with ada.editor() as server:
         await server.wait_for_status("ready")

@@ -32,7 +32,7 @@ def open_text(server: LanguageServer, ada: Developer, path: str, text: str) -> O
 
 
 async def start_chat(server: LanguageServer, **params: Any) -> None:
-    """Ask, and cancel the answer when it has begun: the small model would answer for minutes."""
+    """Start a chat, and cancel its answer: the small model would write it for minutes."""
     params = chat_params("Repeat this file.", **params)
     identifier, answer = server.begin_request("$/caret/chat", params)
     await server.wait_for_chat_text()
@@ -150,7 +150,7 @@ async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
     assert result == {"finishReason": "", "reason": "excluded"}
 
 
-async def test_a_key_without_the_modes_permission_gets_the_reason(
+async def test_a_mode_that_the_key_does_not_allow_gets_the_reason(
     site: Site, tmp_path: Path
 ) -> None:
     ada = make_developer(site, tmp_path)

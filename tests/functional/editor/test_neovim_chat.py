@@ -1,4 +1,4 @@
-"""The chat of the plugin for Neovim, and the plugin's other modes. The gateway is a fake."""
+"""The plugin for Neovim: chat, docstrings, blocks and alternatives. The gateway is a fake."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -86,6 +86,7 @@ async def test_a_code_block_is_reviewed_as_a_diff_and_applied(
     fake: ChatGateway, neovim: Neovim
 ) -> None:
     await explain(fake, neovim)
+    # In the chat, `a` shows the diff of the code at the cursor; in the diff, `a` applies it.
     await asyncio.to_thread(neovim.press, "/return b<CR>a")
     await becomes(neovim, "&diff .. tabpagenr('$')", _DIFF_IN_SECOND_TAB)
     await asyncio.to_thread(neovim.press, "a")

@@ -1,4 +1,7 @@
-"""Definitions that Neovim's other language servers find. The gateway is a fake."""
+"""Requests contain definitions that Neovim's other language servers find.
+
+The gateway is a fake.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -65,7 +68,7 @@ async def test_definitions_of_another_language_server_are_sent(
 ) -> None:
     script = tmp_path / "server.lua"
     line = "'ü', price_of("
-    units = len("'ü', ".encode())
+    units = len("'ü', ".encode())  # the bytes before the symbol
     script.write_text(_SERVER % (units, (tmp_path / "prices.py").as_uri()))
     neovim.press(f":luafile {script}<CR>")
     await becomes(neovim, "luaeval(\"#vim.lsp.get_clients({ name = 'python' })\")", "1")
@@ -74,7 +77,7 @@ async def test_definitions_of_another_language_server_are_sent(
     await becomes(neovim, "getline('.')", line)
 
     def has_definition() -> bool:
-        neovim.press("a")  # another key: the definition is part of the next request
+        neovim.press("a")  # each key causes a request; a later one has the definition
         return any("definitions" in frame for frame in list(fake.received))
 
     await wait_until(has_definition, timeout_s=TIMEOUT_S)

@@ -1,4 +1,7 @@
-"""The next edit on the screen of Neovim. The gateway is a script; the rest is real."""
+"""The next edit on the screen of Neovim.
+
+The gateway is a fake that the tests control; the rest is real.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -50,7 +53,7 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as editor:
         await becomes(editor, "luaeval(\"#vim.lsp.get_clients({ name = 'caret' })\")", "1")
         await eventually(lambda: lua(editor, _REASON) == "nothing_to_suggest")
-        editor.press(f":{_DIAGNOSTIC}<CR>gg0f(i_of")
+        editor.press(f":{_DIAGNOSTIC}<CR>gg0f(i_of")  # gg0f(i: insert before the first "("
         await eventually(lambda: is_shown(editor))
         yield editor
 
@@ -72,7 +75,9 @@ def hint(neovim: Neovim) -> tuple[int, str]:
     return row, details["virt_text"][0][0].strip()
 
 
-async def test_the_edit_is_drawn_with_a_hint_at_the_cursor(fake: Gateway, neovim: Neovim) -> None:
+async def test_diagnostics_are_sent_and_the_edit_is_drawn_with_a_hint(
+    fake: Gateway, neovim: Neovim
+) -> None:
     (added,) = [mark for mark in marks(neovim) if mark[2].get("virt_text_pos") == "inline"]
 
     assert (added[0], added[1], added[2]["virt_text"]) == (4, 11, [["_of", "CaretEditAdded"]])
@@ -119,8 +124,8 @@ async def test_typing_hides_the_edit(fake: Gateway, neovim: Neovim) -> None:
     assert neovim.line.rstrip("\n") == "def total_ofx(items):"
 
 
-async def test_dismiss_hides_the_edit_and_tab_is_a_tab_again(neovim: Neovim) -> None:
-    neovim.press("<C-]>")
+async def test_dismissing_hides_the_edit_and_tab_inserts_spaces_again(neovim: Neovim) -> None:
+    neovim.press("<C-]>")  # the plugin's key for dismissing
     await eventually(lambda: not is_shown(neovim))
     neovim.press("<Tab>")
 

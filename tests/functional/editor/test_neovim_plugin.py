@@ -1,4 +1,4 @@
-"""The plugin for Neovim: keys, messages, :checkhealth. The gateway is a script."""
+"""The plugin for Neovim: keys, messages, :checkhealth. The gateway is a fake."""
 
 import shlex
 import sys
@@ -14,6 +14,7 @@ from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
 _KEY: Final = "cpk_test_" + "0" * 28
+_UNREACHABLE_URL: Final = "http://127.0.0.1:9"  # nothing listens there
 _SUGGESTION: Final = "(self, größe):\n    return größe * 2"
 
 
@@ -45,7 +46,7 @@ def _file(folder: Path) -> Path:
 async def _answer(fake: Gateway) -> None:
     """Answer the first request so that the suggestion continues the typed `def f`.
 
-    The request may be from before the last keys, which the answer then begins with.
+    The request may have been sent before the last keys. The answer then begins with their text.
     """
 
     def find_requests() -> list[Frame]:
@@ -108,7 +109,7 @@ async def test_a_late_server_gets_the_text_typed_before_its_start(
         (_KEY, 401, "Caret: the gateway rejected your key."),
     ],
 )
-async def test_a_message_gives_the_reason_of_being_signed_out(
+async def test_a_message_says_why_the_user_is_signed_out(
     fake: Gateway, tmp_path: Path, key: str, refusal: int | None, message: str
 ) -> None:
     fake.refusal = refusal
@@ -130,14 +131,14 @@ async def test_a_message_names_the_key_file_that_others_can_read(
 
 
 async def test_a_message_names_the_gateway_that_cannot_be_reached(tmp_path: Path) -> None:
-    url = "http://127.0.0.1:9"
+    url = _UNREACHABLE_URL
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=url) as neovim:
         assert await neovim.wait_for_message(f"Caret: the gateway at {url} cannot be reached.")
 
 
 async def test_a_message_reports_a_missing_server(tmp_path: Path) -> None:
     with running_neovim(
-        tmp_path, _file(tmp_path), key=_KEY, gateway_url="http://127.0.0.1:9", cmd=("caret-none",)
+        tmp_path, _file(tmp_path), key=_KEY, gateway_url=_UNREACHABLE_URL, cmd=("caret-none",)
     ) as neovim:
         assert await neovim.wait_for_message("`caret-none` of the option `cmd` is not executable")
 

@@ -1,6 +1,6 @@
 """The language server suggests the next edit.
 
-The gateway is a script; in the last test it is real, and the engine is a script.
+The gateway is a fake. In the last test, the gateway is real and the engine is a fake.
 """
 
 import asyncio
@@ -120,7 +120,7 @@ async def test_an_accepted_edit_is_counted_and_followed_by_the_next(
 async def test_a_keystroke_cancels_the_request_at_the_gateway(
     fake: Gateway, server: LanguageServer, buffer: OpenBuffer
 ) -> None:
-    fake.edit = None
+    fake.edit = None  # the gateway does not answer
     _, response = server.begin_request("$/caret/nextEdit", _params(buffer))
     await wait_until(lambda: bool(fake.requests("edit")), timeout_s=_TIMEOUT_S)
     buffer.type_text("x")
@@ -131,7 +131,7 @@ async def test_a_keystroke_cancels_the_request_at_the_gateway(
     await wait_until(lambda: {"type": "cancel", "id": id} in fake.received)
 
 
-async def test_without_the_mode_nothing_is_requested(
+async def test_without_the_mode_edit_nothing_is_requested(
     fake: Gateway, server: LanguageServer, tmp_path: Path
 ) -> None:
     fake.modes = ["inline"]

@@ -1,4 +1,4 @@
-"""Outcomes are reported even after the connection or the gateway of the suggestion has gone."""
+"""Outcomes are reported even after the gateway of the suggestion was restarted."""
 
 import json
 from dataclasses import dataclass
@@ -80,6 +80,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
         finally:
             ada.site.launch_gateway()
         await server.wait_for_status("ready")
+        # Reports of other users about this request must be ignored.
         for key in (people.other_tenants_key, people.colleagues_key):
             await _report_for_other(ada.site, key, outcome.request_id)
 
@@ -88,6 +89,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
 
         assert await wait_until(has_persisted, timeout_s=_TIMEOUT_S)
 
+    # The language server sends recent outcomes again, because they may have been lost.
     records = [record for record in _late_outcomes(ada) if record.request_id == outcome.request_id]
     assert "shown" in {record.event for record in records}, "the outcome was lost"
     await in_thread(lambda: _ingest(ada.site))

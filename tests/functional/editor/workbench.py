@@ -18,7 +18,8 @@ _SAVES_S: Final = 10.0
 _DRAWS_S: Final = 30.0
 _PALETTE: Final = ".quick-input-widget"
 _NO_BREAK: Final = "\u00a0"
-# Compares the suggestion before each frame, and appends its text to `seenSuggestions` if it is new.
+# Before each frame that the browser draws: appends the suggestion's text to `seenSuggestions` if it
+# has changed.
 _WATCH: Final = """() => {
   const seen = (window.seenSuggestions = []);
   const record = () => {
@@ -135,7 +136,7 @@ class Workbench:
         wait_until(lambda: text in file.read_text(), timeout_s=_SAVES_S)
 
     def watch_suggestion(self) -> None:
-        """Record the suggestion's text below the cursor's line, whenever it changes in a frame."""
+        """Record the suggestion's text below the cursor's line at each change."""
         self._page.evaluate(_WATCH)
 
     def seen_suggestions(self) -> list[str]:

@@ -53,7 +53,9 @@ async def long_frame(site: Site) -> Frame:
 
 
 def _begins_early(meta: Frame) -> bool:
-    """Return True if text came early; text that is held back, such as white space, does not
-    count."""
+    """Return True if the first text was sent in the first half of the time.
+
+    The filter may hold text back, such as white space.
+    """
     first_ms = meta["first_token_ms"]
     return first_ms is not None and bool(first_ms < meta["total_ms"] / 2)

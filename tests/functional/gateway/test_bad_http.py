@@ -51,7 +51,7 @@ async def test_an_invalid_body_gets_its_error_code(site: Site, name: str) -> Non
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
-async def test_completions_allow_only_post(site: Site, method: str) -> None:
+async def test_completions_allow_only_post_and_options(site: Site, method: str) -> None:
     async with site.http() as session, session.request(method, "/v1/completions") as response:
         body = await response.text()
 

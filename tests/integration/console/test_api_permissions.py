@@ -52,8 +52,8 @@ def read_endpoints() -> list[Endpoint]:
         )
         for path, operations in api.get_openapi_schema()["paths"].items()
         for method, operation in operations.items()
-        # Secret scanners and operators are no members. They are tested in test_leak_reports.py and
-        # test_platform_tenants.py.
+        # Other endpoints are for secret scanners and operators, who are not members. They are
+        # tested in test_leak_reports.py and test_platform_tenants.py.
         if "x-open-to" not in operation
     ]
 

@@ -1,4 +1,4 @@
-"""Static files are cached forever under versioned paths, and compressed for clients that can."""
+"""Static files are cached forever under versioned paths, and compressed if clients accept gzip."""
 
 import gzip
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RecordedResponse:
-    """An ASGI application's `send` function, which keeps what is sent to it."""
+    """An ASGI `send` function that records the response."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -104,7 +104,7 @@ async def test_head_gets_only_the_headers() -> None:
 @pytest.mark.parametrize(
     "path", ["/assets/0000/console.css", "/assets/x/../../apps.py", "/assets/x/nothing"]
 )
-async def test_paths_of_no_file_are_passed_on_and_not_found(path: str) -> None:
+async def test_unknown_paths_are_passed_on_and_not_found(path: str) -> None:
     assert (await fetch(path)).status == 404
     assert Client().get(path).status_code == 404
 
@@ -114,7 +114,7 @@ async def test_methods_that_change_something_are_passed_on(method: str) -> None:
     assert (await fetch(asset_url("console.css"), method=method)).status == 404
 
 
-def test_a_file_that_does_not_exist_breaks_the_page_that_links_to_it() -> None:
+def test_the_url_of_a_file_that_does_not_exist_raises_an_error() -> None:
     with pytest.raises(KeyError):
         asset_url("missing.css")
 
@@ -123,7 +123,7 @@ def test_a_file_that_would_not_be_smaller_is_not_compressed() -> None:
     assert build_static_file("dot.woff2", b"wOF2").compressed is None
 
 
-def test_in_development_saving_a_file_changes_its_version(
+def test_in_development_saving_a_file_changes_the_version_of_its_folder(
     settings: "Settings", tmp_path: Path
 ) -> None:
     settings.RELOAD = True
@@ -134,7 +134,7 @@ def test_in_development_saving_a_file_changes_its_version(
     assert version_of(tmp_path) > before
 
 
-def test_in_production_files_are_read_once(tmp_path: Path) -> None:
+def test_in_production_saving_a_file_does_not_change_the_version(tmp_path: Path) -> None:
     before = version_of(tmp_path)
 
     (tmp_path / "console.css").write_text(":root {}")

@@ -1,4 +1,4 @@
-"""`caret GROUP COMMAND` with a service key, against the console's own application."""
+"""`caret GROUP COMMAND` calls the REST API of the console's own application with a service key."""
 
 import hashlib
 import json

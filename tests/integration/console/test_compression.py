@@ -1,4 +1,7 @@
-"""Pages are compressed with random padding; responses with secrets are not (ADR 0107)."""
+"""Pages are compressed; responses that may contain secrets are not (ADR 0107).
+
+Random padding hides the exact compressed length, from which an attacker could guess a secret.
+"""
 
 import gzip
 

@@ -217,6 +217,10 @@ def _to_csv_cell(value: Any) -> str:
 
 
 def _replace_falsy(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Replace empty text by None, because a sheet has no cell for it.
+
+    This also replaces 0 and False.
+    """
     return [{name: value or None for name, value in row.items()} for row in rows]
 
 
@@ -287,6 +291,7 @@ def test_the_keys_export_contains_no_secret(company: Company) -> None:
 def test_the_processing_record_has_the_fields_of_article_30(
     company: Company, settings: Any
 ) -> None:
+    """The record of processing activities, which Article 30 of the GDPR requires."""
     settings.SUBPROCESSORS = ["Example Cloud, hosts it in Frankfurt"]
     settings.TRANSFERS = ["none"]
     settings.DATA_PROTECTION_CONTACT = ["privacy@caret.example"]

@@ -88,7 +88,7 @@ def test_an_auditor_requests_downloads_and_verifies_an_export(
     assert company.developer.email in emails
 
 
-def test_an_idempotent_request_is_built_once(auditor: Client) -> None:
+def test_a_repeated_idempotency_key_creates_no_second_export(auditor: Client) -> None:
     key = {"Idempotency-Key": str(uuid.uuid4())}
 
     first, second = (
@@ -204,13 +204,25 @@ def test_an_invalid_link_is_not_found(token: str) -> None:
         EXPORT_REQUEST | {"definition": "passwords"},
         EXPORT_REQUEST | {"until": "2026-10-01T00:00:00Z"},
         EXPORT_REQUEST | {"since": "2026-10-01T00:00:00"},
-        # Outside of the times that Python can read back.
+        # In UTC, these times are outside of the years 1 to 9999, which Python supports.
         EXPORT_REQUEST | {"since": "0001-01-01T00:00:00+14:00"},
         EXPORT_REQUEST | {"until": "9999-12-31T23:59:59-12:00"},
         EXPORT_REQUEST | {"tenant_id": str(uuid.uuid4())},
         EXPORT_REQUEST | {"definition": "\0"},
     ],
-    ids=range(11),
+    ids=[
+        "not_json",
+        "not_an_object",
+        "empty",
+        "unknown_format",
+        "unknown_definition",
+        "empty_period",
+        "time_without_zone",
+        "time_before_year_1",
+        "time_after_year_9999",
+        "unknown_field",
+        "nul_character",
+    ],
 )
 def test_an_invalid_export_request_is_rejected(auditor: Client, body: Any) -> None:
     answer = post(auditor, API, body)

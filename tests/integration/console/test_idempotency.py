@@ -1,4 +1,7 @@
-"""A request with an idempotency key is executed once; unchanged responses are not sent again."""
+"""The REST API executes a request with an idempotency key once, and limits the rate of requests.
+
+A response that the client already has (`If-None-Match`) is not sent again.
+"""
 
 import json
 from collections.abc import Callable
@@ -45,12 +48,12 @@ def administrator(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def create_key(client: Client, key: str | None, body: object = NEW_KEY) -> Any:
-    return post(client, "keys", key, body)
+def create_key(client: Client, idempotency_key: str | None, body: object = NEW_KEY) -> Any:
+    return post(client, "keys", idempotency_key, body)
 
 
-def post(client: Client, path: str, key: str | None, body: object) -> Any:
-    headers = {} if key is None else {"Idempotency-Key": key}
+def post(client: Client, path: str, idempotency_key: str | None, body: object) -> Any:
+    headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
     return client.post(
         f"/api/v1/{path}", json.dumps(body), content_type="application/json", headers=headers
     )
@@ -79,7 +82,7 @@ def test_without_an_idempotency_key_a_request_is_executed_twice(
     assert count_keys(company) == 2
 
 
-def test_concurrent_requests_with_the_same_key_are_executed_once(
+def test_concurrent_requests_with_the_same_idempotency_key_are_executed_once(
     company: Company, sign_in: SignIn
 ) -> None:
     clients = [sign_in(company.administrator) for _ in range(4)]
@@ -262,7 +265,7 @@ def test_a_body_over_a_mebibyte_is_refused(company: Company) -> None:
     assert (refusal.status_code, refusal.json()["code"]) == (413, "too_large")
 
 
-def test_a_key_reused_for_another_request_is_refused(
+def test_an_idempotency_key_reused_for_another_request_is_refused(
     company: Company, administrator: Client
 ) -> None:
     create_key(administrator, "a")
@@ -273,7 +276,7 @@ def test_a_key_reused_for_another_request_is_refused(
     assert count_keys(company) == 1
 
 
-def test_a_rejected_request_can_be_corrected_under_the_same_key(
+def test_a_rejected_request_can_be_corrected_with_the_same_idempotency_key(
     company: Company, administrator: Client
 ) -> None:
     refusal = create_key(administrator, "a", NEW_KEY | {"kind": "gold"})
@@ -327,9 +330,11 @@ def test_an_expired_idempotency_key_can_be_used_again(
     assert count_keys(company) == 2
 
 
-@pytest.mark.parametrize("key", ["", "two words", "é", "x" * 256])
-def test_an_invalid_idempotency_key_is_rejected(administrator: Client, key: str) -> None:
-    refusal = create_key(administrator, key)
+@pytest.mark.parametrize("idempotency_key", ["", "two words", "é", "x" * 256])
+def test_an_invalid_idempotency_key_is_rejected(
+    administrator: Client, idempotency_key: str
+) -> None:
+    refusal = create_key(administrator, idempotency_key)
 
     assert (refusal.status_code, refusal.json()["field"]) == (422, "Idempotency-Key")
 

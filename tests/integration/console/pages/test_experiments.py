@@ -1,4 +1,4 @@
-"""The page of experiments compares their variants, with confidence intervals."""
+"""The page of experiments compares the variants of each experiment, with confidence intervals."""
 
 import csv
 import io
@@ -52,12 +52,13 @@ def test_variants_are_compared_with_confidence_intervals(company: Company, sign_
     assert page.index("control") < page.index("wide")
     # Wilson's 95% interval of 5 accepted among 10 shown.
     assert '<span class="name">50.0%</span> <span class="soft interval">23.7% to 76.3%' in page
+    # Ten suggestions are too few (MIN_SHOWN) to call a variant better or worse.
     assert "not enough data" in page
     assert "better" not in page
 
 
 def test_a_variant_with_few_users_is_hidden(company: Company, sign_in: SignIn) -> None:
-    record_experiment(company, num_users=4)
+    record_experiment(company, num_users=4)  # one fewer than the default minimum of a group
 
     page = sign_in(company.administrator).get("/experiments").content.decode()
 

@@ -259,15 +259,17 @@ def test_an_evidence_pack_is_verified_with_and_without_a_separate_proof(
     assert "the signature is valid." in page
 
 
-def test_files_of_the_maximum_size_fit_in_a_request(audrey: Client) -> None:
+def test_files_of_the_maximum_size_fit_in_a_request_and_larger_ones_are_refused(
+    audrey: Client,
+) -> None:
     proof = SimpleUploadedFile("members.csv.proof.json", b"{}")
-    largest, larger = (
+    largest, larger = (  # together with the two bytes of the proof
         SimpleUploadedFile("members.csv", b" " * (verify._MAX_TOTAL_BYTES - 2 + num_more))
         for num_more in (0, 1)
     )
     fields = {"file": largest, "proof": proof, "csrfmiddlewaretoken": "c" * 64}
     body = encode_multipart(BOUNDARY, fields)
-    proof.seek(0)
+    proof.seek(0)  # encoding has read it
 
     page = verify_upload(audrey, file=larger, proof=proof)
 
@@ -281,7 +283,5 @@ def test_verifying_a_file_requires_its_proof(audrey: Client) -> None:
     assert invalid_fields(page) == ["proof"]
 
 
-def test_roles_that_may_not_export_cannot_open_the_verification(
-    company: Company, sign_in: SignIn
-) -> None:
+def test_a_developer_cannot_open_the_verification_page(company: Company, sign_in: SignIn) -> None:
     assert sign_in(company.developer).get("/exports/verify").status_code == 403

@@ -62,7 +62,7 @@ def client(cast: Cast, sign_in: SignIn) -> Client:
 @pytest.fixture
 def guide(settings: Any, tmp_path: Path, client: Client) -> str:
     """Replace the documents with four short ones; return the HTML of the one called guide."""
-    read_console_files()  # cached before the change, for the tests that follow
+    read_console_files()  # caches the real files, so that later tests do not get the short ones
     settings.REPOSITORY = tmp_path
     folder = tmp_path / "platform" / "docs"
     folder.mkdir(parents=True)
@@ -82,9 +82,10 @@ def test_links_lead_to_documents_for_customers_only(guide: str, client: Client) 
         assert client.get(f"/help/{name}").status_code == 404
 
 
-def test_a_document_contains_no_html_of_its_own(guide: str) -> None:
+def test_html_script_links_and_styles_of_a_document_are_not_rendered(guide: str) -> None:
     assert "<script" not in guide
     assert 'href="javascript' not in guide
+    # A right-aligned column gets a class: the content security policy forbids inline styles.
     assert "style=" not in guide
     assert "code &lt;b&gt;" in guide
     assert '<td class="number">1</td>' in guide

@@ -1,4 +1,4 @@
-"""Keys are created and rotated with the console's forms."""
+"""API keys are created and rotated with the console's forms."""
 
 import re
 import uuid
@@ -37,6 +37,10 @@ def list_page(client: Client, **query: str) -> str:
 
 
 def filled_form(client: Client, company: Company, path: str = "/keys/new", **changes: Any) -> Any:
+    """Return the fields of the form at this path, with a new form token.
+
+    A change to None omits the field.
+    """
     match = re.search(rb'name="form_token" value="([^"]+)"', client.get(path).content)
     assert match is not None
     form = {
@@ -69,7 +73,7 @@ def limit_lifetime(company: Company, days: int) -> None:
     set_policy(
         actor=company.platform,
         document=policy | {"max_key_lifetime_days": days},
-        reason="Short lives",
+        reason="Short lifetimes",
         now=timezone.now(),
     )
 
@@ -109,7 +113,7 @@ def test_a_preset_decides_the_scopes_and_the_settings_that_are_shown(
     assert hidden is None or hidden not in content
 
 
-def test_only_a_service_key_can_do_without_completions(company: Company, client: Client) -> None:
+def test_only_a_service_key_can_have_no_completion_scopes(company: Company, client: Client) -> None:
     form = filled_form(client, company, preset="none", scopes=["usage:read"])
 
     refused = client.post("/keys/new", form)
@@ -183,7 +187,7 @@ def test_submitting_the_form_again_creates_no_second_key(company: Company, clien
         ({"owner": ""}, "owner"),
         ({"modes": []}, "modes"),
         ({"modes": ["usage:read"]}, "modes"),
-        ({"networks": "192.0.2.7/24"}, "networks"),
+        ({"networks": "192.0.2.7/24"}, "networks"),  # with host bits
     ],
 )
 def test_an_invalid_form_is_shown_again_with_an_error_at_the_field(

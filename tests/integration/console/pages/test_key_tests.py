@@ -200,7 +200,7 @@ def test_a_revoked_key_is_sent_to_the_gateway_and_reported_as_revoked(
     assert "The key is revoked." in result_of(client, key.text)
 
 
-def test_a_key_without_http_modes_is_not_tested(
+def test_a_key_without_http_modes_gets_an_explanation_and_no_test_button(
     gateway: Gateway, company: Company, client: Client
 ) -> None:
     new = KeyRequest(

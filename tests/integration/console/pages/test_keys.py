@@ -52,7 +52,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
         (Role.ADMINISTRATOR, 200, True),
         (Role.BILLING, 403, False),
         (Role.AUDITOR, 200, False),
-        (Role.DEVELOPER, 302, False),
+        (Role.DEVELOPER, 302, False),  # redirected to the page of their own keys
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
@@ -218,7 +218,7 @@ def test_revoking_a_key_requires_a_step_up(company: Company, sign_in: SignIn) ->
     assert keys_of(company)[0].revoked_at is None
 
 
-def test_a_keys_page_warns_about_a_leak_and_a_known_secret(
+def test_a_keys_page_warns_that_the_key_is_leaked_and_unowned(
     company: Company, client: Client
 ) -> None:
     lookup_id = make_key(company, company.administrator).key.lookup_id
@@ -238,7 +238,7 @@ def test_saving_the_key_policy_adds_a_policy_version(company: Company, client: C
     version = find_policy_in_force(tenant_id=company.tenant_id).version
     form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
 
-    refused_form = client.post("/keys/policy", form)
+    refused_form = client.post("/keys/policy", form)  # without a reason
     done = client.post("/keys/policy", form | {"reason": "Audit"}, follow=True)
     outdated = client.post("/keys/policy", form | {"reason": "Audit"})
 

@@ -58,7 +58,7 @@ LISTS: Final = {
 
 @pytest.fixture(scope="module")
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
-    """Make a company with an object of every kind."""
+    """Make a company with at least one row in each list."""
     with django_db_blocker.unblock():
         tenant = make_company("initech", ACME)
         add_an_object_of_every_kind(tenant)

@@ -133,7 +133,7 @@ def test_a_socket_without_a_session_is_refused(session: str) -> None:
 
 
 def test_no_listener_is_left_when_a_socket_closes_early() -> None:
-    """The listener is cancelled in each of its first steps, between which it talks to Redis."""
+    """Cancel the listener after 0 to 59 event-loop steps, during which it connects to Redis."""
 
     async def cancel_listener(after_steps: int) -> set[asyncio.Task[None]]:
         with AccessFeed().watch("a session"):
@@ -173,7 +173,7 @@ def test_two_viewers_of_the_same_figures_share_one_reading(company: Company) -> 
     async def read_figures() -> tuple[int, int]:
         with (
             broadcaster.subscribe(company.administrator.actor) as first,
-            broadcaster.subscribe(company.people[next(iter(ACME))].actor) as second,
+            broadcaster.subscribe(company.people[next(iter(ACME))].actor) as second,  # the owner
         ):
             return await anext(first), await anext(second)
 

@@ -1,4 +1,7 @@
-"""The WebSocket of live figures closes within a second of any change that ends the session."""
+"""The WebSocket of live figures closes when the session ends or the user's access changes.
+
+It closes within a second, or at the next periodic check if Redis is unreachable.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -34,11 +37,11 @@ def _sign_out(session: str, _person: Person) -> None:
     SessionStore.from_token(session).delete()
 
 
-def _switch_off(_session: str, person: Person) -> None:
+def _deactivate_user(_session: str, person: Person) -> None:
     User.objects.filter(id=person.user_id).update(is_active=False)
 
 
-@pytest.mark.parametrize("end_session", [_sign_out, _switch_off])
+@pytest.mark.parametrize("end_session", [_sign_out, _deactivate_user])
 def test_a_socket_closes_when_its_session_ends(
     company: Company,
     sign_in: SignIn,
@@ -105,6 +108,7 @@ def _change_the_password(company: Company, _client: Client) -> None:
 
 
 def _change_the_provider(company: Company, _client: Client) -> None:
+    """End the sessions of a domain, as a change of its identity provider does."""
     end_sessions_at(
         domains=[company.administrator.email.partition("@")[2]], exempt_session_key=None
     )

@@ -217,6 +217,7 @@ def test_an_invitation_is_sent_again_and_revoked(company: Company, client: Clien
     )
     client.post(revokes[0])
 
+    # Sending again revokes the first invitation and creates a second one.
     assert len(revokes) == 1
     assert [state for _, state in list_invitation_states(company)] == [InvitationState.REVOKED] * 2
 
@@ -263,7 +264,7 @@ def test_a_change_of_role_can_be_undone_from_its_success_message(
 
 
 @pytest.mark.parametrize("role", ["owner", "emperor", ""])
-def test_an_administrator_cannot_assign_a_role_above_their_own(
+def test_an_administrator_cannot_assign_the_owner_role_or_an_invalid_role(
     company: Company, client: Client, role: str
 ) -> None:
     page = client.post(f"/members/{company.developer.user_id}/role", {"role": role})

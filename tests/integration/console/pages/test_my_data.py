@@ -1,4 +1,4 @@
-"""The user's own page: consent given and withdrawn, and the export of personal data."""
+"""The page "Your data": the user's consent, its receipts, and the export of personal data."""
 
 import io
 from zipfile import ZipFile

@@ -1,4 +1,4 @@
-"""The user's own keys and devices, as each role and another tenant see them."""
+"""The page "Your keys and devices", on which users create and revoke their own API keys."""
 
 import re
 from typing import Any
@@ -67,6 +67,7 @@ def test_only_roles_that_may_have_keys_open_the_page(
     with few_queries():
         assert client.get("/account/keys").status_code == status
     assert client.get("/account/keys/new").status_code == status
+    # 302: a form without its token creates no key.
     assert client.post("/account/keys/new").status_code == (403 if status == 403 else 302)
 
 
@@ -111,7 +112,7 @@ def test_a_form_submitted_twice_creates_one_key(company: Company, ada: Client) -
         {"networks": "192.0.2.1/24"},
     ],
 )
-def test_values_that_the_policy_does_not_allow_are_refused(
+def test_values_that_are_invalid_or_forbidden_by_the_policy_are_refused(
     company: Company, ada: Client, changes: dict[str, Any]
 ) -> None:
     change_policy(company, max_key_lifetime_days=30)
@@ -156,7 +157,7 @@ def test_only_own_keys_are_listed_and_revoked(company: Company, ada: Client, cas
     assert key.state is KeyState.REVOKED
 
 
-def test_the_list_of_the_tenants_keys_leads_a_developer_to_their_own(ada: Client) -> None:
+def test_the_list_of_the_tenants_keys_redirects_a_developer_to_their_own(ada: Client) -> None:
     assert ada.get("/keys")["Location"] == "/account/keys"
 
 

@@ -1,4 +1,4 @@
-"""The performance page: who sees its figures, and how period and filter change them."""
+"""The performance page: the figures for each role, and the effect of the period and filters."""
 
 import re
 import uuid
@@ -128,6 +128,7 @@ def test_the_title_of_an_empty_page_is_true_with_filters_and_without(
 def test_a_filter_that_would_reveal_few_users_hides_the_figures(
     busy_company: Company, sign_in: SignIn
 ) -> None:
+    """Only one user uses cobol. The total minus the python figures would reveal their figures."""
     client = sign_in(busy_company.administrator)
 
     cobol_page, python_page = (

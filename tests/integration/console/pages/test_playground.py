@@ -23,7 +23,7 @@ from tests.integration.console.conftest import SignIn
 PAGE, START, END = "/playground", "/playground/start", "/playground/end"
 ALLOWED_ROLES = [Role.OWNER, Role.ADMINISTRATOR, Role.DEVELOPER]
 REFUSED_ROLES = [Role.BILLING, Role.AUDITOR]
-MAX_PLAYGROUND_QUERIES = 12
+MAX_PLAYGROUND_QUERIES = 12  # all statements, also those that open transactions
 
 
 @pytest.fixture
@@ -60,7 +60,9 @@ def test_anonymous_visitors_can_neither_start_nor_end_a_session(path: str) -> No
 
 
 @pytest.mark.parametrize("role", ALLOWED_ROLES)
-def test_roles_with_completions_see_the_playground(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_roles_that_may_use_the_playground_get_its_link_and_page(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     client = sign_in(cast.acme.people[role])
 
     assert client.get(PAGE).status_code == 200
@@ -68,7 +70,7 @@ def test_roles_with_completions_see_the_playground(cast: Cast, sign_in: SignIn, 
 
 
 @pytest.mark.parametrize("role", REFUSED_ROLES)
-def test_roles_without_completions_get_neither_link_nor_page(
+def test_other_roles_get_neither_the_link_nor_the_page_of_the_playground(
     cast: Cast, sign_in: SignIn, role: Role
 ) -> None:
     client = sign_in(cast.acme.people[role])
@@ -128,7 +130,9 @@ def test_the_page_contains_no_key_and_runs_few_queries(company: Company, sign_in
     assert len(queries) <= MAX_PLAYGROUND_QUERIES
 
 
-def test_the_page_explains_an_alternative_without_scripts(cast: Cast, sign_in: SignIn) -> None:
+def test_the_page_shows_a_curl_command_to_browsers_without_scripts(
+    cast: Cast, sign_in: SignIn
+) -> None:
     page = sign_in(cast.acme.developer).get(PAGE).content.decode()
     noscript = page.partition("<noscript>")[2].partition("</noscript>")[0]
 

@@ -151,7 +151,7 @@ def test_a_review_lists_changes_and_affected_users_and_saves_nothing(
 def test_a_review_runs_few_queries(alice: Client) -> None:
     fields = parse_form(alice.get("/policies/edit").content.decode())
 
-    with few_queries(MAX_QUERIES + 1):  # it also finds what the change affects
+    with few_queries(MAX_QUERIES + 1):  # it also finds the affected users
         post_form(alice, "/policies/edit", **(fields | {"max_key_lifetime_days": "30"}))
 
 

@@ -1,4 +1,4 @@
-"""Policy overrides of teams and users are created, changed and lifted on the console's pages."""
+"""Policy overrides of teams and users are created, changed and removed on the console's pages."""
 
 import pytest
 from django.test import Client
@@ -26,7 +26,7 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Client) -> None:
+def test_an_override_for_a_user_is_saved_and_removed(company: Company, alice: Client) -> None:
     ada = company.developer
     answer = save_override(
         alice,
@@ -40,6 +40,7 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
 
     policy = load_effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
     page = alice.get("/policies/overrides").content.decode()
+    # Without a draft, the review page offers to remove the override.
     review_fields = parse_form(alice.get(f"{override_path(ada)}/review").content.decode())
     post_form(alice, f"{override_path(ada)}/review", **(review_fields | {"reason": "Hired"}))
     page_after_removal = alice.get("/policies/overrides").content.decode()

@@ -21,7 +21,7 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def test_an_administrator_sees_another_users_policy_and_its_sources(
+def test_an_administrator_sees_the_overrides_that_apply_to_another_user(
     company: Company, alice: Client
 ) -> None:
     ada = company.developer

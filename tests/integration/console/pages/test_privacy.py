@@ -24,6 +24,7 @@ from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.step_up import with_recent_step_up
 
 CONSENT_PATHS = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
+# The versions of the consent texts that the user has read.
 READ_WORDINGS = frozenset({"content-capture-1", "training-1"})
 
 

@@ -225,7 +225,7 @@ def test_a_holds_effect_is_shown_before_it_is_placed(company: Company, alice: Cl
 
     assert "Without this hold, the next purge would delete 2 of these records." in page
     (usage,) = re.findall(r'<th scope="row">Usage records</th>(.*?)</tr>', page)
-    assert re.findall(r">(\d+)</td>", usage) == ["3", "2"]
+    assert re.findall(r">(\d+)</td>", usage) == ["3", "2"]  # covered, saved from the next purge
     assert not list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
 
 
@@ -292,14 +292,16 @@ def test_an_uploaded_certificate_is_verified(company: Company, alice: Client) ->
     assert alice.post("/retention/verify", {}).status_code == 400
 
 
-def test_a_certificate_of_the_maximum_size_fits_in_a_request(alice: Client) -> None:
+def test_a_certificate_of_the_maximum_size_fits_in_a_request_and_a_larger_one_is_refused(
+    alice: Client,
+) -> None:
     largest = SimpleUploadedFile("c.json", b" " * certificates._MAX_FILE_BYTES)
     larger = SimpleUploadedFile("c.json", b" " * (certificates._MAX_FILE_BYTES + 1))
     body = encode_multipart(BOUNDARY, {"document": largest, "csrfmiddlewaretoken": "c" * 64})
 
     refused_file = alice.post("/retention/verify", {"document": larger})
 
-    assert certificates._MAX_FILE_BYTES >= 1_000_000
+    assert certificates._MAX_FILE_BYTES >= 1_000_000  # the page promises 1 MB
     assert len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     assert refused_file.status_code == 400
     assert "This file is too large. Verify it offline." in refused_file.content.decode()

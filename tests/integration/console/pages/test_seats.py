@@ -52,7 +52,9 @@ def test_seats_are_listed_without_figures_until_an_administrator_shows_single_us
         assert AuditEntry.objects.filter(action="reports.min_group_size_changed").exists()
 
 
-def test_idle_seats_are_filtered(company: Company, client: Client) -> None:
+def test_the_idle_filter_omits_a_member_whose_key_was_used(
+    company: Company, client: Client
+) -> None:
     key = make_key(company, company.developer).key
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=key.lookup_id).update(last_used_at=timezone.now())

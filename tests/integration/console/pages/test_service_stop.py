@@ -1,4 +1,4 @@
-"""The banner on all pages of a tenant that gets no completions."""
+"""The banner on all pages of a tenant that gets no completions, or whose trial ends soon."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_every_page_of_a_suspended_tenant_says_so(
         assert (b"The reason is in the audit log." in page) is (role is Role.OWNER)
 
 
-def test_a_closing_tenant_leads_to_the_exports(company: Company, sign_in: SignIn) -> None:
+def test_the_banner_of_a_closing_tenant_links_to_the_exports(
+    company: Company, sign_in: SignIn
+) -> None:
     set_statuses(company, TenantStatus.SUSPENDED, TenantStatus.CLOSING)
 
     page = sign_in(company.people[Role.OWNER]).get("/keys", follow=True).content
@@ -69,7 +71,9 @@ def test_a_closing_tenant_leads_to_the_exports(company: Company, sign_in: SignIn
     assert b'href="/exports"' in page.partition(_BANNER)[2].partition(b"</div></div>")[0]
 
 
-def test_a_closing_tenant_says_when_its_data_is_deleted(company: Company, sign_in: SignIn) -> None:
+def test_the_banner_of_a_closing_tenant_names_the_day_of_the_deletion(
+    company: Company, sign_in: SignIn
+) -> None:
     closes_at = begin_closing(actor=company.platform, reason="end", now=NOW, grace_days=14)
 
     page = sign_in(company.people[Role.DEVELOPER]).get("/keys", follow=True).content.decode()
@@ -87,7 +91,7 @@ def test_a_closing_tenant_says_when_its_data_is_deleted(company: Company, sign_i
         (-1, "The trial of Stopped ended on"),
     ],
 )
-def test_the_end_of_a_trial_is_announced_for_a_week(
+def test_the_end_of_a_trial_is_shown_from_a_week_before_it(
     company: Company, sign_in: SignIn, days_left: int, text: str | None
 ) -> None:
     last_day = utc_day(NOW) + timedelta(days=days_left)
@@ -130,7 +134,7 @@ def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
     assert _BANNER not in client.get("/keys", follow=True).content
 
 
-def test_a_soft_budget_and_another_tenants_budget_stop_nothing(
+def test_a_soft_budget_and_another_tenants_budget_show_no_banner(
     company: Company, sign_in: SignIn
 ) -> None:
     other_company = make_company("other", ACME)

@@ -43,6 +43,7 @@ def test_the_sidebar_marks_the_current_page(cast: Cast, sign_in: SignIn) -> None
 
 
 def test_every_navigation_item_has_its_own_area() -> None:
+    """The sidebar finds the current item by its area, which begins the URL names of its pages."""
     areas = [item.area for section in SECTIONS for item in section.items]
     areas += [item.area for item in ACCOUNT_ITEMS]
 
@@ -154,7 +155,7 @@ def test_an_unknown_preference_gets_an_error_at_its_field(
 
     assert answer.status_code == 400
     assert answer.content.decode().count('class="wrong"') == 1
-    assert set(answer.cookies) == {"caret-csrf"}
+    assert set(answer.cookies) == {"caret-csrf"}  # no preference is saved
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "x" * 4000, "posixrules"])

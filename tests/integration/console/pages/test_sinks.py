@@ -1,4 +1,7 @@
-"""Audit sinks are created, tested, replayed and deleted on the console's pages."""
+"""Audit sinks are created, tested, replayed and deleted on the console's pages.
+
+A sink sends the audit log to a system of the customer.
+"""
 
 import re
 import uuid
@@ -147,7 +150,7 @@ def test_too_many_test_messages_at_one_time_are_refused(
     assert "Too many outgoing requests right now." in page
 
 
-def test_the_list_tells_a_new_sink_from_one_with_deliveries(
+def test_the_list_shows_that_a_new_sink_has_no_deliveries(
     company: Company, alice: Client, hook: Hook
 ) -> None:
     post_sink(alice, hook)

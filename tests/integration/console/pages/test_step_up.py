@@ -1,4 +1,4 @@
-"""A user without a recent sign-in must step up first, and the submitted form is not lost."""
+"""Sensitive actions require a step-up (a fresh sign-in). A form submitted before it is restored."""
 
 import re
 from html import unescape
@@ -34,7 +34,7 @@ def company() -> Company:
 
 @pytest.fixture
 def client(company: Company, sign_in: SignIn) -> Client:
-    """Return the owner's browser, signed in a while ago."""
+    """Return the owner's browser, without a recent step-up."""
     return sign_in(company.people[Role.OWNER])
 
 
@@ -218,7 +218,9 @@ def test_undoing_a_version_that_deletes_nothing_needs_no_step_up(
     assert get_policy(actor=company.platform).version == version + 1
 
 
-def test_lifting_a_users_requirement_requires_a_step_up(company: Company, client: Client) -> None:
+def test_lifting_a_users_second_factor_requirement_requires_a_step_up(
+    company: Company, client: Client
+) -> None:
     path = f"/policies/overrides/user/{company.developer.user_id}/review"
     post_data = {"document": '{"is_mfa_required": true}', "reason": "x"}
     client.post(path, post_data)
@@ -301,6 +303,7 @@ def test_each_of_two_tabs_creates_one_key(company: Company, client: Client) -> N
         for token in tokens * 2
     ]
 
+    # The second submission of a form token is redirected, and creates no key.
     assert [answer.status_code for answer in answers] == [200, 200, 302, 302]
 
 

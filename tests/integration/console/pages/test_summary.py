@@ -1,4 +1,4 @@
-"""The first page of administrators: seats, acceptance, cost, alerts and setup."""
+"""The first page of the console: seats, acceptance, cost, alerts and setup."""
 
 import base64
 import re
@@ -97,7 +97,7 @@ def add_failing_sink(company: Company) -> None:
         )
 
 
-def test_seats_are_active_by_their_requests(company: Company, sign_in: SignIn) -> None:
+def test_seats_whose_users_made_requests_are_active(company: Company, sign_in: SignIn) -> None:
     people = [company.developer, *make_colleagues(company, 5)]
     for person in people:
         add_requests(company, person, num=2, accepted=1)
@@ -105,6 +105,7 @@ def test_seats_are_active_by_their_requests(company: Company, sign_in: SignIn) -
 
     page = summary_page(sign_in(company.administrator))
 
+    # The ten members are the five of the company and five colleagues.
     assert read_figures(page)["Active seats"] == "6 of 10"
     assert "4 idle seats" in page
     assert read_figures(page)["Acceptance rate"] == "50.0%"
@@ -199,6 +200,7 @@ def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
     budget = billing.make_budget(
         company, limit_micros=1_000_000 // num_seats, is_hard=False, is_per_seat=is_per_seat
     )
+    # It costs about 1.20 EUR, which is between the two limits.
     billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])

@@ -35,7 +35,7 @@ def company() -> Company:
 
 @pytest.fixture
 def busy_company(company: Company) -> Company:
-    """Give six users two requests each in python, and one of them a slow one in cobol."""
+    """Add two python requests for each of six users, and a slow cobol request for one of them."""
     for person in [company.developer, *make_colleagues(company, 5)]:
         add_requests(company, person, num=2, accepted=1)
     add_requests(company, company.developer, language="cobol", first_token_ms=900.0)
