@@ -1,6 +1,7 @@
 """Each CSV file of the console contains notes.
 
-Notes are the figures beside the table on the page, and whether rows were left out.
+Notes are lines after the rows: the figures that the page shows beside its table, and a message if
+rows were left out.
 """
 
 import ast

@@ -1,4 +1,6 @@
-"""Decision records follow one template. The index lists all of them, and references exist."""
+"""Decision records follow one template. The index lists all of them. Links and references in the
+repository lead to existing records.
+"""
 
 import re
 from collections.abc import Iterator

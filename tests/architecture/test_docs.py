@@ -1,4 +1,4 @@
-"""The documents name all settings and pages, and only links and paths that exist."""
+"""The documents list all settings and all pages. Their links and paths lead to existing files."""
 
 import re
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def test_paths_in_contributing_exist() -> None:
 def _documented_settings() -> set[str]:
     """Return the settings in the tables' first column.
 
-    `..._FIM_MS` after a full name stands for another name with the same prefix.
+    Rows abbreviate `CARET_FIRST_TOKEN_TARGET_FIM_MS` to `..._FIM_MS`.
     """
     rows = [
         line.split("|")[1]

@@ -1,4 +1,4 @@
-"""The words in names and texts, and the sizes of packages and modules.
+"""Names and texts use the project's words. Packages are not too large, modules not too small.
 
 The lists of words and of exceptions are the files in `language/`.
 """
@@ -18,9 +18,9 @@ _LISTS: Final = Path(__file__).parent / "language"
 _PRODUCT: Final = ("platform/caret", "platform/ide/caret_ls", "inference", "tenants", "console")
 _DOCS: Final = REPOSITORY / "platform" / "docs"
 _IMPORT_ROOTS: Final = ("platform/ide/", "platform/")
-MAX_SMALL_LINES: Final = 60
+MAX_SMALL_LINES: Final = 60  # a module with at most as many lines is small
 MAX_FLAT_MODULES: Final = 12
-MAX_QUESTION_SHARE: Final = 0.02
+MAX_QUESTION_SHARE: Final = 0.02  # of all docstrings
 
 
 def test_no_two_classes_have_the_same_name() -> None:
@@ -83,6 +83,7 @@ def test_no_text_uses_masculine_pronouns() -> None:
 
 
 def test_few_docstrings_begin_with_a_question_word() -> None:
+    """Such sentences are often hard to parse, as are those that begin with "Of"."""
     counts = Counter(_first_words())
     num_questions = sum(counts[word] for word in ("What", "Of", "Whether", "Who", "Whose", "How"))
 

@@ -1,4 +1,4 @@
-"""Translation catalogues are complete and compiled."""
+"""Translation catalogues are complete and compiled, and messages of errors can be translated."""
 
 import ast
 import subprocess

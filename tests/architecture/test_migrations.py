@@ -18,7 +18,7 @@ from django.db.models import NOT_PROVIDED, CheckConstraint, Field, UniqueConstra
 from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
 from caret.foundation.postgres.rename_columns import RenameColumns
 
-# Migrations up to this number are older than the first installation.
+# Migrations up to this number are not checked: they are older than the first installation.
 LAST_UNCHECKED = 2
 _FROM_0_1_0: Final = "Only the upgrade from 0.1.0 runs it, and all programs are stopped then."
 # Migrations that are safe although the check reports them, with the reason.
@@ -31,7 +31,7 @@ EXCEPTIONS: dict[str, str] = {
     "0009_model_prices": "Postgres makes a varchar longer without reading the table.",
 }
 
-_RENAMES = (
+_CHANGES_OF_NAME_OR_TYPE = (
     migrations.RenameField,
     RenameColumns,
     migrations.RenameModel,
@@ -149,7 +149,7 @@ def _find_fault(operation: Operation) -> str | None:
     kind = type(operation).__name__
     if isinstance(operation, _WITHOUT_LOCK):
         return None
-    if isinstance(operation, _RENAMES):
+    if isinstance(operation, _CHANGES_OF_NAME_OR_TYPE):
         return (
             f"{kind} of a used table: older processes use the old name or type. Add, fill, remove."
         )

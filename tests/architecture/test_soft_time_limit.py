@@ -1,7 +1,8 @@
-"""Handlers of all errors let Celery's soft time limit end the task.
+"""Exception handlers let Celery's soft time limit end the task.
 
-SoftTimeLimitExceeded is an Exception. A handler that keeps it from the task would let the task
-continue until its worker process is killed.
+At the soft time limit, Celery raises SoftTimeLimitExceeded, a subclass of Exception, in the task.
+If a broad handler (`except Exception`) swallows it, the task continues until Celery kills its
+process.
 """
 
 import ast
@@ -12,7 +13,7 @@ from caret.local.paths import REPOSITORY
 
 
 def find_swallowed_limits(code: str) -> list[int]:
-    """Return the line numbers of broad handlers that the limit reaches and does not leave."""
+    """Return the line numbers of broad handlers that catch the limit and do not raise it again."""
     return [
         handler.lineno
         for node in ast.walk(ast.parse(code))
@@ -40,7 +41,7 @@ def raises_again(handler: ast.ExceptHandler) -> bool:
     return ast.unparse(handler.body[-1]) == "raise"
 
 
-def test_broad_handlers_of_tasks_do_not_swallow_the_soft_time_limit() -> None:
+def test_broad_handlers_in_tenants_do_not_swallow_the_soft_time_limit() -> None:
     lines_by_path = {
         str(path.relative_to(REPOSITORY)): lines
         for path in (REPOSITORY / "tenants").rglob("*.py")

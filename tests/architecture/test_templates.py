@@ -15,6 +15,7 @@ TEMPLATES: Final = REPOSITORY / "console" / "templates"
 _UNTRANSLATED: Final = re.compile(
     r"\b(CSV|Caret|JSON|OpenID Connect|PDF|SAML|SHA|TXT|UTC|p50|p99)\b|\b(http|tcp)://\S+"
 )
+# Template tags, marked text and names of CSS classes: removed before the search for unmarked text.
 _MARKED: Final = re.compile(
     r"{% blocktranslate .*?{% endblocktranslate %}|{% block (?:main|card)_class %}.*?{% endblock %}"
     r"|{#.*?#}|{%.*?%}|{{.*?}}",
@@ -26,7 +27,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _VISIBLE_ATTRIBUTES: Final = frozenset(
     {"alt", "aria-label", "hint", "label", "lead", "placeholder", "title"}
 )
-# Addresses, numbers and program output, which are shown unchanged.
+# Tags whose content is the same in each language (code, program output) or is not visible text.
 _UNTRANSLATED_TAGS: Final = frozenset({"code", "kbd", "pre", "samp", "script", "style"})
 
 
@@ -54,10 +55,10 @@ class _TextCollector(HTMLParser):
 
 def find_unmarked_texts(template: str) -> Iterator[str]:
     """Yield the visible texts that are not marked for translation."""
-    reader = _TextCollector()
-    reader.feed(_MARKED.sub(" ", template))
-    reader.close()
-    for text in [*reader.texts, *_COMPONENT_TITLE.findall(template)]:
+    collector = _TextCollector()
+    collector.feed(_MARKED.sub(" ", template))
+    collector.close()
+    for text in [*collector.texts, *_COMPONENT_TITLE.findall(template)]:
         if _WORD.search(_UNTRANSLATED.sub("", text)):
             yield " ".join(text.split())
 

@@ -1,11 +1,11 @@
 """Cancellation latency: from the client's cancel to the end of the engine's stream.
 
 A proxy in this process stands between the gateway and the engine, and records when the gateway
-closes its connection. The clock starts just before the client's frame is written. Each completion
-is requested in the mode block, and writes the body of a function. The client cancels it after its
-first text and a random pause. The client cancels in three ways: by a frame, by closing its
-WebSocket, and by dropping its HTTP connection. For information, the benchmark also reports how long
-the engine continues to work after a cancel.
+closes its connection. Each completion writes the body of a function, in the mode block over
+WebSocket and in the mode fim over HTTP. The client cancels it after its first text and a random
+pause, in three ways: by a frame, by closing its WebSocket, and by dropping its HTTP connection. The
+clock starts just before the cancel. For information, the benchmark also reports how long the engine
+continues to work after a cancel.
 
 The engine has other cores than the gateway and this process, so that they do not compete for a
 core. Each result also reports how long the gateway and this process still waited for a core
@@ -130,7 +130,7 @@ class Bench:
         waited = sum(waited_s(pid) for pid in pids if pid is not None)
         return Moment(time.perf_counter(), waited)
 
-    async def by_frame(self, stream: CompletionStream, prefix: str) -> Moment | None:
+    async def cancel_by_frame(self, stream: CompletionStream, prefix: str) -> Moment | None:
         if not await self._start_completion(stream, prefix):
             return None
         began = self._now()
@@ -139,13 +139,13 @@ class Bench:
             pass
         return began if answer["finish_reason"] == "cancelled" else None
 
-    async def by_closed_socket(self, prefix: str) -> Moment | None:
+    async def cancel_by_closing_socket(self, prefix: str) -> Moment | None:
         async with open_stream(self.running.gateway_url, self.running.acme_key) as stream:
             if not await self._start_completion(stream, prefix):
                 return None
             return self._now()  # leaving the block closes the socket
 
-    async def by_dropped_http(self, prefix: str) -> Moment | None:
+    async def cancel_by_dropping_http(self, prefix: str) -> Moment | None:
         body = {"prompt": prefix, "max_tokens": _MAX_TOKENS, "stream": True}
         headers = {"Authorization": f"Bearer {self.running.acme_key}"}
         url = f"{self.running.gateway_url}/v1/completions"
@@ -247,18 +247,20 @@ async def _measure(bench: Bench) -> None:
     counts, report = bench.counts, bench.report
     async with open_stream(bench.running.gateway_url, bench.running.acme_key) as stream:
 
-        async def by_frame(prefix: str) -> Moment | None:
-            return await bench.by_frame(stream, prefix)
+        async def cancel_by_frame(prefix: str) -> Moment | None:
+            return await bench.cancel_by_frame(stream, prefix)
 
         until_ended, until_idle = bench.measure_until_stream_ended, bench.measure_until_engine_idle
-        durations = await _repeat("cancel frames", counts.num_cancels, until_ended, by_frame)
+        durations = await _repeat("cancel frames", counts.num_cancels, until_ended, cancel_by_frame)
         _report_results(report, "frame", durations, 99, bench.num_too_late)
-        idle = await _repeat("engine idle again", counts.num_idle_waits, until_idle, by_frame)
+        idle = await _repeat(
+            "engine idle again", counts.num_idle_waits, until_idle, cancel_by_frame
+        )
         idle_ms = [duration.whole_ms for duration in idle]
         report.figure("engine_idle.p50", median(idle_ms), "ms", **spread(idle_ms))
     for figure, cancel in (
-        ("socket_closed", bench.by_closed_socket),
-        ("http_dropped", bench.by_dropped_http),
+        ("socket_closed", bench.cancel_by_closing_socket),
+        ("http_dropped", bench.cancel_by_dropping_http),
     ):
         if not counts.num_disconnects:
             break

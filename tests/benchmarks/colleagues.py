@@ -3,14 +3,15 @@
 Several users of one repository edit different files, with other files open beside them. Their
 sessions are replayed through a gateway with a real engine (see `edit_sessions`), one user after the
 other. All of them send the files that the repository's `.caret.toml` pins. The benchmark reports
-two cached shares: that of the first prompt of each user after the first one, and that of all
-prompts while typing.
+the cached share of two groups of prompts: the first prompt of each user after the first user
+(`first`), and each user's later prompts (`typing`).
 
-There are three controls: the same sessions without pinned files, in strict isolation (each user has
-a cache namespace), and by another tenant. In strict isolation, first-token times must not reveal
-what a colleague has sent. So the benchmark compares, by a two-sample Kolmogorov-Smirnov test,
-prompts whose pinned files a colleague has sent before with prompts whose pinned files are new.
-Between users who share the cache, the same test must find a difference.
+There are three controls: the same sessions without pinned files, their first prompts in strict
+isolation (each user has a cache namespace), and a first prompt of another tenant. In strict
+isolation, first-token times must not reveal what a colleague has sent. So the benchmark compares,
+by a two-sample Kolmogorov-Smirnov test, prompts whose pinned files a colleague has sent before with
+prompts whose pinned files are new. Between users who share the cache, the same test must find a
+difference.
 
     python -m tests.benchmarks.colleagues [--users 4] [--keystrokes 40] [--timed 60]
 """
@@ -258,6 +259,7 @@ async def _request_ms(stream: Any, pinned: Sequence[Frame], path: str) -> float:
     meta: dict[str, Any] = {}
     async for answer in stream.complete({**frame, "files": pinned, "max_tokens": 1}):
         meta = answer.get("meta", meta)
+    # If the model wrote no text, the time of the engine's first token counts.
     first_ms = meta["first_token_ms"] or meta["time_to_engine_ms"] + meta["engine_ms"]
     return float(first_ms)
 

@@ -104,7 +104,7 @@ def running_router(
 ) -> Iterator[Running]:
     """Run vLLM's router in front of several engines.
 
-    Raises NotMeasured.
+    Raises NotMeasured if it cannot be installed, ServiceFailed if it does not start.
     """
     version, folder = _find_or_install(VLLM_ROUTER)
     port = free_port()

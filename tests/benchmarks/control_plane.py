@@ -1,5 +1,5 @@
-"""A control plane for a benchmark: Postgres, Valkey, the tables, some tenants, and optionally the
-worker with its beat."""
+"""A control plane for a benchmark: Postgres with the tables, Valkey, and optionally tenants and the
+Celery worker with its beat (which starts scheduled tasks)."""
 
 import os
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The cost of waking up: the CPU time of the same work with and without pauses.
 
-A core that sleeps between two bursts of work wakes slowly, raises its clock slowly and must refill
-its caches. A gateway at a moderate request rate works in such bursts.
+A core that sleeps between two bursts of work wakes slowly, raises its clock frequency slowly and
+must refill its caches. A gateway at a moderate request rate works in such bursts.
 """
 
 import json

@@ -1,17 +1,20 @@
-"""Definitions in prompts: what they cost in the prefix cache, and how often they name what follows.
+"""Definitions in prompts: their cost in the prefix cache, and how often they contain the identifier
+that the user types next.
 
 Editing sessions of this repository (see `edit_sessions`) are replayed without an engine. After each
 key, three prompts are assembled: without definitions (`none`), with those that the language server
-sends (`sticky`), and with those of the current line alone (`line`). The editor's language tools are
-imitated: only imported names and their members are found, without types of variables, and they
-arrive after the next key.
+sends (`sticky`), and with those of the current line alone (`line`). The benchmark imitates the
+editor's language tools: it finds only imported names and their members, without types of variables.
+A definition that is found after a key is used from the next key on.
 
     cached      share of the prompt's tokens with which an earlier prompt of the session begins, in
                 blocks of 32 tokens, as an engine caches them
     present     share of the prompts that contain the identifier that the user types next. Only
                 identifiers that the cursor's file does not contain yet count
+    uses        share of the prompts that contain the identifier after an imported name, `with` and
+                `without` the definition of that name, at places in this repository's files
 
-    python -m tests.benchmarks.definitions [--sessions 12]
+    python -m tests.benchmarks.definitions [--sessions 12] [--uses 400]
 """
 
 import argparse
@@ -210,7 +213,7 @@ def _find_use(path: str, rng: random.Random) -> tuple[Session, str, str, FrameDe
 
 
 def _rest_of_line(changes: Sequence[Change]) -> str:
-    """Return what the user types until the end of the line."""
+    """Return the text that the user types until the end of the line."""
     rest = ""
     for change in changes:
         if change.kind != "typing" or "\n" in change.insert:
@@ -271,7 +274,7 @@ def _module_paths(module: str) -> list[str]:
 
 
 def _line_of(text: str, names: tuple[str, ...]) -> int | None:
-    """Return the line that defines a name, or a member of it."""
+    """Return the line that defines a name or its member, counted from 0; None if there is none."""
     body: Sequence[ast.stmt] = _parse(text).body
     line = None
     for name in names:

@@ -34,7 +34,7 @@ from inference.demo_model.corpus import SourceFile, read_corpus, standard_librar
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _NUM_FILES: Final = 6
 _MIN_CHARS, _MAX_CHARS = 3_000, 48_000
-# The typist types some 50 words a minute, stops after some lines to think, and makes mistakes.
+# The typist types about 50 words a minute, stops after some lines to think, and makes mistakes.
 _KEY_MS: Final = 180
 _THINK_RATE: Final = 0.35
 _THINK_MS: Final = 1_800

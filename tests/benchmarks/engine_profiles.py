@@ -1,8 +1,9 @@
 """The speed of an engine, by the number of concurrent streams and by the maximum batch size.
 
 The results are the reason for the value of --max-num-seqs in the engine profiles, and for their
-choice to use speculation or not. Each stream is a developer in their own file. The prompt has 1,500
-cached tokens and grows by 8 tokens with each request; the completion has 32 tokens.
+choice to use speculation or not. Each stream imitates a developer who types in their own file. The
+prompt has 1,500 cached tokens and grows by 8 tokens with each request. The completion has 32
+tokens.
 
     python -m tests.benchmarks.engine_profiles [--limits 4 8 16] [--seconds 8]
 """
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         with own_replicas_of(flags) as (replica,):
             for num_streams in _STREAMS:
                 run = _run(replica.url, tokens, num_streams=num_streams, run_s=options.seconds)
-                _print(report, name, num_streams, asyncio.run(run), options.seconds)
+                _report_results(report, name, num_streams, asyncio.run(run), options.seconds)
     return report.exit_status
 
 
@@ -65,7 +66,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _print(report: Report, name: str, num_streams: int, times: _Times, seconds: float) -> None:
+def _report_results(
+    report: Report, name: str, num_streams: int, times: _Times, seconds: float
+) -> None:
     report.figure(
         "first_token",
         median(times.first_ms),

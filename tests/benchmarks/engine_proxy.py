@@ -76,7 +76,7 @@ class EngineProxy:
 
 
 class _Exchange:
-    """The state of one connection. A stream ends only if a request is pending."""
+    """The state of one connection. Its closing ends a stream only if a request is pending."""
 
     def __init__(self, ends: asyncio.Queue[StreamEnd]) -> None:
         self._ends = ends

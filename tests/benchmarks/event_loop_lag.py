@@ -20,9 +20,10 @@ _PROBE_INTERVAL_S: Final = 0.005
 
 
 class Stalls(msgspec.Struct):
-    """The stalls of one period. `busy` is the CPU time of the loop's thread during a stall."""
+    """The stalls of one period. A stall is the delay with which the loop runs the probe."""
 
     max_ms: float = 0.0
+    # the largest CPU time of the loop's thread between scheduling the probe and running it
     max_busy_ms: float = 0.0
     num_over_20_ms: int = 0
 

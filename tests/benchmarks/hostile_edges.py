@@ -1,11 +1,11 @@
 """Hostile clients without a credential attack the gateway and the console: how much memory does
 the server use, and how long does another client wait?
 
-The attacks run one after the other, each for the given seconds: 150 MiB of headers, 20,000 headers
-a request, 1,000 sockets that send a header line every 4 s, 200 sockets that read nothing, and 1,000
-sockets opened and closed (`tests.benchmarks.hostile_clients`). Meanwhile another client sends 20
-requests a second, each on a new connection. It requests a completion from the gateway, or the
-sign-in page of the console.
+The attacks run one after the other, each for the given seconds: one header of 150 MiB, 20,000
+headers a request, 1,000 sockets that send a header line every 4 s, 200 sockets that read nothing,
+and 1,000 sockets opened and closed (`tests.benchmarks.hostile_clients`). Meanwhile another client
+sends requests, each on a new connection, with pauses of 50 ms. It requests a completion from the
+gateway, or the sign-in page of the console.
 
     memory   the server's largest resident memory during the attack, minus its memory before
     delay    the other client's slowest response during the attack, minus its median before
@@ -41,8 +41,8 @@ from tests.stack.ports import free_port
 
 MAX_MEMORY_MB: Final = 20.0
 MAX_DELAY_MS: Final = 100.0
-_INTERVAL_S: Final = 0.05
-_QUIET_S: Final = 5.0
+_INTERVAL_S: Final = 0.05  # between two requests, and between two samples of the memory
+_QUIET_S: Final = 5.0  # before each attack, to measure the other client without it
 _TIMEOUT_S: Final = 30.0
 _COMPLETION: Final = b'{"prompt":"def area(self):\\n    return ","suffix":"\\n","stream":true}'
 
@@ -122,10 +122,10 @@ SERVERS: Final[dict[str, Callable[[tuple[Cores, Cores]], AbstractContextManager[
 
 def _measure(server: Server, attack: str, seconds: float, report: Report) -> None:
     say(f"{server.name}: {attack}")
-    quiet_ms = _other_client(server, _QUIET_S)
+    quiet_ms = _time_other_client(server, _QUIET_S)
     before_mb = memory_mb(server.pid)
     with _run_attack(server, attack, seconds), _watch_memory(server.pid) as memory:
-        during_ms = _other_client(server, seconds)
+        during_ms = _time_other_client(server, seconds)
     name = f"{server.name}.{attack}"
     report.target(
         f"{name}.memory", max(memory) - before_mb, "MB", at_most=MAX_MEMORY_MB, before=before_mb
@@ -171,7 +171,7 @@ def _watch_memory(pid: int) -> Iterator[list[float]]:
         thread.join()
 
 
-def _other_client(server: Server, seconds: float) -> list[float]:
+def _time_other_client(server: Server, seconds: float) -> list[float]:
     """Return the milliseconds from each connection to the first bytes of the response's body."""
     ends_s = time.monotonic() + seconds
     durations_ms = []

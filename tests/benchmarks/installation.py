@@ -107,7 +107,7 @@ def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
 
 @contextmanager
 def create_home() -> Iterator[Home]:
-    """Create a temporary home.
+    """Create a temporary home: the folder CARET_HOME of an installation's files.
 
     Processes that are tagged with its mark end with it, even if this process is killed.
     """

@@ -3,9 +3,9 @@
 The tenant acme requests a prompt, so that the engine caches it. The tenant globex then requests the
 same prompt (`foreign`), and one that nobody has requested (`unrequested`), interleaved in random
 order. The engine must report no cached tokens to globex. A two-sample Kolmogorov-Smirnov test must
-find no difference between the first-token times of the two kinds. It is made twice: with the times
-that the client measures, and with those that the gateway reports. By chance, each of the two fails
-once in twenty runs.
+find no difference between the first-token times of the two kinds. The test is made twice: with the
+times that the client measures, and with those that the gateway reports. By chance, each of the two
+fails once in twenty runs.
 
 The control is the same test between acme's own cached prompts (`own`) and new ones (`new`). It must
 find the difference; otherwise the test is not sensitive enough.
@@ -33,8 +33,8 @@ from tests.benchmarks.installation import Running, installation
 from tests.benchmarks.results import Report, median, rounded, say
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
 
-MIN_P: Final = 0.05
-_CONTROL_P: Final = 0.001
+MIN_P: Final = 0.05  # with a higher p-value, the times reveal nothing
+_CONTROL_P: Final = 0.001  # with a lower p-value, the control has found the difference
 _MODE: Final = "fim"
 _PROMPT_TOKENS: Final = 320  # ten of the engine's blocks
 _PROMPTS_PER_ROUND: Final = 10  # of each kind, sent in random order
@@ -111,11 +111,11 @@ async def _measure(running: Running, num_prompts: int) -> Answers:
             await tenant.request_completion(_prompts(text, 1)[0])
         for number in range(0, num_prompts, _PROMPTS_PER_ROUND):
             say(f"prompts of each kind: {number} of {num_prompts}")
-            await _one_round(acme, globex, text, answers)
+            await _run_round(acme, globex, text, answers)
     return answers
 
 
-async def _one_round(acme: Tenant, globex: Tenant, text: CodeText, answers: Answers) -> None:
+async def _run_round(acme: Tenant, globex: Tenant, text: CodeText, answers: Answers) -> None:
     warmed = _prompts(text, _PROMPTS_PER_ROUND)
     for prefix in warmed:
         await acme.request_completion(prefix)

@@ -5,7 +5,7 @@ gateway and a real engine. After each change the editor cancels its pending requ
 one, as editors do. Pauses are shortened to two seconds. Then a naive client replays the same
 sessions and sends the gateway a request at each change. The gateway's usage records count the
 requests, prefetches included. With `--oracle`, the engine is a synthetic one (see `oracle_engine`).
-With `--baseline`, an older `caret-ls` is measured in the same run; it shows whole suggestions.
+With `--baseline`, an older `caret-ls`, which shows only whole suggestions, is measured too.
 
     visible     keystrokes after which a suggestion arrived within 150 ms and before the next key
     pause       from the last key before a pause of half a second to the first visible text
@@ -15,8 +15,9 @@ With `--baseline`, an older `caret-ls` is measured in the same run; it shows who
     from_memory suggestions for which no request was sent: the user typed the beginning of an older
                 suggestion, or the suggestion was prefetched
 
-Memory, startup and CPU are those of the `caret-ls` process: with 50 files open, from its start to
-`ready` (the median of seven), and at five keystrokes a second for half a minute.
+The memory of the `caret-ls` process is measured with 50 files open, its startup from the start to
+the status `ready` (the median of seven), and its CPU use at five keystrokes a second for half a
+minute.
 
     python -m tests.benchmarks.language_server [--up .caret/up.json | --oracle] [--keystrokes 400]
         [--baseline OLDER/platform/ide]

@@ -25,7 +25,7 @@ class ConnectionGroup:
     open_connection: Callable[[int], Awaitable[ClientConnection]]
     next_payload: Callable[[int], bytes]
     connections: list[ClientConnection] = field(default_factory=list)
-    free: deque[int] = field(default_factory=deque)
+    free: deque[int] = field(default_factory=deque)  # numbers of connections without a request
 
     async def open(self) -> None:
         """Open all connections that are not open; servers close idle ones."""
@@ -48,7 +48,7 @@ class Tally:
     first_ms: list[float] = field(default_factory=list)
     end_ms: list[float] = field(default_factory=list)
     num_complete: int = 0
-    failures: Counter[str] = field(default_factory=Counter)  # by finish reason
+    failures: Counter[str] = field(default_factory=Counter)  # by ending, see `Answer`
     num_withheld: int = 0  # no connection was free: the load could not be sustained
     num_pending: int = 0
     took_s: float = 0.0

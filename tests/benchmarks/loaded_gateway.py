@@ -1,6 +1,6 @@
-"""A gateway in front of the synthetic engine, with a company whose developers each have a key.
+"""A gateway in front of the synthetic engine, and a company: a tenant whose developers have keys.
 
-Its limits are checked but never reached. Redis runs, Postgres does not.
+The gateway checks the tenant's limits, but no load reaches them. Redis runs, Postgres does not.
 """
 
 import uuid

@@ -48,7 +48,7 @@ class OracleEngine:
         if at is None:
             return [_WRONG]
         line_start = self.text.rfind("\n", 0, at) + 1
-        # Within 4 characters, either all completions are empty or none, as with a real model.
+        # For 4 neighbouring cursors, all completions are empty or none, as with a real model.
         if _chance("empty", line_start, (at - line_start) // 4) < self.empty:
             return []
         return list(self._predict_words(at))
@@ -105,7 +105,7 @@ async def _list_models(_request: web.Request) -> web.Response:
 def _prefix_of(prompt: str) -> str:
     """Return the text before the cursor.
 
-    In a prompt of the layout suffix-prefix-middle it comes last, otherwise before the suffix.
+    In the order suffix-prefix-middle this text is the last one, otherwise it precedes the suffix.
     """
     last = prompt.rpartition("<|fim_middle|>")[2]
     return last or prompt.rpartition("<|fim_prefix|>")[2].partition("<|fim_suffix|>")[0]

@@ -173,7 +173,7 @@ async def _compare(
         for number in range(options.rounds):
             for contender in contenders:
                 say(f"round {number + 1} of {options.rounds}: {contender.name}")
-                await _one_round(contender, direct, measurements[contender.name])
+                await _run_round(contender, direct, measurements[contender.name])
         for contender in contenders:
             _report_results(contender, measurements[contender.name], report)
         _report_ratios(measurements, report)
@@ -235,7 +235,7 @@ async def _report_ceiling(direct: ConnectionGroup, report: Report) -> None:
     report.figure("direct.max", tally.num_complete / tally.took_s, "streams/s")
 
 
-async def _one_round(
+async def _run_round(
     contender: Contender, direct: ConnectionGroup, measurement: Measurements
 ) -> None:
     await asyncio.gather(contender.group.open(), direct.open())

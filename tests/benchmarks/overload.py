@@ -5,11 +5,11 @@ requests must be served again.
 
 The capacity is measured first, with editors that send the next request after each response. The
 number of editors grows until the throughput no longer grows. Then the first-token time is measured
-at 60% of the capacity, from the engine's token as the gateway receives it. (Clients see text later
+at 60% of the capacity, until the gateway receives the engine's first token. (Clients see text later
 if the filter holds text back, even without load; `first_text` reports this.) The target of the
-overload is one and a half times that first-token time. The gateway sheds at 80% of the target, as
-with the default settings. The engines serve the demonstration model, on other cores than the
-gateway's.
+overload is one and a half times the p99 of that first-token time. The gateway sheds at 80% of the
+target, as with the default settings. The engines serve the demonstration model, on other cores than
+the gateway's.
 
     python -m tests.benchmarks.overload [--seconds 60] [--calm-seconds 20] [--step-seconds 10]
 
@@ -178,8 +178,8 @@ class Phases:
     after: list[Observation]
     burst_ended_s: float
     burst_s: float
-    after_s: float
-    num_withheld: int
+    after_s: float  # from the end of the burst to the last request
+    num_withheld: int  # requests that were not sent, because no editor was free
 
 
 async def _burst(editors: Editors, capacity: float, options: argparse.Namespace) -> Phases:

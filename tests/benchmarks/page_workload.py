@@ -45,7 +45,8 @@ def make_workload() -> PageWorkload:
     for number in range(NUM_USERS):
         _add_member(company, number)
     scene = Scene(company)
-    setup_test_environment()  # the scene signs users in to make some of its objects
+    # The scene (sample data of the browser tests) signs users in to make some of its objects.
+    setup_test_environment()
     try:
         paths = dict(_paths(scene))
         client = Client(headers={"host": "localhost"})

@@ -89,21 +89,21 @@ class Typing:
         ]
         self._num_requests = 0
 
-    def frame(self, user: int, number: int) -> dict[str, Any]:
+    def frame(self, user: int, round_number: int) -> dict[str, Any]:
         lines = self._files[user].split("\n")
         self._num_requests += 1
         return {
             "id": f"{self._name}-{self._num_requests}",
             "mode": "fim",
             "path": f"{self._name}/user_{user}.py",
-            "prefix": "\n".join(lines[: len(lines) - self._num_rounds + number + 1]),
+            "prefix": "\n".join(lines[: len(lines) - self._num_rounds + round_number + 1]),
             "suffix": SUFFIX,
             "max_tokens": _MAX_TOKENS,
             "trigger": "manual",
         }
 
 
-async def _round(
+async def _send_round(
     typing: Typing, number: int, workers: Sequence[Sequence[CompletionStream]], tally: Tally
 ) -> None:
     """Send one request for each user, in random order.
@@ -151,7 +151,7 @@ async def _type_rounds(
     typing, tally = Typing(code, name=name, num_rounds=num_rounds), Tally()
     async with _workers(gateways) as workers:
         for number in range(num_rounds):
-            await _round(typing, number, workers, tally)
+            await _send_round(typing, number, workers, tally)
     return tally
 
 
@@ -193,8 +193,8 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
                 say(f"{victim.name} is being restarted")
                 await asyncio.to_thread(victim.restart)
             tallies.append(Tally())
-            await _round(typing, number, workers, tallies[-1])
-        await _round(opening, 0, workers, opened_tally)
+            await _send_round(typing, number, workers, tallies[-1])
+        await _send_round(opening, 0, workers, opened_tally)
     names = ["before"] * num_before + ["without"] * num_during + ["after"] * num_after
     for number, (name, tally) in enumerate(zip(names, tallies, strict=True)):
         report.figure(

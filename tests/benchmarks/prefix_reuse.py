@@ -53,6 +53,7 @@ from tests.benchmarks.engine_streams import engine_session
 from tests.benchmarks.installation import Running, create_home, engine_of, new_tenant, own_gateway
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 
+# platform/docs/benchmarks.md describes each layout.
 LAYOUTS: Final = ("psm-sliding", "psm", "spm", "stable", "efim")
 OUR_LAYOUT: Final = "stable"
 USUAL_LAYOUT: Final = "psm-sliding"
@@ -309,11 +310,11 @@ def _cached(event: dict[str, Any]) -> int:
 def _report_results(report: Report, layouts: dict[str, Layout]) -> None:
     for name, layout in layouts.items():
         _report_layout(report, name, layout.requests_after("typing"), layout.measured)
-    our_ms, usual = (
+    our_ms, usual_ms = (
         median([request.first_token_ms for request in layouts[name].requests_after("typing")])
         for name in (OUR_LAYOUT, USUAL_LAYOUT)
     )
-    share = our_ms / usual
+    share = our_ms / usual_ms
     report.target(
         f"{OUR_LAYOUT}.first_token_to_{USUAL_LAYOUT}",
         share,
@@ -323,9 +324,9 @@ def _report_results(report: Report, layouts: dict[str, Layout]) -> None:
 
 
 def _report_layout(
-    report: Report, name: str, typed: list[MeasuredRequest], every: list[MeasuredRequest]
+    report: Report, name: str, typed: list[MeasuredRequest], measured: list[MeasuredRequest]
 ) -> None:
-    _report_requests(report, name, typed, of_all_changes=rounded(_cached_percent(every)))
+    _report_requests(report, name, typed, of_all_changes=rounded(_cached_percent(measured)))
 
 
 def _report_requests(report: Report, name: str, typed: list[MeasuredRequest], **more: Any) -> None:

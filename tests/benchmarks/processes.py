@@ -34,7 +34,7 @@ def split_cores() -> tuple[Cores, Cores]:
 
 @contextmanager
 def pinned_to(cores: Cores) -> Iterator[None]:
-    """Keep the processes started in this block, their threads and their children on these cores."""
+    """Keep this thread, and the processes that it starts in this block, on these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -156,11 +156,11 @@ def _process_tree(pid: int) -> Iterator[int]:
 
 
 def _own_cpu_s(pid: int) -> float:
-    # The name, in brackets, may contain spaces.
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:  # the process has just ended
         return 0.0
+    # The second field, the name in brackets, may contain spaces.
     fields = text.rpartition(")")[2].split()
     user, system = int(fields[11]), int(fields[12])
     return (user + system) / _TICKS_PER_S

@@ -1,7 +1,7 @@
 """HTTP and WebSocket clients that use so little CPU time that they do not distort a measurement.
 
 Each is an asyncio protocol that sends one request at a time and reports the response to a callback.
-The clients understand only responses with the text of the synthetic engine.
+The HTTP client recognizes only the text of the synthetic engine.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Answer:
 
     first_ms: float | None  # None: it had no text
     end_ms: float
-    ending: str  # "stop": it ended normally; otherwise the error or status
+    ending: str  # finish reason, error code, HTTP status, or "lost" if the connection was closed
 
 
 class ClientConnection(asyncio.Protocol):

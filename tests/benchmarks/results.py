@@ -66,7 +66,7 @@ def median(samples: Sequence[float]) -> float:
 
 
 def windows(values: Sequence[float]) -> list[float]:
-    """Return the rounded value of each window, in their order."""
+    """Return the rounded values, one for each repetition of a measurement, in their order."""
     return [rounded(value) for value in values]
 
 

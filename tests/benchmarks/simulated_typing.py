@@ -1,4 +1,4 @@
-"""Typing in simulated time: requests a keystroke, and keystrokes with a visible suggestion.
+"""Typing in simulated time: requests per keystroke, and keystrokes with a visible suggestion.
 
 Editing sessions (see `edit_sessions`) are replayed through the parts of `caret-ls` on an event loop
 whose time advances only when nothing is left to do. The result therefore does not depend on the
@@ -8,7 +8,8 @@ Then 60 ms of it pass until a response's first token, and 10 ms until each furth
 
     visible   keystrokes with a suggestion within 150 ms and before the next key
     pause     from the last key before a pause of half a second to the first visible text
-    right     keystrokes whose character is the next one of the visible suggestion
+    right     keystrokes whose character is the first one of the suggestion that came before
+              the key
     reasons   why no suggestion was visible at the other keystrokes
 
     python -m tests.benchmarks.simulated_typing [--model good] [--keystrokes 800]

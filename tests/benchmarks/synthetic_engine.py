@@ -1,5 +1,5 @@
-"""An engine that returns the same completion at once, so that only the gateway in front of it is
-measured.
+"""An engine that always returns the same completion: the first token at once, then one each
+millisecond. So a benchmark measures only the gateway in front of it.
 
 It implements vLLM's streamed `/v1/completions`, and `/health`.
 

@@ -1,4 +1,7 @@
-"""The shipper sends usage records to a real Valkey, and tells the journal which ones arrived."""
+"""The shipper sends usage records to a real Valkey, and tells the journal which ones arrived.
+
+The backlog is the entries of the Redis stream that the control plane has not yet deleted.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Traces of a real gateway, at a real collector; the engine is a fake."""
+"""A real gateway sends traces to an OTLP collector of the test. The engine is a fake."""
 
 import secrets
 import signal
@@ -93,7 +93,7 @@ async def test_pending_spans_are_sent_at_shutdown(
             {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
                 "OTEL_TRACES_SAMPLER": "always_on",
-                "OTEL_BSP_SCHEDULE_DELAY": "60000",
+                "OTEL_BSP_SCHEDULE_DELAY": "60000",  # ms: longer than the test
             }
         )
         with start_site(home, fake_engine_url) as site:
@@ -121,7 +121,8 @@ async def test_an_unreachable_collector_delays_neither_completions_nor_shutdown(
             status = site.gateway.child.exit_status
         log = (home.paths.logs / "gateway.log").read_text()
 
-    # Without our limit the exporter would wait half a minute, and the gateway would be killed.
+    # Without the gateway's limit, the exporter would wait half a minute, and `stop` would kill the
+    # gateway.
     assert status != -signal.SIGKILL
     assert "defect" not in log
 

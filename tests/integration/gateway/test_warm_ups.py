@@ -1,4 +1,4 @@
-"""Warm-ups through a real gateway process, at an engine that records its requests."""
+"""A real gateway process sends warm-ups to a fake engine, which records its requests."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ async def site(engine: Engine) -> AsyncIterator[Site]:
                 await asyncio.to_thread(context.__exit__, None, None, None)
 
 
-async def test_opening_a_file_and_the_first_request_warm_up_without_usage_records(
+async def test_opening_a_file_and_the_first_request_each_cause_a_warm_up_without_a_usage_record(
     site: Site, engine: Engine
 ) -> None:
     async with site.stream() as stream:
@@ -94,6 +94,7 @@ async def test_opening_a_file_and_the_first_request_warm_up_without_usage_record
     warmed = file_warm_up["prompt"]
     assert warmed == completion["prompt"][: len(warmed)] == repository_warm_up["prompt"]
     assert file_warm_up["max_tokens"] == repository_warm_up["max_tokens"] == 1
+    # The engine serves requests with lower numbers first.
     assert file_warm_up["priority"] == repository_warm_up["priority"] > completion["priority"]
     assert file_warm_up["cache_salt"] == completion["cache_salt"]
     (record,) = await site.records_after(0)

@@ -1,4 +1,4 @@
-"""Operators and their browsers."""
+"""Accounts of operators, and their browsers."""
 
 import base64
 import secrets
@@ -24,7 +24,7 @@ from tenants.fleet.operators.accounts import (
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Company
 
-SESSION: Final = "caret-operator"
+SESSION: Final = "caret-operator"  # name of the session's cookie
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,12 @@ class Browser:
         return self.client.get(f"/operators/tenants/{company.tenant_id}")
 
     def open_tenant(self, company: Company, reason: str = "Ticket 4711") -> Any:
+        """Give the reason for viewing the tenant, and open its page."""
         address = f"/operators/tenants/{company.tenant_id}/reason"
         return self.client.post(address, {"reason": reason}, follow=True)
 
     def confirm(self) -> None:
-        """Simulate a step-up with a code of the authenticator app."""
+        """Simulate a step-up: the operator has just entered a code of the authenticator app."""
         stored_session = self.session()
         stored_session["confirmed_until"] = time.time() + session.CONFIRMED_S
         stored_session.save()
@@ -90,8 +91,10 @@ def new_browser() -> Browser:
 
 
 def signed_in(role: OperatorRole = OperatorRole.ADMIN) -> Browser:
-    """Return a signed-in browser without the sign-in page, which has its own tests and takes a
-    second."""
+    """Return a signed-in browser.
+
+    It does not use the sign-in page, which has its own tests and takes a second.
+    """
     browser, request = new_browser(), HttpRequest()
     store = SessionStore()
     request.session = store
@@ -108,7 +111,7 @@ def _find_operator(role: OperatorRole) -> OperatorView:
 
 
 def with_recent_step_up(browser: Browser | None = None) -> Browser:
-    """Return a browser whose operator has just stepped up with a code."""
+    """Return a browser whose operator has just entered a code of the authenticator app."""
     browser = browser or signed_in()
     stored_session = browser.session()
     stored_session["confirmed_until"] = time.time() + session.CONFIRMED_S

@@ -20,8 +20,10 @@ def _database(database: None) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_earlier_guesses(database: None) -> None:
-    """Reset the attempts: tests share one operator of each role, and wrong codes count for 15
-    minutes."""
+    """Delete the counts of wrong codes and passwords.
+
+    Tests share one operator of each role, and a wrong code counts for 15 minutes.
+    """
     from tenants.base.redis_connection import connect_to_redis
 
     redis = connect_to_redis()

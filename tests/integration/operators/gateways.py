@@ -1,7 +1,7 @@
 """A real gateway for the operators' pages.
 
-It reads drained and added replicas from the session's Valkey. Its engine is a fake that reports
-ENGINE_METRICS.
+It reads drained and added replicas from the Valkey of the test session. Its engine is a fake that
+reports ENGINE_METRICS.
 """
 
 import http.client
@@ -118,7 +118,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
 
 @contextmanager
 def _restore_redis_afterwards(services: Services, tenant_id: str) -> Iterator[None]:
-    """Restore the stream and the snapshots, which other tests of the session read."""
+    """Restore the usage stream and the snapshots, which other tests of the session read."""
     with redis.Redis.from_url(services.redis_url) as connection:
         marker = cast(bytes, connection.xadd(USAGE_STREAM, {"marker": b""}))
         connection.xdel(USAGE_STREAM, marker)

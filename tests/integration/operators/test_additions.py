@@ -1,4 +1,4 @@
-"""Adding and removing a replica with the page: permission, the form, and the gateway's reaction."""
+"""Operators add replicas to a pool and remove them on a page, and a real gateway follows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -63,7 +63,7 @@ def test_an_addition_that_no_gateway_has_read_is_shown_as_waiting(gateway: Gatew
     addition = ReplicaChange(
         1, POOL, f"http://{waiting_address}", True, "ola", REASON, 1_770_000_000_000
     )
-    # The version is not raised, so gateways do not read it.
+    # The version in Redis is not raised, so gateways do not read the addition.
     connect_to_redis().hset(ADDITIONS, f"{POOL} {waiting_address}", encode_addition(addition))
 
     text = _pools(signed_in())

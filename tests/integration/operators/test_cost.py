@@ -1,4 +1,4 @@
-"""Usage of the pools over all tenants, counted across row-level security, and its cost."""
+"""Usage of each pool, summed over all tenants despite row-level security, and the cost of pools."""
 
 import csv
 import io
@@ -124,8 +124,8 @@ def test_a_day_keeps_its_counts_after_its_records_are_deleted(
     count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
     with tenant_scope(acme.tenant_id):
         kept_id = UsageRecord.objects.filter(pool=pool).latest("occurred_at").request_id
-    # As the tables' owner: the application may not delete such young records. One remains, so that
-    # the day is counted again.
+    # As the tables' owner: the application may not delete such young records. One record remains,
+    # so that the day is counted again.
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE tenants_usage_record NO FORCE ROW LEVEL SECURITY")
         deletion = owner.execute(
@@ -256,7 +256,7 @@ def test_the_page_without_counts_names_the_command_that_counts(settings: Setting
     assert "run manage.py recount_pool_usage" in _page().content.decode()
 
 
-def test_the_command_counts_a_quarter(
+def test_the_command_counts_older_days(
     acme: Company, pool: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _complete(acme, pool, ago=timedelta(days=5))

@@ -1,4 +1,4 @@
-"""Draining a replica with the page: permission, the form, and the gateway's reaction."""
+"""Operators drain and undrain replicas on a page, and a real gateway follows."""
 
 import time
 from collections.abc import Iterator
@@ -42,6 +42,7 @@ def _address(replica: str, action: str = "drain") -> str:
 
 
 def _post_drain(browser: Browser, replica: str, action: str = "drain", **form: str) -> Any:
+    """Submit the form that drains the replica, or the form that undrains it."""
     return browser.client.post(_address(replica, action), {"reason": REASON} | form)
 
 
@@ -135,7 +136,7 @@ def test_draining_without_a_reason_is_refused(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("action", ["drain", "undrain"])
-def test_draining_or_undraining_twice_is_a_conflict(gateway: Gateway, action: str) -> None:
+def test_an_action_that_changes_nothing_is_a_conflict(gateway: Gateway, action: str) -> None:
     replica, _ = gateway.replicas
     browser = with_recent_step_up()
     if action == "drain":
@@ -170,15 +171,15 @@ def _sign_in_with_code() -> tuple[Account, Browser, str]:
 
 
 def test_a_code_of_the_authenticator_app_suffices_for_ten_minutes(gateway: Gateway) -> None:
-    first, other_replica = gateway.replicas
+    first_replica, other_replica = gateway.replicas
     account, browser, code = _sign_in_with_code()
 
-    reused = _post_drain(browser, first, code=code)
-    done = _post_drain(browser, first, code=account.code(later_by=1))
-    second = _post_drain(browser, other_replica, confirmation=other_replica)
+    reused_code = _post_drain(browser, first_replica, code=code)
+    new_code = _post_drain(browser, first_replica, code=account.code(later_by=1))
+    without_code = _post_drain(browser, other_replica, confirmation=other_replica)
 
-    assert reused.status_code == 400  # it was used to sign in
-    assert (done.status_code, second.status_code) == (302, 302)
+    assert reused_code.status_code == 400  # the operator signed in with this code
+    assert (new_code.status_code, without_code.status_code) == (302, 302)
 
 
 def test_a_new_code_is_required_after_ten_minutes(gateway: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""Evaluations: stored by a command, and read on the operators' pages."""
+"""Reports of `manage.py evaluate`: a command stores them, and operators' pages show them."""
 
 import io
 import json
@@ -35,12 +35,14 @@ def _store(tmp_path: Path, report: bytes, **options: Any) -> str:
 
 
 def _open(path: str) -> str:
+    """Return the page's text without tags."""
     response = signed_in().client.get(path)
     assert response.status_code == 200
     return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
 
 
 def _rows(path: str) -> list[list[str]]:
+    """Return the texts of the cells of each table row."""
     html = signed_in().client.get(path).content.decode()
     return [
         [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in _CELL.findall(row)]
@@ -118,6 +120,16 @@ def test_the_csv_file_has_a_line_for_each_pool(tmp_path: Path) -> None:
         (make_report_file(pools=json.loads(make_report_file())["pools"] * 2), "not a report"),
         (b" " * 1_000_001, "at most 1,000,000 bytes"),
     ],
+    ids=[
+        "empty",
+        "not UTF-8",
+        "a list",
+        "no pools",
+        "a NUL in a name",
+        "a NUL in a key",
+        "four pools",
+        "too large",
+    ],
 )
 def test_a_file_that_is_not_a_report_is_refused(
     tmp_path: Path, report: bytes, problem: str
@@ -159,6 +171,6 @@ def test_only_operators_open_the_pages(path: str) -> None:
     assert response["Location"].startswith("/operators/sign-in")
 
 
-def test_an_unknown_evaluation_is_not_found() -> None:
+def test_an_unknown_evaluation_is_not_found_and_an_invalid_cursor_is_refused() -> None:
     assert signed_in().client.get(_UNKNOWN).status_code == 404
     assert signed_in().client.get("/operators/evaluations?cursor=x").status_code == 400

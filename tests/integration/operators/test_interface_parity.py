@@ -223,7 +223,7 @@ REFUSALS: dict[str, tuple[Attempt, str]] = {
         lambda interface, _: interface.create(f"x-{secrets.token_hex(4)}", plan="gold"),
         "The plan gold does not exist.",
     ),
-    "no address": (
+    "an invalid address of the owner": (
         lambda interface, _: interface.create(f"x-{secrets.token_hex(4)}", owner_email="olga"),
         "This is not a valid e-mail address.",
     ),
@@ -243,7 +243,7 @@ REFUSALS: dict[str, tuple[Attempt, str]] = {
         lambda interface, acme: interface.appoint(acme, acme.administrator.email, reason=" "),
         "Enter a reason. The tenant's auditors can read it.",
     ),
-    "closing at once": (
+    "closing without a grace period": (
         lambda interface, acme: interface.set_status(acme, "closed"),
         "{slug} is active and cannot become closed.",
     ),
@@ -251,7 +251,7 @@ REFUSALS: dict[str, tuple[Attempt, str]] = {
         lambda interface, acme: interface.close(acme, 366),
         "Enter 1 to 365 days.",
     ),
-    "a trial that is over": (
+    "a trial that ends in the past": (
         lambda interface, acme: interface.set_trial(acme, "2026-01-01"),
         "Choose a day after today (UTC).",
     ),
@@ -259,11 +259,11 @@ REFUSALS: dict[str, tuple[Attempt, str]] = {
         lambda interface, acme: interface.appoint(acme, "eve@elsewhere.example"),
         "No member of this tenant has the address eve@elsewhere.example.",
     ),
-    "an owner twice": (
+    "a new owner who is already one": (
         lambda interface, acme: interface.appoint(acme, acme.people[Role.OWNER].email),
         "is already an owner.",
     ),
-    "an invitation without an address": (
+    "an invitation to an invalid address": (
         lambda interface, acme: interface.invite(acme, "olga"),
         "This is not a valid e-mail address.",
     ),

@@ -1,4 +1,7 @@
-"""The pages of models, assigned pools and experiments, with a real gateway."""
+"""The pages of models, assigned pools and experiments, with a real gateway.
+
+An experiment serves variants of prompts or filters to parts of the users.
+"""
 
 import re
 from collections.abc import Iterator
@@ -24,6 +27,7 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway
 
+# Forms that publish a model and create an experiment.
 PUBLISHED = {"pools": "demo-quality", "title": "Demo Thinker", "position": "1"}
 EXPERIMENT = {
     "name": "suffix-share",
@@ -137,7 +141,7 @@ def test_an_unknown_change_is_not_found(path: str) -> None:
     assert _post(path).status_code == 404
 
 
-def test_without_a_gateway_the_page_says_so() -> None:
+def test_the_page_of_models_says_that_no_gateway_responds() -> None:
     assert "No gateway responds" in signed_in().client.get("/operators/models").content.decode()
 
 
@@ -180,7 +184,7 @@ def test_an_invalid_experiment_is_refused_and_keeps_its_input(changes: dict[str,
     assert read_experiment_state(connect_to_redis()).entries == {}
 
 
-def test_an_experiment_is_started_only_once() -> None:
+def test_a_running_experiment_cannot_be_started_nor_an_unknown_one_stopped() -> None:
     _post("experiments/create", **EXPERIMENT)
 
     assert _post("experiments/create", **EXPERIMENT).status_code == 400

@@ -30,7 +30,7 @@ def submit(browser: Any, form: dict[str, str]) -> Any:
     return browser.client.post("/operators/tenants/new", form)
 
 
-def test_an_operator_creates_a_tenant_and_sees_the_link_once(form: dict[str, str]) -> None:
+def test_an_operator_creates_a_tenant_and_sees_the_invitation_link(form: dict[str, str]) -> None:
     browser = with_recent_step_up()
 
     response = submit(browser, form)
@@ -80,7 +80,7 @@ def test_a_taken_slug_is_reported(form: dict[str, str]) -> None:
     assert "already exists" in response.content.decode()
 
 
-def test_support_neither_sees_nor_sends_the_form(form: dict[str, str]) -> None:
+def test_the_support_role_gets_no_link_and_is_refused(form: dict[str, str]) -> None:
     browser = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
 
     assert "tenants/new" not in browser.client.get("/operators/tenants").content.decode()

@@ -20,7 +20,7 @@ def acme() -> Company:
     return make_company("acme", ACME)
 
 
-def list_invitations(company: Company) -> list[AuditEntry]:
+def list_invitation_entries(company: Company) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(action="invitation.created")
         return list(entries.order_by("sequence"))
@@ -39,25 +39,25 @@ def test_an_operator_invites_a_further_owner_and_sees_the_link_once(acme: Compan
     for token in (link[1], earlier_invitation.url.rpartition("/")[2]):
         assert find_open_invitation(text=token, now=timezone.now()).tenant_id == acme.tenant_id
     assert link[1].encode() not in browser.page(acme).content
-    entry = list_invitations(acme)[-1]
+    entry = list_invitation_entries(acme)[-1]
     assert (entry.actor_kind, entry.after) == ("operator", {"role": "owner"})
 
 
-def test_an_invitation_of_an_owner_needs_a_reason_a_code_and_an_address(acme: Company) -> None:
+def test_inviting_an_owner_requires_a_reason_a_code_an_address_and_a_role(acme: Company) -> None:
     browser = signed_in()
-    num_before = len(list_invitations(acme))
+    num_before = len(list_invitation_entries(acme))
 
     without_reason = browser.invite_owner(acme, "eve@elsewhere.example")
     browser.open_tenant(acme)
     without_code = browser.invite_owner(acme, "eve@elsewhere.example")
     browser.confirm()
     without_address = browser.invite_owner(acme, "eve")
-    reader = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
-    reader.open_tenant(acme)
-    without_role = reader.invite_owner(acme, "eve@elsewhere.example")
+    support = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
+    support.open_tenant(acme)
+    without_role = support.invite_owner(acme, "eve@elsewhere.example")
 
     assert "Why do you need to see this tenant?" in without_reason.content.decode()
     assert (without_code.status_code, without_address.status_code) == (400, 400)
     assert "This is not a valid e-mail address." in without_address.content.decode()
     assert without_role.status_code == 403
-    assert len(list_invitations(acme)) == num_before
+    assert len(list_invitation_entries(acme)) == num_before

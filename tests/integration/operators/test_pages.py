@@ -104,7 +104,8 @@ def test_pools_and_replicas_are_shown_as_the_gateway_reports_them(gateway: Gatew
     for pool in ("demo-fast Fast · demo", "demo-quality Quality · demo"):
         assert pool in text
     for replica in gateway.replicas:
-        # Requests in flight; of ENGINE_METRICS: running, waiting, KV cache, prefix-cache hits.
+        # No requests in flight. The other numbers are those of ENGINE_METRICS: running and waiting
+        # requests, usage of the KV cache, and prefix-cache hit rate.
         assert f"{replica} healthy 0 3 2 62.5% 92.5%" in text
     assert "No replicas have been drained, added or removed yet." in text
 
@@ -205,7 +206,7 @@ def _request_id(row: dict[str, str]) -> str:
     return row["request_id"]
 
 
-def test_the_planner_starts_with_measured_values(gateway: Gateway) -> None:
+def test_the_capacity_page_starts_with_measured_values(gateway: Gateway) -> None:
     gateway.complete()
 
     response, text = _page("capacity"), _text("capacity")
@@ -216,7 +217,7 @@ def test_the_planner_starts_with_measured_values(gateway: Gateway) -> None:
     assert "First token by prefix-cache hit rate" in text
 
 
-def test_the_planner_uses_the_values_of_its_query(gateway: Gateway) -> None:
+def test_the_capacity_page_uses_the_values_of_its_query(gateway: Gateway) -> None:
     values = {
         "requests_per_s": "300",
         "num_gpus": "19",

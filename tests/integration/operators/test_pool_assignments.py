@@ -1,4 +1,4 @@
-"""Operators assign pools to tenants and publish models. A running gateway selects pools by them."""
+"""Operators assign pools to tenants and publish models, and a real gateway follows."""
 
 import json
 import time
@@ -205,7 +205,7 @@ def test_a_changed_assignment_is_in_force_within_a_second(fleet: Fleet, acme: Co
     wait_until(lambda: fleet.find_model(key) == "demo", timeout_s=MAX_DELAY_S)
 
 
-def test_a_language_has_a_pool_of_its_own(fleet: Fleet, acme: Company) -> None:
+def test_a_language_can_have_a_pool_of_its_own(fleet: Fleet, acme: Company) -> None:
     key = _make_known_key(fleet, acme)
     _assign(acme, "large-pool", language="rust")
 

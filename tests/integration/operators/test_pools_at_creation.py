@@ -1,4 +1,4 @@
-"""An operator who creates a tenant assigns pools to it, among those that a real gateway reports."""
+"""An operator who creates a tenant can assign pools to it that a real gateway reports."""
 
 import secrets
 from io import StringIO
@@ -41,7 +41,9 @@ def test_a_new_tenant_gets_its_pools(gateway: Gateway, slug: str) -> None:
     assert assigned_pools(slug) == [("fast", fast.name), ("quality", quality.name)]
 
 
-def test_the_operators_form_offers_the_pools_of_each_tier(gateway: Gateway, slug: str) -> None:
+def test_the_operators_form_offers_known_pools_and_refuses_others(
+    gateway: Gateway, slug: str
+) -> None:
     browser, fast = with_recent_step_up(), pool_of("fast")
     form = {"slug": slug, "name": "Bream", "owner_email": f"olga@{slug}.example"}
 

@@ -21,6 +21,7 @@ from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
 Row = dict[str, str]
+# The beginning of the note about the period that the file covers.
 SINCE = "Rates and first tokens cover "
 
 
@@ -76,31 +77,31 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
         ({"is_drained": True}, "healthy", ["drained"]),
     ],
 )
-def test_a_replica_has_the_state_that_the_page_shows(
+def test_the_file_and_the_page_show_the_state_of_a_replica(
     gateway: Gateway, fields: dict[str, Any], state: str, badges: list[str]
 ) -> None:
     installation = read_installation_status(now=timezone.now())
     pool = installation.pools[0]
-    odd_replica = replace(pool.replicas[0], **fields)
+    changed_replica = replace(pool.replicas[0], **fields)
 
     (row,), _ = read_file(
         pools_csv(
             file_request(),
-            replace(installation, pools=[replace(pool, replicas=[odd_replica])]),
+            replace(installation, pools=[replace(pool, replicas=[changed_replica])]),
             changes=None,
         )
     )
 
     assert row["state"] == state
-    assert row["drained"] == str(odd_replica.is_drained).lower()
-    page_row = render_to_string("operators/pools/_replica.html", {"replica": odd_replica})
+    assert row["drained"] == str(changed_replica.is_drained).lower()
+    page_row = render_to_string("operators/pools/_replica.html", {"replica": changed_replica})
     assert re.findall(r'<span class="operators-badge [^>]*>([^<]*)</span>', page_row) == badges
 
 
 @pytest.mark.parametrize(
     ("cooldown_s", "expected"), [(0.0, "the next request tries it"), (1.5, "retry in 1.5 s")]
 )
-def test_the_page_says_when_an_open_circuit_breaker_is_tried(
+def test_the_page_says_when_a_replica_is_tried_again_after_failures(
     gateway: Gateway, cooldown_s: float, expected: str
 ) -> None:
     replica = read_installation_status(now=timezone.now()).pools[0].replicas[0]
@@ -123,7 +124,7 @@ def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
     assert fim["over"] == str(float(fim["p99_ms"]) > 150.0).lower()
 
 
-def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
+def test_the_file_of_changes_lists_drains_or_states_that_redis_is_unreachable() -> None:
     installation = read_installation_status(now=timezone.now())
     latest = read_drains(connect_to_redis()).latest
 

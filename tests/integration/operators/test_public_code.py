@@ -1,4 +1,7 @@
-"""Operators build, start and stop indexes of public code. A real gateway loads them."""
+"""Operators build, start and stop indexes of public code.
+
+A real gateway loads the index that is in use, and compares completions with it.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -89,7 +92,7 @@ def test_a_failed_build_shows_its_reason(sources: Path) -> None:
     assert _post("start", name="linux", reason="x").status_code == 400
 
 
-def test_a_request_during_a_build_is_not_replaced_by_its_result(sources: Path) -> None:
+def test_the_result_of_a_build_does_not_replace_a_newer_request(sources: Path) -> None:
     shutil.copytree(sources, sources.with_name("drivers"))
     browser = with_recent_step_up()
     _post_as(browser, "create", INDEX)
@@ -107,7 +110,7 @@ def test_a_request_during_a_build_is_not_replaced_by_its_result(sources: Path) -
     assert (index.status, index.folder) == (IndexStatus.READY, "drivers")
 
 
-def test_one_index_is_in_use_at_a_time() -> None:
+def test_at_most_one_index_is_in_use_and_it_cannot_be_rebuilt() -> None:
     for name in ("linux", "bsd"):
         _post("create", **(INDEX | {"name": name}))
         build_requested_index(connect_to_redis())
@@ -140,7 +143,7 @@ def test_without_redis_the_page_does_not_claim_that_there_are_no_indexes() -> No
     assert "There are no indexes." in _page()
 
 
-def test_a_change_needs_a_code_and_the_right_role() -> None:
+def test_a_change_needs_a_code_the_right_role_and_a_known_action() -> None:
     without_code = _post_as(signed_in(), "create", INDEX)
     by_support = _post_as(with_recent_step_up(signed_in(OperatorRole.SUPPORT)), "create", INDEX)
 

@@ -39,13 +39,19 @@ def _endless_head() -> Iterable[bytes]:
 INVALID_RESPONSES: dict[str, tuple[Callable[[], Iterable[bytes]], str]] = {
     "a trickling body": (_trickling_body, "The request timed out."),
     "an endless head": (_endless_head, "The request timed out."),
-    "another page": (lambda: [HEAD, b"<html>{{{ }}} x\n"], "The response contains no metrics."),
-    "an error": (lambda: [b"HTTP/1.1 503 No\r\n\r\n"], "The gateway responded with status 503."),
-    "too much": (
+    "a page without metrics": (
+        lambda: [HEAD, b"<html>{{{ }}} x\n"],
+        "The response contains no metrics.",
+    ),
+    "an error status": (
+        lambda: [b"HTTP/1.1 503 No\r\n\r\n"],
+        "The gateway responded with status 503.",
+    ),
+    "a body that is too large": (
         lambda: [HEAD, *itertools.repeat(b"#" * 65_536, BOUNDS.max_bytes // 65_536 + 2)],
         "The response was too large.",
     ),
-    "nothing": (list, "The endpoint did not respond (BadStatusLine)."),
+    "an empty response": (list, "The endpoint did not respond (BadStatusLine)."),
 }
 
 
@@ -60,6 +66,7 @@ def test_an_invalid_response_of_one_gateway_does_not_affect_another(
         invalid, valid = scrape_gateways()
 
     assert invalid.samples is None
+    # `http.client` raises RemoteDisconnected, a kind of BadStatusLine, for an empty response.
     assert invalid.problem.replace("RemoteDisconnected", "BadStatusLine") == problem
     assert valid.samples is not None
     assert valid.samples.sum("caret_completions_total") == 3
@@ -138,6 +145,6 @@ def test_the_number_of_stored_scrapes_is_limited() -> None:
 
 
 def test_a_scrape_stored_by_another_version_is_ignored() -> None:
-    connect_to_redis().lpush(KEY, b"\x93\x01\x02\x03")
+    connect_to_redis().lpush(KEY, b"\x93\x01\x02\x03")  # a MessagePack array of three numbers
 
     assert _count_completions(_make_scrape(180)) == (180, None)

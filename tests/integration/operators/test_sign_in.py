@@ -1,4 +1,4 @@
-"""Operators sign in with handle, password and code together."""
+"""Operators sign in with a handle, a password and a code of an authenticator app."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def test_an_operator_signs_in_with_password_and_code() -> None:
     [
         {"code": ""},
         {"code": "000000"},
-        {"code": "١٢٣٤٥٦"},
+        {"code": "١٢٣٤٥٦"},  # Arabic digits
         {"password": "wrong"},
         {"password": "x" * 300},
         {"handle": "nobody"},
@@ -261,6 +261,7 @@ def test_the_command_shows_the_credentials_once(capsys: pytest.CaptureFixture[st
     call_command("manage_operator", "list")
     account_list = capsys.readouterr().out
 
+    # The first line of the output contains the word, and the second begins with it.
     password = output.split("password")[2].split()[0]
     assert "otpauth://totp/Caret%20operators" in output
     assert handle in account_list

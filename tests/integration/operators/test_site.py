@@ -24,6 +24,7 @@ def globex() -> Company:
 
 
 def test_the_operators_site_registers_no_model() -> None:
+    """Django's admin pages of a model would show rows without a reason and an audit entry."""
     from django.contrib import admin
 
     from console.operator_admin.site import operator_site
@@ -79,7 +80,7 @@ def test_the_tenant_directory_is_searchable_and_escapes_names(acme: Company) -> 
     assert all('role="alert"' in answer.content.decode() for answer in invalid)
 
 
-def test_operators_see_utc_in_each_browser() -> None:
+def test_operators_see_utc_whatever_their_time_zone() -> None:
     browser = signed_in()
     browser.client.cookies[ZONE_COOKIE] = "Asia/Tokyo"
 

@@ -1,4 +1,4 @@
-"""Operators' changes of a tenant's trial, owners and closing on its page."""
+"""Operators change a tenant's trial and owners on its page, and close the tenant."""
 
 from datetime import timedelta
 

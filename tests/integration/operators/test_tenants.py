@@ -281,9 +281,7 @@ def test_an_operator_closes_a_tenant_step_by_step(acme: Company) -> None:
 
 
 @pytest.mark.parametrize("status", ["active", "closed", "gone"])
-def test_a_status_that_the_present_one_does_not_lead_to_is_refused(
-    acme: Company, status: str
-) -> None:
+def test_an_invalid_change_of_the_status_is_refused(acme: Company, status: str) -> None:
     browser = with_recent_step_up()
     browser.open_tenant(acme)
 
@@ -341,6 +339,7 @@ def test_an_invalid_plan_is_rejected(acme: Company, form: dict[str, str]) -> Non
         "tenants/x",
         "tenants/00000000-0000-0000-0000-000000000000/edit/slug",
         "assets/0/css/styles.css",
+        # Pages of Django's admin, which the operators' site does not have.
         "tenants/tenant/",
         "jsi18n/",
         "search/",
@@ -354,7 +353,7 @@ def test_unknown_pages_are_not_found(address: str) -> None:
     assert client.get(f"/operators/{address}").status_code in (404, 405)
 
 
-def test_the_operations_refuse_the_support_role(acme: Company) -> None:
+def test_the_operation_that_sets_the_status_refuses_the_support_role(acme: Company) -> None:
     actor = Actor(
         acme.tenant_id,
         None,

@@ -71,7 +71,9 @@ def test_an_undecodable_version_does_not_break_the_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw_counts", [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])]
+    "raw_counts",
+    [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])],
+    ids=["not MessagePack", "a key that is not UTF-8", "a list"],
 )
 def test_unreadable_counts_are_ignored(raw_counts: bytes) -> None:
     connect_to_redis().hset(DAYS, TODAY, raw_counts)
@@ -84,7 +86,9 @@ def test_unreadable_counts_are_ignored(raw_counts: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "stored_scrape", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
+    "stored_scrape",
+    [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"],
+    ids=["not MessagePack", "a time that is not a number", "a key that is not UTF-8"],
 )
 def test_unreadable_stored_scrapes_are_ignored(stored_scrape: bytes) -> None:
     connect_to_redis().lpush(SCRAPES, stored_scrape)
@@ -93,8 +97,8 @@ def test_unreadable_stored_scrapes_are_ignored(stored_scrape: bytes) -> None:
 
 
 def test_the_csv_file_escapes_formulas_in_pool_names() -> None:
-    days = {"=1+1": [1, 10, 10, 0]}
-    connect_to_redis().hset(DAYS, TODAY, msgspec.msgpack.encode(days))
+    counts_by_pool = {"=1+1": [1, 10, 10, 0]}
+    connect_to_redis().hset(DAYS, TODAY, msgspec.msgpack.encode(counts_by_pool))
 
     file = signed_in().client.get("/operators/cost?as=csv").content.decode()
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    """Give all of these tests Postgres and Valkey."""
+    """Give all of these tests Postgres, and Valkey without messages of earlier tests."""
     # Imported here: pytest may load this file before Django is set up.
     from caret.contracts.retrieval import FILES, QUERIES
     from tenants.base.redis_connection import connect_to_redis
 
-    connect_to_redis().delete(FILES, QUERIES)  # messages of earlier tests
+    connect_to_redis().delete(FILES, QUERIES)
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""A tenant's index as a gateway uses it, with a worker that runs when a test says so."""
+"""A tenant's retrieval index: embeddings of the tenant's files, in which snippets are found.
+
+A test sends files and queries as a gateway does. The worker runs only when a test calls it.
+"""
 
 import secrets
 from dataclasses import dataclass
@@ -35,7 +38,7 @@ from tenants.privacy.retrieval_index.worker import RunStats, WorkerContext, run_
 from tests.fakes.embeddings import MODEL, FakeEmbeddings
 from tests.fixtures.companies import Company, make_company
 
-SHOP: Final = RetrievalScope(holder="", repository="shop")
+SHOP: Final = RetrievalScope(holder="", repository="shop")  # of all users of the tenant
 
 
 @dataclass(frozen=True, slots=True)

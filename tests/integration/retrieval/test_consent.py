@@ -1,4 +1,4 @@
-"""The index contains only files that the policy allows now. Other files are erased from it."""
+"""The retrieval index contains only files that the policy allows. Other files are erased."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -158,7 +158,7 @@ def test_a_file_being_embedded_when_consent_ends_is_not_indexed(acme: TenantInde
     assert acme.indexed_paths() == set()
 
 
-def test_the_sweep_erases_files_without_consent(acme: TenantIndex) -> None:
+def test_the_clean_up_erases_files_without_consent(acme: TenantIndex) -> None:
     acme.index_file("invoices.py", INVOICE)
     _restore_policy(acme, retrieval=[])
 

@@ -204,7 +204,7 @@ async def test_a_query_without_a_response_is_repeated(
     assert await in_thread(lambda: connect_to_redis().xlen(QUERIES)) == 2
 
 
-async def test_files_are_sent_again_without_a_response(
+async def test_files_are_sent_again_if_no_response_arrives(
     acme: TenantIndex, retrieval: Retrieval, clock: FakeClock
 ) -> None:
     request = make_request(acme)

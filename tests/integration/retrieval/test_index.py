@@ -1,4 +1,4 @@
-"""Sent files are indexed and found; only changed parts are embedded again."""
+"""Files that a gateway sends are indexed and found. Only changed parts are embedded again."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -40,7 +40,7 @@ def test_another_tenant_finds_no_snippets(acme: TenantIndex, globex: TenantIndex
     assert acme.search("invoice total") != []
 
 
-def test_another_repository_finds_nothing(acme: TenantIndex) -> None:
+def test_a_query_of_another_repository_finds_nothing(acme: TenantIndex) -> None:
     acme.change_policy(retrieval=["*"])
     acme.index_file("invoices.py", INVOICE)
 

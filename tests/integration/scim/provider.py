@@ -16,7 +16,7 @@ GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    text: str  # of its token
+    text: str  # of its bearer token
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> Any:
         return Client().generic(

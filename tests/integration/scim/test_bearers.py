@@ -1,4 +1,4 @@
-"""Tokens of identity providers, and invalid bodies."""
+"""SCIM requests with an invalid token or an invalid body are refused."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""SCIM groups: teams, and the roles of their members."""
+"""A SCIM group is a team. An owner can map a group to a role, which its members then get."""
 
 import secrets
 from collections.abc import Callable
@@ -69,8 +69,8 @@ def test_membership_patches_of_common_identity_providers_are_accepted(
     provider.patch(path, {"op": "Add", "path": "members", "value": [{"value": ada_id}]})
     provider.patch(path, {"op": "add", "path": "members", "value": [{"value": bob_id}]})
     both_members = list_team_emails(company, group_id)
-    removal_by_entra_id = {"op": "Remove", "path": "members", "value": [{"value": ada_id}]}
-    provider.patch(path, removal_by_entra_id)
+    entra_removal = {"op": "Remove", "path": "members", "value": [{"value": ada_id}]}
+    provider.patch(path, entra_removal)
     without_ada = list_team_emails(company, group_id)
     provider.patch(path, {"op": "remove", "path": f'members[value eq "{bob_id}"]'})
 

@@ -1,4 +1,4 @@
-"""A group cannot exceed the number of hard budgets that a gateway reserves at once for a user."""
+"""A user cannot join a group if too many hard budgets of teams would then apply to the user."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Manual changes to provisioned users: the last change wins."""
+"""Manual changes to users whom SCIM has provisioned: the last change wins."""
 
 import secrets
 

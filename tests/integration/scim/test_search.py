@@ -1,4 +1,4 @@
-"""SCIM filters: those that SQL can express give the same result as those evaluated in Python."""
+"""SCIM filters give the same result whether SQL or Python evaluates them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -219,7 +219,7 @@ def test_a_duplicate_email_address_is_a_conflict(domain: str, provider: Provider
     assert provider.request("POST", "Users", body).status_code == 409
 
 
-def test_a_name_change_as_sent_by_entra_is_accepted(domain: str, provider: Provider) -> None:
+def test_a_patch_as_sent_by_entra_id_is_accepted(domain: str, provider: Provider) -> None:
     scim_id = provider.create_user(f"ada@{domain}")["id"]
 
     response = provider.patch(
@@ -341,7 +341,7 @@ def test_an_unchanged_resource_is_not_sent_again(domain: str, provider: Provider
     assert (response.status_code, response.content) == (304, b"")
 
 
-def test_each_change_is_audited_with_the_token(
+def test_each_change_is_audited_as_made_through_scim(
     company: Company, domain: str, provider: Provider
 ) -> None:
     scim_id = provider.create_user(f"ada@{domain}")["id"]

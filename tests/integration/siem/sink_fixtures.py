@@ -1,4 +1,7 @@
-"""A company's audit sinks, and entries for them."""
+"""A company's audit sinks, and audit entries for them.
+
+An audit sink is a webhook or a syslog server, for example a SIEM, to which entries are pushed.
+"""
 
 import secrets
 from datetime import UTC, datetime
@@ -12,7 +15,7 @@ from tests.fixtures.companies import ACME, Company, make_company
 
 
 def make_neighbour() -> Company:
-    """Return another company whose audit log has as many entries as that of `company`."""
+    """Return another company. Its audit log has as many entries as that of the test's company."""
     return make_company("neighbour", ACME, records_additions=True)
 
 

@@ -1,4 +1,4 @@
-"""Audit entries reach a real webhook at least once, in order, and again after failures.
+"""Audit entries reach a tenant's sinks (webhooks, syslog servers) in order and at least once.
 
 With its first sink, a company's audit log has seven entries: six of its creation, one of the sink.
 """
@@ -230,10 +230,10 @@ def test_a_replay_sends_all_later_entries_again(company: Company, hook: Hook, cl
 
 def test_a_replay_during_a_delivery_is_not_lost(company: Company, hook: Hook, clock: Clock) -> None:
     sink = attach_webhook(company, hook)
-    (visit,) = _claim_due(company.tenant_id, clock())
+    (run,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _store_result(visit, DeliveryResult(7, "", timedelta()), clock())
+    _store_result(run, DeliveryResult(7, "", timedelta()), clock())
 
     assert get_sink(company).delivered_sequence == 0
 
@@ -256,11 +256,11 @@ def test_a_replay_during_a_failing_delivery_does_not_shorten_the_wait(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
     sink = attach_webhook(company, hook)
-    (visit,) = _claim_due(company.tenant_id, clock())
+    (run,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
     _store_result(
-        visit, DeliveryResult(None, "The receiver did not respond in time.", timedelta()), clock()
+        run, DeliveryResult(None, "The receiver did not respond in time.", timedelta()), clock()
     )
 
     assert get_sink(company).num_failures == 1
@@ -308,7 +308,7 @@ def test_the_order_of_tenants_varies_between_runs(
     for tenant in (company, other_company):
         attach_syslog(tenant, syslog)
 
-    for _ in range(24):  # the same random order in all of them: a probability of 1 in 8 million
+    for _ in range(24):  # all runs have the same order with a probability of 1 in 8 million
         syslog.lines.clear()
         deliver_due_entries(clock=clock)
         first_tenant_ids.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])

@@ -1,4 +1,4 @@
-"""An administrator can request a retry: a repaired sink then need not wait for its next attempt."""
+"""An administrator can request a retry, so that a repaired sink gets its entries at once."""
 
 from datetime import timedelta
 
@@ -66,7 +66,7 @@ def test_a_requested_retry_is_immediate_and_audited(
     assert entry.target == f"audit_sink:{failing_sink.id}"
 
 
-def test_retries_are_limited_to_one_a_minute(
+def test_a_retry_is_refused_within_a_minute_of_the_last_attempt(
     company: Company, hook: Hook, clock: Clock, failing_sink: SinkView
 ) -> None:
     actor = company.administrator.actor

@@ -80,7 +80,7 @@ def test_syslog_over_tls_requires_a_valid_certificate(
 
 
 @pytest.mark.parametrize("scheme", ["syslog+tcp", "syslog+tls"])
-def test_a_receiver_that_keeps_its_side_open_has_read_everything(
+def test_a_delivery_succeeds_if_the_receiver_keeps_the_connection_open(
     company: Company,
     clock: Clock,
     tmp_path: Path,

@@ -16,7 +16,7 @@ class Browser:
     person: Person
 
     def sign_in(self) -> str:
-        """Sign in and return the page to which it leads."""
+        """Sign in, and return the page to which it leads, or the status if it leads to none."""
         form = {"email": self.person.email, "password": PASSWORD}
         response = self.client.post("/sign-in", form)
         return response["Location"] if response.status_code == 302 else str(response.status_code)
@@ -25,7 +25,7 @@ class Browser:
         return self.client.get("/api/v1/tenant").status_code == 200
 
     def set_up_app(self) -> str:
-        """Set up an app after giving the password, and return its secret."""
+        """Set up an authenticator app after a step-up by password, and return its secret."""
         self.client.get("/account/second-factor/app")
         self.client.post("/account/confirm", {"password": PASSWORD})
         page = self.client.get("/account/second-factor/app")

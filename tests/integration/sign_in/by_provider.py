@@ -27,6 +27,7 @@ def fresh_client() -> Client:
 
 
 def provider_url(client: Client, email: str, **fields: str) -> str:
+    """Choose single sign-on on the sign-in page, and return the link to the identity provider."""
     page = client.post("/sign-in", {"email": email, "single": "yes", **fields})
     assert page.status_code == 200, page.content
     match = re.search(r'href="(http://127\.0\.0\.1[^"]+)"', page.content.decode())
@@ -35,6 +36,7 @@ def provider_url(client: Client, email: str, **fields: str) -> str:
 
 
 def sign_in_through(client: Client, provider: OpenIdProvider, email: str, **claims: object) -> Any:
+    """Sign in with these claims of the provider, and return the console's response."""
     redirect_url = provider.authorize(provider_url(client, email))
     provider.claims = {"email": email, **claims}
     return client.get(redirect_url)

@@ -1,4 +1,4 @@
-"""Companies whose users sign in with the identity provider of their company."""
+"""Companies whose users sign in: `company` has an identity provider, and `companies` have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hostile identity provider neither delays other tenants nor signs users in by invalid tokens."""
+"""A hostile identity provider delays no other tenant and signs nobody in with invalid tokens."""
 
 import base64
 import hmac

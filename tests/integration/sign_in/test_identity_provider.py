@@ -1,4 +1,4 @@
-"""Users sign in with their tenant's OpenID provider, which signs in users of its domains only."""
+"""Users sign in with their tenant's OpenID provider, but only with addresses of its domains."""
 
 import secrets
 

@@ -18,6 +18,7 @@ from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.integration.sign_in.by_provider import fresh_client, provider_url
 from tests.integration.sign_in.openid_provider import OpenIdProvider
 
+# Other sites, and texts that are not a printable path of at most 2,048 characters.
 FOREIGN_TARGETS = [
     "foo",
     "//evil.example",

@@ -43,7 +43,7 @@ def row_of(person: Person) -> Authenticator:
     return Authenticator.objects.get(user_id=person.user_id, type="webauthn")
 
 
-def test_the_script_gets_its_errors_in_the_language_of_the_reader() -> None:
+def test_the_passkey_script_gets_its_error_messages_in_the_users_language() -> None:
     page = Client().get("/sign-in", HTTP_ACCEPT_LANGUAGE="de").content.decode()
 
     assert 'data-not-allowed="Es wurde kein Passkey verwendet.' in page
