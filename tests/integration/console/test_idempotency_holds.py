@@ -1,4 +1,4 @@
-"""Idempotency records that a legal hold keeps beyond their expiry."""
+"""Idempotency records (stored responses) that a legal hold keeps beyond their expiry."""
 
 import json
 from datetime import timedelta
@@ -26,9 +26,9 @@ def administrator(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def create_key(client: Client, key: str) -> Any:
+def create_key(client: Client, idempotency_key: str) -> Any:
     body = json.dumps({"name": "Build server", "kind": "svc"})
-    headers = {"Idempotency-Key": key}
+    headers = {"Idempotency-Key": idempotency_key}
     return client.post("/api/v1/keys", body, content_type="application/json", headers=headers)
 
 
@@ -37,11 +37,12 @@ def count_keys(company: Company) -> int:
         return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
 
 
-def test_an_idempotency_key_on_hold_stays_used_until_the_release(
+def test_a_legal_hold_keeps_an_idempotency_key_in_use_until_its_release(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = company.administrator.actor
     create_key(administrator, "a")
+    # From now on, every record has expired.
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
     hold = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
 
@@ -62,6 +63,7 @@ def test_records_kept_only_by_a_hold_do_not_count_against_the_limit(
     alice = company.administrator.actor
     place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
     monkeypatch.setattr(operations, "MAX_RESPONSES", 2)
+    # Every record expires at once.
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
 
     statuses = [create_key(administrator, idempotency_key).status_code for idempotency_key in "abc"]

@@ -1,4 +1,4 @@
-"""A user accepts an invitation to a tenant on its page, with or without an account."""
+"""The page on which a user, with or without an account, accepts an invitation to a tenant."""
 
 import secrets
 
@@ -27,7 +27,7 @@ def make_email() -> str:
 
 
 def fresh_client() -> Client:
-    """Return a client with its own IP address, because attempts are counted by IP address."""
+    """Return a client with a random IP address, because attempts are counted by IP address."""
     return Client(REMOTE_ADDR=f"10.{'.'.join(str(secrets.randbelow(250) + 1) for _ in range(3))}")
 
 
@@ -61,6 +61,7 @@ def test_a_new_owner_is_not_asked_again_for_the_password_that_they_have_just_set
     client.get(f"/invitation/{mailbox.last}")
     client.post("/invitation", {"name": "Olga", "password": PASSWORD})
 
+    # This page asks for the password again, unless the user authenticated recently.
     assert client.get("/sign-in-settings/provider/openid").status_code == 200
 
 
@@ -166,7 +167,7 @@ def test_a_well_formed_unknown_token_sets_no_cookie(cast: Cast) -> None:
     assert len(client.cookies) == 0
 
 
-def test_guessing_tokens_is_throttled_per_address(cast: Cast, mailbox: Mailbox) -> None:
+def test_guessing_tokens_is_throttled_by_ip_address(cast: Cast, mailbox: Mailbox) -> None:
     send_invitation(cast.acme, make_email(), mailbox=mailbox)
     client = fresh_client()
     for _ in range(MAX_TRIES_OF_NETWORK):

@@ -54,7 +54,11 @@ def report(body: object, *, secret: str | None = SECRET) -> Any:
 def report_as_github(
     body: bytes, *, signed: bytes | None = None, key_id: str = "k1", signature: str | None = None
 ) -> Any:
-    """Send a report with a signature of `signed`, by default of the body; or with `signature`."""
+    """Send a report that is signed with GitHub's key.
+
+    `signed` replaces the signed text, which is the body otherwise. `signature` replaces the
+    signature itself.
+    """
     computed_signature = base64.b64encode(
         GITHUB_KEY.sign(signed or body, ec.ECDSA(SHA256()))
     ).decode()
@@ -68,6 +72,7 @@ def report_as_github(
 
 
 def is_revoked(company: Company, lookup_id: Any) -> bool:
+    """Process the queued reports, and return whether the key is revoked then."""
     process_leak_reports(connect_to_redis(), now=timezone.now())
     view = find_key(actor=company.platform, lookup_id=lookup_id, now=timezone.now())
     return view.state is KeyState.REVOKED
@@ -168,7 +173,7 @@ def test_a_report_signed_by_github_revokes_the_key(company: Company) -> None:
         {"key_id": ""},
         {"signature": ""},
         {"signature": "x"},
-        {"signature": base64.b64encode(b"x" * 70).decode()},
+        {"signature": base64.b64encode(b"x" * 70).decode()},  # about as long as a real one
     ],
 )
 def test_a_report_with_an_invalid_github_signature_is_refused(

@@ -1,4 +1,4 @@
-"""The console's pages, as each role and another tenant see them."""
+"""The console's pages: required sign-in, the choice of a tenant, and security headers."""
 
 import re
 import secrets
@@ -14,12 +14,13 @@ from tenants.security.authorization.actor import build_system_actor
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
-# Scripts must be static files or data.
+# No inline scripts, styles or event handlers, and no URLs of other hosts. A script is a static
+# file, or JSON data.
 _NOT_ALLOWED = (
     r"<script(?! src=\"/assets/|[^>]* type=\"application/json\")|<style| style=| on\w+="
     r"|https?://(?!127\.0\.0\.1)"
 )
-PAGES = ["/", "/keys/new", "/sign-in", "/nothing"]
+PAGES = ["/", "/keys/new", "/sign-in", "/nothing"]  # the last one does not exist
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_a_user_of_two_tenants_switches_between_them(
     assert "<h1>Hooli</h1>" in second
 
 
-# None: the ID of a tenant that exists.
+# None stands for the ID of acme, a tenant that exists.
 @pytest.mark.parametrize("tenant_id", ["", "x", "00000000-0000-0000-0000-000000000000", None])
 def test_a_user_cannot_switch_to_a_tenant_without_membership(
     company: Company, cast: Cast, sign_in: SignIn, tenant_id: str | None

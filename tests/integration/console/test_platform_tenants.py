@@ -1,4 +1,7 @@
-"""The platform API: tenants over REST for operators' scripts, with operator keys only."""
+"""The platform API: tenants over REST for operators' scripts, with operator keys only.
+
+Also tests `manage.py operator_key`, the command that creates these keys.
+"""
 
 import json
 import re
@@ -28,8 +31,9 @@ from tenants.security.authorization.directory import find_tenant, list_members
 from tests.fixtures.companies import ACME, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 
-# Method, path below /api/v1/platform/tenants (~: below /api/v1/platform), and a valid body; {slug}
-# is an existing tenant. No gateway responds, so nothing can be assigned or published.
+# Method, path and a valid body. Paths are below /api/v1/platform/tenants, or below /api/v1/platform
+# if they begin with "~". {slug} is an existing tenant, {member} the e-mail address of its member.
+# No gateway responds, so no pool can be assigned and no model published.
 ENDPOINTS: Final[list[tuple[str, str, dict[str, Any] | None]]] = [
     ("GET", "", None),
     ("POST", "", {"slug": "new-{slug}", "name": "New", "owner_email": "o@new.example"}),
@@ -128,7 +132,7 @@ def test_a_revoked_key_is_refused(company: Company, method: str, path: str, body
 
 
 @every_endpoint
-def test_a_scope_opens_only_its_own_endpoints(
+def test_a_scope_allows_only_its_own_endpoints(
     company: Company, method: str, path: str, body: Any
 ) -> None:
     sufficient_scope, other_scope = OperatorScope.READ_TENANTS, OperatorScope.WRITE_TENANTS
@@ -165,17 +169,17 @@ def test_a_signed_in_owner_of_a_tenant_is_not_an_operator(sign_in: SignIn) -> No
     assert status_and_code(response) == (401, "missing_api_key")
 
 
-def test_an_expired_and_a_forged_key_are_refused() -> None:
+def test_an_expired_and_a_malformed_key_are_refused() -> None:
     long_ago = timezone.now() - timedelta(days=31)
     expired = create_operator_key(name="Old", scopes=OperatorScope, days=30, now=long_ago).text
 
-    forged = make_operator_key()[:-1] + "!"
+    malformed = make_operator_key()[:-1] + "!"
 
     assert status_and_code(send_request(expired, "GET", "")) == (401, "expired_api_key")
-    assert status_and_code(send_request(forged, "GET", "")) == (401, "invalid_api_key")
+    assert status_and_code(send_request(malformed, "GET", "")) == (401, "invalid_api_key")
 
 
-def test_an_operator_key_opens_no_tenants_api() -> None:
+def test_an_operator_key_is_refused_by_the_tenants_api() -> None:
     client = Client(headers={"Authorization": f"Bearer {make_operator_key()}"})
 
     assert status_and_code(client.get("/api/v1/keys")) == (401, "invalid_api_key")
@@ -231,7 +235,7 @@ def test_an_invalid_field_is_named(slug: str, field: str, value: str) -> None:
     assert find_tenant(slug=slug) is None
 
 
-def test_a_script_suspends_and_resumes(company: Company) -> None:
+def test_a_script_suspends_and_resumes_a_tenant(company: Company) -> None:
     key, path = make_operator_key(), f"/{company.slug}"
 
     suspended = send_request(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
@@ -371,7 +375,9 @@ def test_the_command_creates_lists_and_revokes_a_key() -> None:
     "arguments",
     [("create", ""), ("create", "x", "--days", "0"), ("create", "x", "--days", "9999")],
 )
-def test_the_command_refuses_an_invalid_key(arguments: tuple[str, ...]) -> None:
+def test_the_command_refuses_an_empty_name_and_an_invalid_lifetime(
+    arguments: tuple[str, ...],
+) -> None:
     with pytest.raises(CommandError, match="Enter 1 to"):
         run(*arguments)
 

@@ -78,7 +78,7 @@ def test_an_unknown_host_is_refused(port: int) -> None:
 
 def test_idle_connections_do_not_block_requests(port: int) -> None:
     with ExitStack() as idle:
-        for _ in range(300):
+        for _ in range(300):  # the limit for an address without a credential is 256
             idle.enter_context(socket.create_connection(("127.0.0.1", port)))
 
         statuses = [_request(port, "GET", path)[0] for path in ("/healthz", "/sign-in")]
@@ -89,7 +89,7 @@ def test_idle_connections_do_not_block_requests(port: int) -> None:
 def test_clients_that_do_not_read_their_responses_do_not_block_requests(port: int) -> None:
     request = f"GET {asset_url('playground.js')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     with ExitStack() as unread:
-        for _ in range(70):
+        for _ in range(70):  # more than the 64 requests that the console serves at once
             client = unread.enter_context(socket.socket())
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             client.connect(("127.0.0.1", port))
@@ -143,7 +143,7 @@ def test_connections_of_signed_in_users_are_not_closed_for_anonymous_ones(
     cookie = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session}", "Host": "localhost"}
     with ExitStack() as idle:
         signed_in = HTTPConnection("127.0.0.1", strict_port, timeout=10)
-        signed_in.auto_open = False  # a closed connection stays closed
+        signed_in.auto_open = False  # a connection that the server closed is not opened again
         signed_in.connect()
         for _ in range(2):
             signed_in.request("GET", "/", headers=cookie)
@@ -152,7 +152,7 @@ def test_connections_of_signed_in_users_are_not_closed_for_anonymous_ones(
             sockets = [socket.create_connection(("127.0.0.1", strict_port)) for _ in range(5)]
             for client_socket in sockets:
                 idle.enter_context(client_socket)
-            assert sockets[0].recv(1) == b""  # the server has closed it for a later one
+            assert sockets[0].recv(1) == b""  # closed by the server to accept a later one
         signed_in.close()
 
     assert response.status == 200

@@ -17,13 +17,13 @@ def company() -> Company:
 
 @pytest.fixture
 def developer(company: Company, sign_in: SignIn) -> Client:
-    """Return the browser of a developer who has accepted one completion."""
+    """Sign in a developer who has accepted one completion, and return their client."""
     add_outcome(company, add_completion(company), "accepted")
     roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
     return sign_in(company.developer)
 
 
-PERIOD = "start=2026-11-20&end=2026-11-21"
+PERIOD = "start=2026-11-20&end=2026-11-21"  # the day of the completion
 
 
 def test_the_usage_report_names_the_source_of_each_count(developer: Client) -> None:
@@ -38,13 +38,14 @@ def test_the_usage_report_names_the_source_of_each_count(developer: Client) -> N
     assert (report["start"], report["end"]) == ("2026-11-20", "2026-11-21")
 
 
-def test_quality_has_each_metric_with_its_definition(developer: Client) -> None:
+def test_the_quality_report_defines_each_of_its_metrics(developer: Client) -> None:
     prices = "prompt_price_micros=1000000&generated_price_micros=0"
 
     report = developer.get(f"/api/v1/reports/quality?{PERIOD}&{prices}").json()
 
     metrics = report["total"]["metrics"]
     assert (metrics["acceptance"], metrics["persistence_30"]) == (1, None)
+    # 100 prompt tokens cost 100 micros, and 10 tokens were accepted.
     assert metrics["cost_per_thousand_accepted_tokens"] == 10_000
     assert {definition["name"] for definition in report["definitions"]} == metrics.keys()
     assert report["definition_version"] == 1

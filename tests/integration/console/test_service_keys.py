@@ -34,7 +34,7 @@ FIRST_OF_EACH_METHOD = [
     for number, endpoint in enumerate(ENDPOINTS)
     for methods_before in [{before.method for before in ENDPOINTS[:number]}]
 ]
-FindKey = Callable[[Company, Iterable[KeyScope]], str]
+ProvideKey = Callable[[Company, Iterable[KeyScope]], str]
 OFFICE = "192.0.2.0/24"
 
 
@@ -50,17 +50,20 @@ def client_with_key(text: str, *, address: str = "192.0.2.7") -> Client:
 
 
 @pytest.fixture(scope="module")
-def key_for() -> FindKey:
-    """Return a function that makes one service key for each company and set of scopes."""
+def key_for() -> ProvideKey:
+    """Return a function that makes one service key for each company and set of scopes.
+
+    Later calls with the same arguments return the same key.
+    """
     keys: dict[tuple[str, frozenset[KeyScope]], str] = {}
 
-    def find_key(company: Company, scopes: Iterable[KeyScope]) -> str:
+    def provide_key(company: Company, scopes: Iterable[KeyScope]) -> str:
         key_and_scopes = company.slug, frozenset(scopes)
         if key_and_scopes not in keys:
             keys[key_and_scopes] = make_service_key(company, *key_and_scopes[1]).text
         return keys[key_and_scopes]
 
-    return find_key
+    return provide_key
 
 
 def status_and_code(response: Any) -> tuple[int, str]:
@@ -78,16 +81,17 @@ def sufficient_scopes(endpoint: Endpoint) -> set[KeyScope]:
 
 
 def additional_scopes(endpoint: Endpoint) -> set[KeyScope]:
-    """Return the scopes needed as well: an export also needs the scope that reads its data."""
+    """Return the scopes needed besides a sufficient one: exports need the scope of their data."""
     return {KeyScope.USAGE_READ} if endpoint.path.startswith("exports") else set()
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_a_scope_allows_the_endpoints_of_its_permissions(
-    cast: Cast, endpoint: Endpoint, key_for: FindKey
+    cast: Cast, endpoint: Endpoint, key_for: ProvideKey
 ) -> None:
     for scope in sorted(sufficient_scopes(endpoint)):
         additional = additional_scopes(endpoint)
+        # INFERENCE: POST keys creates a key with this scope, and a key grants only its own scopes.
         client = client_with_key(key_for(cast.acme, {scope, *additional, KeyScope.INFERENCE}))
 
         # A finished export cannot be cancelled (409).
@@ -97,7 +101,7 @@ def test_a_scope_allows_the_endpoints_of_its_permissions(
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_an_endpoint_refuses_a_key_with_all_other_scopes(
-    cast: Cast, endpoint: Endpoint, key_for: FindKey
+    cast: Cast, endpoint: Endpoint, key_for: ProvideKey
 ) -> None:
     other_scopes = {*PERMISSIONS_OF, KeyScope.INFERENCE} - sufficient_scopes(endpoint)
     client = client_with_key(key_for(cast.acme, other_scopes))
@@ -105,11 +109,12 @@ def test_an_endpoint_refuses_a_key_with_all_other_scopes(
     assert status_and_code(call_endpoint(client, endpoint, cast.acme)) == (403, "forbidden")
 
 
-# The default suite sends these requests as a signed-in user: test_api_permissions.py.
+# Only in the deep suite: in the default suite, test_api_permissions.py sends these requests as a
+# signed-in user.
 @pytest.mark.deep
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_another_tenants_key_gets_none_of_the_data(
-    cast: Cast, endpoint: Endpoint, key_for: FindKey
+    cast: Cast, endpoint: Endpoint, key_for: ProvideKey
 ) -> None:
     client = client_with_key(key_for(cast.globex, {*PERMISSIONS_OF, KeyScope.INFERENCE}))
 
@@ -232,7 +237,7 @@ def test_a_forwarded_address_from_an_untrusted_proxy_is_ignored(company: Company
     assert status_and_code(response) == (401, "invalid_api_key")
 
 
-def test_a_developers_key_is_refused(company: Company) -> None:
+def test_a_developer_key_is_refused(company: Company) -> None:
     response = client_with_key(make_key(company, company.developer).text).get("/api/v1/usage")
 
     assert status_and_code(response) == (401, "wrong_api_key_kind")
@@ -309,7 +314,7 @@ def test_a_repeated_request_with_an_idempotency_key_creates_one_key(company: Com
 
     assert answers[0].content == answers[1].content
     with tenant_scope(company.tenant_id):
-        assert ApiKey.objects.count() == 2  # the one that sent the requests, and the new one
+        assert ApiKey.objects.count() == 2  # the key that sent the requests, and the new key
 
 
 def test_idle_keys_are_listed(company: Company) -> None:

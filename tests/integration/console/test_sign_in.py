@@ -1,4 +1,4 @@
-"""Users sign in with their password and sign out; wrong passwords are limited."""
+"""Users sign in with their password and sign out; the number of wrong passwords is limited."""
 
 from contextlib import ExitStack
 
@@ -35,7 +35,7 @@ def test_the_right_password_opens_the_overview(cast: Cast) -> None:
     assert b"Acme" in response.content
 
 
-def test_a_wrong_password_gets_an_error_and_keeps_the_address(cast: Cast) -> None:
+def test_after_a_wrong_password_the_form_shows_an_error_and_keeps_the_email(cast: Cast) -> None:
     ada = cast.acme.developer
 
     response = Client().post("/sign-in", {"email": ada.email, "password": "wrong"})
@@ -45,14 +45,12 @@ def test_a_wrong_password_gets_an_error_and_keeps_the_address(cast: Cast) -> Non
     assert ada.email.encode() in response.content
 
 
-def test_an_unknown_address_gets_the_error_of_a_wrong_password(cast: Cast) -> None:
-    known_address = Client().post(
-        "/sign-in", {"email": cast.acme.developer.email, "password": "no"}
-    )
-    unknown_address = Client().post("/sign-in", {"email": "nobody@x.example", "password": "no"})
+def test_an_unknown_email_gets_the_error_of_a_wrong_password(cast: Cast) -> None:
+    known_email = Client().post("/sign-in", {"email": cast.acme.developer.email, "password": "no"})
+    unknown_email = Client().post("/sign-in", {"email": "nobody@x.example", "password": "no"})
 
-    assert known_address.status_code == unknown_address.status_code == 400
-    assert b"password is wrong" in unknown_address.content
+    assert known_email.status_code == unknown_email.status_code == 400
+    assert b"password is wrong" in unknown_email.content
 
 
 def test_the_sixth_try_within_a_minute_is_refused_even_with_the_right_password(cast: Cast) -> None:
@@ -102,7 +100,7 @@ def test_sign_in_is_unavailable_without_redis(cast: Cast) -> None:
     assert b"Redis does not respond" in response.content
 
 
-def test_a_form_without_its_token_is_refused(cast: Cast) -> None:
+def test_a_form_without_its_csrf_token_is_refused(cast: Cast) -> None:
     client = Client(enforce_csrf_checks=True)
 
     assert sign_in_status(client, cast.acme.developer) == 403
@@ -158,13 +156,13 @@ def test_signing_out_by_a_link_does_nothing(cast: Cast, sign_in: SignIn) -> None
 
 
 def spend_tries(count: int, *, address: str) -> None:
-    """Use up attempts with different names, without the slow password checks."""
+    """Use up attempts, each for another e-mail address, without the slow password checks."""
     for number in range(count):
         guess = SecretAttempt(Secret.PASSWORD, f"{number}@x.example", address, None, False)
         assert count_attempt(guess) is None
 
 
-def test_the_limit_of_an_ip_address_covers_all_account_names(cast: Cast) -> None:
+def test_the_limit_of_an_ip_address_covers_all_accounts(cast: Cast) -> None:
     spend_tries(MAX_TRIES_OF_NETWORK, address="198.51.100.5")
 
     assert sign_in_status(Client(REMOTE_ADDR="198.51.100.5"), cast.acme.developer) == 429
@@ -206,7 +204,7 @@ def test_sign_in_asks_to_retry_while_all_hashing_slots_are_in_use(cast: Cast) ->
     assert sign_in_status(client, cast.acme.developer) == 302
 
 
-def test_an_address_with_a_nul_character_is_a_failed_attempt() -> None:
+def test_an_email_with_a_nul_character_is_a_failed_attempt() -> None:
     response = Client(REMOTE_ADDR="198.51.100.8").post(
         "/sign-in", {"email": "a\0@x.example", "password": PASSWORD}
     )

@@ -1,4 +1,7 @@
-"""Audit sinks over REST: create, test, replay, delete; secrets are shown once."""
+"""Audit sinks over REST: create, test, replay, delete; secrets are shown once.
+
+An audit sink is a receiver of the audit log, such as a webhook or a syslog server of the customer.
+"""
 
 import json
 from collections.abc import Iterator
@@ -67,7 +70,7 @@ def test_a_sinks_secret_is_shown_only_on_creation(
     (entry,) = list_audit_entries(company, "audit_sink.created")
     for text in (sink_list, json.dumps(entry.after), entry.target):
         assert secret not in text
-        assert "planted-path" not in text
+        assert "planted-path" not in text  # in the URL, which may contain a secret
 
 
 def test_the_list_shows_the_delivery_state_of_a_sink(alice: Client, hook: Hook) -> None:
@@ -124,7 +127,7 @@ def test_a_replay_moves_the_cursor_back_and_is_audited(
 
     answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/replay", from_sequence=3)
 
-    # Entries 3 to 8 wait: the replay itself has written entry 8.
+    # Entries 3 to 8 wait: creating the sink wrote entry 7, and the replay wrote entry 8.
     assert (answer.json()["delivered_sequence"], answer.json()["num_waiting"]) == (2, 6)
     (entry,) = list_audit_entries(company, "audit_sink.replayed")
     assert (entry.before, entry.after) == ({"delivered_sequence": 6}, {"delivered_sequence": 2})
@@ -201,7 +204,7 @@ def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held_slots:
-        for _ in range(8):  # the limit
+        for _ in range(8):  # the limit of each tenant
             held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
 
         refused_test = post(alice, f"{ADDRESS}/{sink_id}/test")
@@ -214,11 +217,13 @@ def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
     assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
 
 
-def test_the_limit_covers_domain_verification(company: Company, sign_in: SignIn) -> None:
+def test_the_limit_of_concurrent_requests_covers_domain_verification(
+    company: Company, sign_in: SignIn
+) -> None:
     olga = sign_in(company.people[Role.OWNER])
     domain = post(olga, "/api/v1/domains", name=f"{company.slug}.example").json()
     with ExitStack() as held_slots:
-        for _ in range(8):  # the limit
+        for _ in range(8):  # the limit of each tenant
             held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
 
         refused_check = post(olga, f"/api/v1/domains/{domain['id']}/verify")
@@ -231,7 +236,7 @@ def test_the_limit_of_another_tenant_is_independent(
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held_slots:
-        for _ in range(8):  # the limit
+        for _ in range(8):  # the limit of each tenant
             held_slots.enter_context(OUTWARD.acquire("a neighbour"))
 
         assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200

@@ -1,6 +1,7 @@
 """Steps of the backup tests: back up, replace the database by an empty one, restore.
 
-`files` are the two files of a backup: the data, and the keys that open its sealed content.
+`files` are the two files of a backup: the data, and the keys that open its sealed (encrypted)
+content.
 """
 
 import os
@@ -68,6 +69,7 @@ def restore(files: tuple[Path, Path | None]) -> str:
 
 
 def replay_erasures() -> str:
+    """Repeat the erasures that tombstones name, and return the output of the command."""
     output = StringIO()
     call_command("replay_erasures", stdout=output)
     return output.getvalue()

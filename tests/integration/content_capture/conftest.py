@@ -34,7 +34,10 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 
 @pytest.fixture(autouse=True)
 def tombstone_folder(tmp_path: Path, settings: Settings) -> Path:
-    """Store tombstones in a folder of this test, and return the folder."""
+    """Store tombstones in a folder of this test, and return the folder.
+
+    A tombstone names a destroyed key or an erasure, outside of the database and its backups.
+    """
     from caret.settings.service_urls import storage_from
     from tenants.base.tombstones import initialize_store
 

@@ -1,4 +1,7 @@
-"""Back up, lose all data, restore: sealed content can be opened, shredded content cannot."""
+"""Back up, lose all data, restore: sealed content can be opened, shredded content cannot.
+
+Tombstones record destroyed keys outside of the database, so that a restore destroys them again.
+"""
 
 import re
 from datetime import timedelta
@@ -98,7 +101,7 @@ def test_sealed_data_cannot_be_opened_without_the_keys_backup(
     assert num_keys == 0
 
 
-@pytest.mark.parametrize("whole_tenant", [False, True])
+@pytest.mark.parametrize("whole_tenant", [False, True], ids=["one user", "whole tenant"])
 def test_data_shredded_after_the_backup_stays_shredded(
     services: Services,
     backup: tuple[Path, Path],
@@ -158,7 +161,7 @@ def test_a_restore_is_refused_without_the_tombstone_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     back_up(backup)
-    (tombstone_folder / "README").unlink()
+    (tombstone_folder / "README").unlink()  # the mark by which a restore recognizes the store
 
     with empty_database(services, monkeypatch):
         with pytest.raises(CommandError, match="CARET_TOMBSTONE_STORAGE"):

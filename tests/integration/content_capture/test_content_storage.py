@@ -1,4 +1,4 @@
-"""Content is stored only with consent, sealed, in a folder or a bucket."""
+"""Content is stored only with consent, and sealed (encrypted), in a folder or in a bucket."""
 
 import json
 from pathlib import Path
@@ -190,7 +190,7 @@ def test_an_unreadable_message_is_dropped(acme: ConsentingTenant) -> None:
 def test_content_sent_by_another_tenant_for_a_user_is_dropped(
     acme: ConsentingTenant, globex: ConsentingTenant
 ) -> None:
-    """A user of acme has consented there, but not at globex, whose gateway sends the content."""
+    """The content has the user ID of a user of acme, who has consented only there."""
     acme.give_consent(acme.company.developer)
 
     globex.send_items(make_captured_completion(acme.company.developer, "planted"))

@@ -204,19 +204,19 @@ def test_the_content_of_a_closed_tenant_is_erased(acme: ConsentingTenant, folder
 def test_an_object_left_by_a_killed_worker_is_deleted(
     acme: ConsentingTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def get_killed(*_: object) -> None:
+    def kill_worker(*_: object) -> None:
         raise KeyboardInterrupt
 
     acme.give_consent(acme.company.developer)
     with monkeypatch.context() as patch:
-        patch.setattr(object_store, "store_object", get_killed)
+        patch.setattr(object_store, "store_object", kill_worker)
         with pytest.raises(KeyboardInterrupt):
             acme.capture(acme.company.developer, "planted")
     num_after_kill = len(acme.objects)
 
     erase_due_content()
     num_after_first_run = len(acme.objects)
-    erase_due_content(days=0.1)
+    erase_due_content(days=0.1)  # later than erasure.MAX_UNSTORED, an hour
 
     assert (num_after_kill, num_after_first_run, acme.objects) == (1, 1, [])
 
@@ -226,13 +226,13 @@ def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
 ) -> None:
     ada, store_object = acme.company.developer, object_store.store_object
 
-    def put_after_withdrawal(*arguments: object) -> None:
+    def store_after_withdrawal(*arguments: object) -> None:
         acme.give_consent(ada, NO_CONSENT)
         erase_due_content()
         store_object(*arguments)  # type: ignore[arg-type]
 
     acme.give_consent(ada)
-    monkeypatch.setattr(object_store, "store_object", put_after_withdrawal)
+    monkeypatch.setattr(object_store, "store_object", store_after_withdrawal)
 
     ingestion = acme.capture(ada, "planted")
 

@@ -1,4 +1,7 @@
-"""Gateways send captured content sealed, with a size limit and an expiry; the worker stores it."""
+"""Gateways send captured content sealed (encrypted), and ingestion stores it.
+
+The queue in Redis expires, and each gateway limits the number of unsent items of a tenant.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -29,8 +32,9 @@ def find_principal(tenant: ConsentingTenant, person: Person) -> Principal:
     """Return the user's principal in the current snapshot."""
     make_key(tenant.company, person)
     snapshot = read_snapshot(tenant_id=tenant.company.tenant_id, now=timezone.now())
-    credentials = (c for c in snapshot.credentials if c.user_id == person.user_id)
-    credential = next(credentials)
+    credential = next(
+        credential for credential in snapshot.credentials if credential.user_id == person.user_id
+    )
     return Principal(credential=credential, snapshot=snapshot)
 
 

@@ -1,4 +1,7 @@
-"""Back up, erase a user or a tenant, lose all data, restore: the same data is erased again."""
+"""Back up, erase a user or a tenant, lose all data, restore: the same data is erased again.
+
+A tombstone records each erasure outside of the database, so that a restore can repeat it.
+"""
 
 from pathlib import Path
 
@@ -37,7 +40,7 @@ from tests.stack.services import Services
 
 
 def request_erasure(company: Company, person: Person) -> None:
-    erasure_request = ErasureRequest(person.user_id, "her letter")
+    erasure_request = ErasureRequest(person.user_id, "a letter")
     request_user_erasure(
         actor=company.people[Role.OWNER].actor, erasure_request=erasure_request, now=timezone.now()
     )
@@ -96,7 +99,7 @@ def test_an_erased_user_who_is_the_only_owner_in_the_backup_is_erased_again(
     back_up(backup)
     with tenant_scope(company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(role=Role.OWNER)
-    erasure_request = ErasureRequest(olga.user_id, "her letter")
+    erasure_request = ErasureRequest(olga.user_id, "a letter")
     request_user_erasure(
         actor=company.platform, erasure_request=erasure_request, now=timezone.now()
     )
@@ -137,7 +140,7 @@ def test_a_tenant_erased_after_the_backup_is_erased_again(
     assert company.developer.email not in emails
 
 
-def test_an_erasure_that_could_not_be_recorded_is_recorded_later(
+def test_a_tombstone_of_an_erasure_that_could_not_be_stored_is_stored_later(
     acme: ConsentingTenant, tombstone_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = storages[tombstones.STORAGE]

@@ -1,4 +1,4 @@
-"""The real worker with its beat stores content from gateways without any task being called."""
+"""The real worker stores content from gateways by its own schedule: the test calls no task."""
 
 import time
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def worker(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
         yield log
 
 
-def test_the_worker_stores_content_within_seconds(acme: ConsentingTenant, worker: Path) -> None:
+def test_the_worker_stores_content_within_a_minute(acme: ConsentingTenant, worker: Path) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
 

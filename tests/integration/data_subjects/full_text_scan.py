@@ -11,7 +11,7 @@ from tenants.base.redis_connection import connect_to_redis
 
 def find_occurrences(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
     """Return the tables (also in hexadecimal), Redis keys and files that contain the text."""
-    return _search_tables(text, tenant_id) | _search_keys(text) | _search_files(text, folder)
+    return _search_tables(text, tenant_id) | _search_redis(text) | _search_files(text, folder)
 
 
 def _search_tables(text: str, tenant_id: TenantId) -> set[str]:
@@ -33,7 +33,7 @@ def _search_tables(text: str, tenant_id: TenantId) -> set[str]:
     return names
 
 
-def _search_keys(text: str) -> set[str]:
+def _search_redis(text: str) -> set[str]:
     redis, needle = connect_to_redis(), text.encode()
     names = set()
     for key in redis.scan_iter():
@@ -44,7 +44,10 @@ def _search_keys(text: str) -> set[str]:
 
 
 def _read_value(key: bytes) -> object:
-    """Return the value of a key. DUMP alone does not suffice, because it may compress the value."""
+    """Return the value of a Redis key.
+
+    DUMP alone does not suffice, because it may compress the value.
+    """
     redis = connect_to_redis()
     readers = {
         b"string": redis.get,

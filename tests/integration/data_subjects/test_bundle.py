@@ -1,4 +1,7 @@
-"""An export of personal data contains all data about one user, and nothing about others."""
+"""An export of personal data contains all data about one user, and nothing about others.
+
+The export is a ZIP file, called a bundle here, with one NDJSON file for each source of data.
+"""
 
 import json
 import random
@@ -42,13 +45,13 @@ def list_files(bundle: BytesIO) -> set[str]:
         return set(archive.namelist())
 
 
-def test_an_export_has_a_row_of_every_kind(acme: TracedTenant) -> None:
+def test_an_export_has_rows_of_every_source_with_data(acme: TracedTenant) -> None:
     bundle = acme.export(acme.ada.actor, acme.ada.user_id)
 
     empty = {
         source.name for source in (*SOURCES, *OWN_SOURCES) if not read_rows(bundle, source.name)
     }
-    assert empty == {  # the fixture has no data of these kinds
+    assert empty == {  # the fixture has no data in these sources
         "team_memberships",
         "scim_groups",
         "policy_overrides",
@@ -87,13 +90,13 @@ def test_an_export_contains_nothing_about_other_users(
         assert foreign_text not in text
 
 
-def test_an_export_contains_no_secret(acme: TracedTenant) -> None:
+def test_an_export_has_no_field_for_a_secret(acme: TracedTenant) -> None:
     bundle = acme.export(acme.ada.actor, acme.ada.user_id)
 
     with ZipFile(bundle) as archive:
         text = b"".join(archive.read(name) for name in archive.namelist()).decode()
-    for secret in ("digest", "password", "wrapped", "sealed_body", "argon2", "session_key"):
-        assert f'"{secret}' not in text
+    for name in ("digest", "password", "wrapped", "sealed_body", "argon2", "session_key"):
+        assert f'"{name}' not in text
 
 
 def test_an_administrators_export_omits_the_users_own_account_data(acme: TracedTenant) -> None:
@@ -215,7 +218,10 @@ def test_an_export_over_the_size_limit_is_rejected(
 
 
 class FileWithCallback(BytesIO):
-    """A file that calls a function once, just before captured content is opened."""
+    """A file that calls a function once, at the first write that names captured content.
+
+    The export is still running then.
+    """
 
     def __init__(self, callback: Callable[[], object]) -> None:
         super().__init__()

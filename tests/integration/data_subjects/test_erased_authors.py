@@ -1,6 +1,7 @@
 """Decisions of an erased user stay in force, but no page names the user as their author any more.
 
-This is so even if the user's account still exists in another tenant.
+This is so even if the user's account still exists in another tenant. The decisions are a policy
+version, a policy override, a retention rule, an invitation and an API key.
 """
 
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ def test_an_erased_author_is_shown_nowhere_although_their_account_remains(
     assert set(decisions.list_shown_authors()) == {None}
 
 
-def test_searching_an_erased_users_address_finds_no_keys(decisions: AuthoredDecisions) -> None:
+def test_searching_an_erased_users_email_finds_no_keys(decisions: AuthoredDecisions) -> None:
     owner = decisions.company.people[Role.OWNER].actor
     key_filter = KeyFilter(text=decisions.dan.email)
     query: dict[str, Any] = {"actor": owner, "key_filter": key_filter, "limit": 10, "cursor": None}

@@ -65,7 +65,7 @@ USAGE_MODELS = (UsageRecord, Outcome, TypingReport, UsageHour, UsageDay)
 def request_erasure(
     traced: TracedTenant, *, by: Actor | None = None, user_id: str | None = None
 ) -> uuid.UUID:
-    new = ErasureRequest(user_id or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests pass any text as an ID
+    new = ErasureRequest(user_id or traced.ada.user_id, "a letter of 3 May")  # type: ignore[arg-type]  # tests pass any text as an ID
     return request_user_erasure(actor=by or traced.olga, erasure_request=new, now=timezone.now())
 
 
@@ -77,7 +77,7 @@ def erase(traced: TracedTenant) -> None:
 def read_certificate(traced: TracedTenant) -> dict[str, Any]:
     """Verify and return the newest certificate.
 
-    Certificates of content capture are issued just before it.
+    An erasure issues its own certificate last, after those of content capture.
     """
     rows = list_certificates(actor=traced.olga, limit=50, cursor=None).rows
     newest = max(rows, key=lambda row: row.number)
@@ -225,9 +225,9 @@ def test_an_error_in_one_tenant_does_not_delay_another(
     run_due_erasures(now=timezone.now())
     make_completion(healthy.company, healthy.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
-    out_of_range = datetime.min.replace(tzinfo=fixed_offset(timedelta(hours=14)))  # unreadable
+    year_1_bc = datetime.min.replace(tzinfo=fixed_offset(timedelta(hours=14)))  # in UTC; unreadable
     with tenant_scope(broken.company.tenant_id):
-        LegalHold.objects.filter(id=hold_id).update(since=out_of_range)
+        LegalHold.objects.filter(id=hold_id).update(since=year_1_bc)
 
     pseudonymize_late_records(now=timezone.now())
 

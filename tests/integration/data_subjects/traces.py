@@ -1,4 +1,4 @@
-"""A company whose developer has data in every table that can be about a user."""
+"""A company whose developer has data in most of the tables that can be about a user."""
 
 import secrets
 import uuid
@@ -80,7 +80,7 @@ def make_traced_tenant(name: str) -> TracedTenant:
 
 
 def rename_user(traced: TracedTenant) -> None:
-    """Give the user a name and an address with the mark, and mail an invitation to this address.
+    """Give the user a name and an e-mail address with the mark, and invite this address.
 
     Data that is added later then contains the mark.
     """

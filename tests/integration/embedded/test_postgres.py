@@ -102,6 +102,7 @@ def test_postgres_listens_on_no_tcp_port(paths: EmbeddedPaths) -> None:
 def test_root_can_run_postgres_under_either_account(
     paths: EmbeddedPaths, account: PostgresUser
 ) -> None:
+    """Postgres refuses to run as root, so root starts it as another user: see `PostgresUser`."""
     if account is PostgresUser.NAMESPACE and choose_account() is not PostgresUser.NAMESPACE:
         pytest.skip("this machine allows no user namespaces")
 
@@ -110,8 +111,9 @@ def test_root_can_run_postgres_under_either_account(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
-def test_the_data_survive_a_change_of_the_postgres_account(paths: EmbeddedPaths) -> None:
+def test_data_survives_a_change_of_the_postgres_account(paths: EmbeddedPaths) -> None:
     accounts = [PostgresUser.CAPABILITY]
+    # Some machines allow no user namespaces.
     accounts += [PostgresUser.NAMESPACE] if choose_account() is PostgresUser.NAMESPACE else []
     with EmbeddedPostgres(paths, account=accounts[-1]), _connect_as_owner(paths) as owner:
         owner.execute("CREATE TABLE kept AS SELECT 7 AS id")

@@ -1,4 +1,8 @@
-"""No child process outlives the supervisor, however the supervisor ends."""
+"""No child process outlives the supervisor, however the supervisor ends.
+
+All descendants of a supervisor have its tag in their environment. A watchdog ends them as soon as
+the supervisor has ended. A home is the folder of an installation (CARET_HOME).
+"""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The tests use the database through the same weak role as production."""
+"""The tests use the database through the same weak role as production: `caret_app`."""
 
 import psycopg
 import pytest

@@ -39,7 +39,7 @@ def fake_engine_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def quick_site(fake_engine_url: str) -> Iterator[Site]:
-    """A stack for tests that leave it unchanged; its engine answers at once."""
+    """A gateway with a fake engine, shared by the tests that leave them unchanged."""
     with create_home() as home:
         # A stalled engine in one test must not cause load shedding in the next.
         environment = {

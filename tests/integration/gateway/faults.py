@@ -1,4 +1,4 @@
-"""Faulty HTTP responses of an engine, byte by byte."""
+"""Faulty HTTP responses of an engine, as raw bytes."""
 
 import asyncio
 from typing import Final

@@ -56,7 +56,7 @@ def connection(site: Site) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
         yield connection
         connection.delete(ADDITIONS)
-        connection.incr(ADDITIONS_VERSION)
+        connection.incr(ADDITIONS_VERSION)  # so that the gateway reads the change
 
 
 def _operator(role: OperatorRole = OperatorRole.ADMIN) -> OperatorView:
@@ -234,7 +234,7 @@ async def test_an_invalid_value_is_rejected_with_its_field(
         ("https://127.0.0.9:443", "127.0.0.9:443"),
     ],
 )
-async def test_equivalent_addresses_get_the_same_replica_name(
+async def test_a_url_is_normalized_to_a_replica_name(
     site: Site, connection: redis.Redis, url: str, name: str
 ) -> None:
     assert await _add_replica(connection, site, url=url) == name
@@ -268,6 +268,7 @@ async def test_removing_the_last_replica_requires_its_name(
 ) -> None:
     initial, added = site.engine_url.removeprefix("http://"), await _add_replica(connection, site)
     assert await _wait_for_membership(site, added, is_member=True)
+    # With the initial replica drained, the added one is the last that gets requests.
     fleet = await _read_fleet(site, initial)
 
     with pytest.raises(LastReplicaOfPool):

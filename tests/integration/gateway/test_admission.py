@@ -44,7 +44,7 @@ from tests.functional.gateway.gateway_stack import (
 )
 from tests.stack.ports import free_port
 
-HANG_S: Final = 10.0
+HANG_S: Final = 10.0  # how long Redis hangs
 _TIMEOUT_S: Final = 20.0
 _FRAME: Final[Frame] = {
     "mode": "fim",

@@ -85,6 +85,7 @@ async def complete(site: Site, tenant: Tenant, prefix: str, **outcome: Any) -> N
 async def request_with_outcome(
     site: Site, stream: CompletionStream, prefix: str, **outcome: Any
 ) -> None:
+    """Request a completion. If `outcome` has fields, report that it was accepted, with them."""
     identifier = site.new_id()
     frame = {"type": "complete", "id": identifier, "mode": "fim", "path": "a.txt", "max_tokens": 2}
     await stream.send({**frame, "prefix": prefix})

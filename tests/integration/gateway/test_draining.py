@@ -19,7 +19,7 @@ from tests.functional.gateway.gateway_stack import Site, request_completion, sta
 from tests.integration.gateway.requests import find_serving_replicas, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LONG_TOKENS = 400  # the fake engine takes a second for them
+LONG_TOKENS = 400  # the fake engine takes at least 0.8 s for them
 
 
 @pytest.fixture(scope="module")

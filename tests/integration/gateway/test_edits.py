@@ -1,4 +1,4 @@
-"""Next edits over a WebSocket: a real gateway, and an engine with a prepared answer."""
+"""Next edits over a WebSocket: a real gateway, and a fake engine with a prepared answer."""
 
 import json
 from collections.abc import Iterator
@@ -32,18 +32,21 @@ from tests.functional.gateway.gateway_stack import (
     wait_until,
 )
 
-CANARY = "canary_width_of_the_shop"
+CANARY = "canary_width_of_the_shop"  # customers' text: no file and no record may contain it
 PREFIX = f"def area({CANARY}):\n    return "
 SUFFIX = "w * 2\n"
 ANSWER = make_answer(f"def area({CANARY}):\n    return {CANARY} * 2\n")
 EDIT = {"start_line": 1, "end_line": 2, "text": f"    return {CANARY} * 2\n"}
+# The user's recent edit: in line 0, they renamed the parameter `w`.
 RENAMED = {
     "path": "area.py",
     "start_line": 0,
     "removed": "def area(w):\n",
     "added": f"def area({CANARY}):\n",
 }
+# The diagnostic that the rename causes in line 1.
 UNDEFINED = {"line": 1, "severity": "error", "message": 'undefined name "w"'}
+# A recent edit of a file that the policy may exclude.
 EXCLUDED = {"path": "secrets/keys.py", "start_line": 0, "removed": "", "added": "planted = 1\n"}
 
 
@@ -121,6 +124,7 @@ async def test_outcomes_of_an_edit_are_recorded_and_its_text_is_not(edit_site: E
     async with site.stream() as stream:
         frame = edit_site.frame()
         (done,) = await _request(stream, frame)
+        # The edit has fewer characters than the last outcome claims: the gateway limits the count.
         for fields in (
             {"event": "shown", "after_ms": 400, "display_ms": 90},
             {"event": "accepted"},
@@ -269,7 +273,7 @@ async def test_a_revoked_key_ends_an_edit_in_flight(edit_site: EditSite) -> None
 
     assert (frame["type"], frame["code"]) == ("error", "revoked_api_key")
     assert closed.value.rcvd is not None
-    assert closed.value.rcvd.code == 4401
+    assert closed.value.rcvd.code == 4401  # the key has ended
 
 
 async def test_a_model_without_an_edit_format_offers_no_edits(quick_site: Site) -> None:

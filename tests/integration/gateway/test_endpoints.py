@@ -50,6 +50,7 @@ class Environment:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     account = tmp_path_factory.mktemp("account")
+    # The properties that the engines report. All replicas of a pool must report the same.
     identity = {"root": "/models/demo", "block_size": 32}
     with (
         kubernetes_server_in_thread() as api,

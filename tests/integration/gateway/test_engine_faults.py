@@ -1,6 +1,7 @@
-"""If an engine fails, the client of each protocol gets a clean end within its deadline.
+"""If an engine fails, the client of each protocol gets a clean end within DEADLINE_S.
 
-No error message repeats what the engine sent. The pool has one replica, so there is no failover.
+A clean end is the text from before the fault, or else an error. No error message repeats what the
+engine sent. The pool has one replica, so there is no failover.
 """
 
 import asyncio

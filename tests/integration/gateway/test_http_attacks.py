@@ -63,6 +63,7 @@ async def test_requests_without_a_valid_key_are_refused(quick_site: Site, path: 
     ]
     async with aiohttp.ClientSession(quick_site.url) as session:
         for headers in keys:
+            # A valid key in the URL must not count.
             query = f"?key={quick_site.acme_key}&api-key={quick_site.acme_key}"
             async with session.request(
                 method_of(path), path + query, headers=headers, data=b"{"

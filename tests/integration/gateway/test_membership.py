@@ -70,6 +70,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[Environment]:
+    # The properties that the engines report. All replicas of a pool must report the same.
     identity = {"root": "/models/demo", "block_size": 32}
     with (
         dns_server_in_thread() as dns,

@@ -87,9 +87,10 @@ async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> N
     assert newer.end is None
 
 
-async def test_a_feed_ends_at_each_step_at_which_it_can_be_cancelled(
+async def test_a_feed_ends_when_it_is_cancelled_at_any_step_of_its_start(
     paths: EmbeddedPaths, valkey: EmbeddedValkey
 ) -> None:
+    """A step is a pass of the event loop."""
     keep_cancellations()  # as the gateway does at its start
     endless = []
     for num_steps in range(80):

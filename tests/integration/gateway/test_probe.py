@@ -1,4 +1,7 @@
-"""The probe sends requests to a real gateway and reports the results."""
+"""The probe, a synthetic user that types, sends requests to a real gateway and reports the results.
+
+One test is about the gateway's own metric of cancellations.
+"""
 
 import json
 

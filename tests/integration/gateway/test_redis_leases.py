@@ -1,4 +1,4 @@
-"""The lease store on a real Valkey: its arithmetic, its clock, and recovery from faults."""
+"""The lease store of rate limits on a real Valkey: arithmetic, clock, and recovery from faults."""
 
 import asyncio
 import random
@@ -29,8 +29,10 @@ from tests.stack.seed import seeds
 
 # A unit becomes available again after a minute, so none does during a test.
 RATE = replace(USER_BUCKET, interval_s=60.0)
+# A unit of a quota never becomes available again.
 QUOTA = replace(RATE, kind="tokens", key="caret:token-quota:{acme}:fast", interval_s=None)
-# A stored lease: "number since spent_since units end". See LeaseRequest; the end is in us.
+# A lease is stored as "number since spent_since units end". See LeaseRequest; `end` is the time at
+# which the lease ends, in microseconds.
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
     return grant.granted_units
 
 
-@pytest.mark.parametrize("rule", [RATE, QUOTA])
+@pytest.mark.parametrize("rule", [RATE, QUOTA], ids=["rate", "quota"])
 async def test_leased_units_are_unavailable_until_they_are_returned(
     redis: Redis, rule: BucketSpec
 ) -> None:
@@ -98,7 +100,7 @@ async def test_leased_units_are_unavailable_until_they_are_returned(
     assert await _count_free_units(redis, rule) == 30
 
 
-@pytest.mark.parametrize("rule", [RATE, QUOTA])
+@pytest.mark.parametrize("rule", [RATE, QUOTA], ids=["rate", "quota"])
 async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
     holder = LeaseHolder(RedisLeaseStore(redis), rule)
     await holder.renew(60)
@@ -116,7 +118,7 @@ async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -
     assert grant.granted_units == 20 + 80 // 4
 
 
-@pytest.mark.parametrize("rule", [RATE, QUOTA])
+@pytest.mark.parametrize("rule", [RATE, QUOTA], ids=["rate", "quota"])
 async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: BucketSpec) -> None:
     store = RedisLeaseStore(redis)
     holder = LeaseHolder(store, rule)
@@ -132,7 +134,7 @@ async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: Bu
     assert await _count_free_units(redis, rule) == 40
 
 
-@pytest.mark.parametrize("rule", [RATE, QUOTA])
+@pytest.mark.parametrize("rule", [RATE, QUOTA], ids=["rate", "quota"])
 async def test_a_request_without_a_response_is_not_settled_twice(
     redis: Redis, rule: BucketSpec
 ) -> None:
@@ -178,6 +180,7 @@ async def test_entries_of_stopped_gateways_are_deleted(redis: Redis) -> None:
 async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: Redis) -> None:
     holder = LeaseHolder(RedisLeaseStore(redis), QUOTA)
     await holder.renew(10)
+    # The ledger counts 30 units that the gateway has not reported yet.
     await redis.hincrby(QUOTA.key, "used", 30)
     await redis.hset(QUOTA.key, "raised", "30")
 

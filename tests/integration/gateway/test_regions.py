@@ -208,8 +208,8 @@ async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(
     async def any_delivered() -> bool:
         return bool(set(ids) & set(regions.delivered_ids()))
 
-    # Repeated, because a relay that reconnects at this moment gets no response to AUTH and sends
-    # nothing.
+    # This is repeated, because the relay may reconnect while responses are dropped. Then it gets no
+    # response to AUTH, and sends no records.
     for _ in range(5):
         assert await regions.wait_for_delivery(await regions.request_completions(key, 1))
         regions.proxy.drops_responses = True
