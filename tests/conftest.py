@@ -1,4 +1,4 @@
-"""The environment of every test: a home for this session, and real services started on demand.
+"""The environment of every test: a home folder of this session, and services started on demand.
 
 The environment is set while this file is imported, before Django loads the settings, which read the
 home's secrets. Nothing is started here: the fixtures are lazy, and each has its own file in

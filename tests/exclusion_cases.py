@@ -1,4 +1,7 @@
-"""Globs and the paths that each excludes, for the gateway, the console and the language server."""
+"""Globs, and paths that each does or does not exclude.
+
+The gateway, the console and the language server are tested with the same cases.
+"""
 
 from typing import Final
 
@@ -11,7 +14,7 @@ EXCLUSION_CASES: Final = [
     ("a/**/[bc]?.py", "a/c2.py", True),
     ("a/**/[!b]?.py", "a/b2.py", False),
     ("*", "any/thing", True),
-    ("[", "[", True),
+    ("[", "[", True),  # a bracket that is not closed
     ("[x]longer.py", "xlonger.py", True),
     # Upper and lower case.
     ("**/.env", ".ENV", True),
@@ -43,7 +46,7 @@ EXCLUSION_CASES: Final = [
     ("cafe\u0301/**", "CAF\u00c9/a.py", True),
     ("caf?/**", "cafe\u0301/a.py", True),
     ("caf\u00e9/**", "cafe/a.py", False),
-    ("\uac00/*", "\u1100\u1161/a", True),
+    ("\uac00/*", "\u1100\u1161/a", True),  # a Korean syllable
     # Windows paths, and paths with `..`.
     ("secrets/**", "Secrets\\a.py", True),
     ("secrets\\**", "secrets/a.py", True),

@@ -50,7 +50,7 @@ WHERE tenant_id = %(tenant)s AND finish_reason = 'stop' AND random() < 0.5
 
 
 def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
-    """Insert `rows` usage records for each tenant."""
+    """Insert `rows` usage records for each tenant, and outcomes of some of them."""
     for number, tenant in enumerate(tenants):
         say(f"Tenant {number + 1} of {len(tenants)}: inserting {rows} rows")
         values = {"tenant": tenant, "rows": rows, "users": NUM_USERS, "start": START, "end": END}

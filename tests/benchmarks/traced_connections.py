@@ -25,12 +25,12 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One completion. Times are in ms."""
+    """One completion, as its client saw it."""
 
-    sent_s: float  # perf_counter
+    sent_s: float  # by time.perf_counter()
     finish_reason: str  # "error" for any error code
-    end_ms: float  # as the client measures it
-    first_ms: float | None  # the first text, as the client measures it; None: there was no text
+    end_ms: float  # from sending to the end, as the client measures it
+    first_ms: float | None  # to the first text, as the client measures it; None: there was no text
     # Until the engine's first token reached the gateway, as the gateway reports it; None: there was
     # none.
     gateway_first_ms: float | None
@@ -82,7 +82,7 @@ class Editors:
     connections: list[WatchedConnection] = field(default_factory=list)
     free: deque[int] = field(default_factory=deque)
     num_pending: int = 0
-    num_withheld: int = 0  # no editor was free: the load could not be sustained
+    num_withheld: int = 0  # requests not sent, because no editor was free
     _observations: list[Observation] = field(default_factory=list)
     _ids: "itertools.count[int]" = field(default_factory=itertools.count)
 

@@ -8,9 +8,9 @@ Three ways to share the cores alternate on the same processes, because a machine
 
 The ratio of `both` to `crowded` is the gain of the second core and the second process: engine and
 clients use their share of the cores in both cases. `alone` shows what a stream costs an undisturbed
-gateway. The additional cost in `crowded` comes from the processes that share the gateway's core and
-replace the content of its CPU caches (`preempted`). The additional cost in `both` over `crowded`
-comes from the second gateway.
+gateway. The additional cost in `crowded` comes from the processes that share the gateway's core:
+they preempt it (`preempted_s`) and replace the content of its CPU caches. The additional cost in
+`both` over `crowded` comes from the second gateway.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Sharing:
     name: str
     num_gateways: int
     gateways: Cores
-    others: Cores
+    others: Cores  # of the clients and the engine
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Measurements:
     gateway_ms: list[float] = field(default_factory=list)  # CPU time of the gateways for a stream
     preempted_s: list[float] = field(default_factory=list)  # preemptions of a gateway per second
     failures: Counter[str] = field(default_factory=Counter)
-    others: float = 0.0  # cores used by other processes, at most
+    others: float = 0.0  # the most cores that unrelated processes used in a round
 
 
 def second_gateway(report: Report, kind: Engines) -> None:
@@ -153,5 +153,8 @@ def _place(fleet: Fleet, sharing: Sharing) -> None:
 
 
 def _ratios(dividends: Sequence[float], divisors: Sequence[float]) -> list[float]:
-    """Return the ratios round by round, as both were measured at the same speed of the machine."""
+    """Return the ratio of each round.
+
+    The machine's speed is about the same for both measurements of a round.
+    """
     return [a / b for a, b in zip(dividends, divisors, strict=True)]

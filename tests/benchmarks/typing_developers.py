@@ -18,14 +18,14 @@ from typing import Final
 PREFIX_CHARS: Final = 4_800
 SUFFIX_CHARS: Final = 2_400
 _MAX_NAME_CHARS: Final = 24
-_WORD_CHARS: Final = 6  # an underscore ends each word: a long run of random letters looks secret
+_WORD_CHARS: Final = 6  # an underscore ends each word: a long random name would look like a secret
 _LIBRARIES: Final = ("transformers", "torch", "vllm")
 _MAX_FILE_CHARS: Final = 400_000  # larger files are tables of data
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A cursor at the beginning of a statement, behind its indentation."""
+    """A cursor at the beginning of a statement, after its indentation."""
 
     prefix: str
     suffix: str
@@ -42,14 +42,14 @@ class Typist:
     number: int
     place: Place
     name: str = ""
-    num_names: int = 0  # identifiers that were abandoned for another one
+    num_names: int = 0  # identifiers that are complete; the next one has other letters
 
     def type(self) -> tuple[str, str]:
         """Type one character and return the texts before and after the cursor."""
         if len(self.name) >= _MAX_NAME_CHARS:
             self.name, self.num_names = "", self.num_names + 1
-        is_between = len(self.name) % _WORD_CHARS == _WORD_CHARS - 1
-        self.name += "_" if is_between else self._letter()
+        ends_word = len(self.name) % _WORD_CHARS == _WORD_CHARS - 1
+        self.name += "_" if ends_word else self._letter()
         return self.place.prefix + self.name, self.place.suffix
 
     def _letter(self) -> str:
@@ -107,7 +107,7 @@ def _places_of(file: Path) -> Iterator[Place]:
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """Yield line and column of statements inside functions."""
+    """Yield line and column of all statements of functions but the first of each."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for statement in node.body[1:]:

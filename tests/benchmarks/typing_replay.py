@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from tests.benchmarks.edit_sessions import Change
 
-KEYS: Final = ("typing", "correction")
-_MAX_PAUSE_S: Final = 2.0
+KEYS: Final = ("typing", "correction")  # the kinds of changes that are key presses
+_MAX_PAUSE_S: Final = 2.0  # longer pauses of a session are shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Stroke:
-    """A change, and the suggestion that arrived before the next one."""
+    """A change, and the suggestion that arrived before the next change."""
 
     kind: str
-    pause_s: float  # until the next one
+    pause_s: float  # until the next change
     answer: Answer | None = None  # None: nothing to show
 
     @property
@@ -66,7 +66,7 @@ class Typist:
             await asyncio.gather(suggestion, return_exceptions=True)
 
     async def _record_answers(self, change: Change, stroke: Stroke) -> None:
-        """Store the suggestion and its times in `stroke`, as long as it grows."""
+        """Store the suggestion in `stroke`, and update its times as long as it grows."""
         began_s = time.perf_counter()
         identifier = await self._ask(change)
         while identifier:

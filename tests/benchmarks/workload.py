@@ -44,7 +44,7 @@ class NewFiles:
     """A new file for each request."""
 
     def __init__(self, num: int) -> None:
-        """Find `num` places in advance, at 3 ms each. There are some 9,300 places."""
+        """Find `num` places in advance; each takes 3 ms. There are some 9,300 places."""
         self._places = list(itertools.islice(shuffled_places(random.Random(11)), num))
 
     def next(self, _number: int) -> tuple[str, str]:

@@ -49,9 +49,9 @@ BAD_VALUES: Final = (
     b"//evil.example",
     b"https://[::1",
     b"10.0.0.0/99",
-    b"eyJ4IjoxfQ==",
-    b"WzEsMl0",
-    b"\xe2\x80\xae\xf0\x9f\x92\xa9",
+    b"eyJ4IjoxfQ==",  # {"x":1} in Base64
+    b"WzEsMl0",  # [1,2] in Base64, without padding
+    b"\xe2\x80\xae\xf0\x9f\x92\xa9",  # a right-to-left override and an emoji
 )
 # Tried in queries, besides the names in a page's forms and links.
 _PARAMETERS: Final = (

@@ -46,7 +46,8 @@ _MARK_NEW: Final = """([known, mark]) => {
   }
   return found;
 }"""
-# Check only the marked elements, in the task that marks them: a live page soon replaces them.
+# Check only the marked elements, in the JavaScript task that marks them: the scripts of a page with
+# live figures soon replace them.
 _RUN_NEW: Final = f"""([known, mark, options]) => {{
   const found = ({_MARK_NEW})([known, mark]);
   const checked = found.length ? ({_RUN})([`[${{mark}}]`, options]) : Promise.resolve([]);
@@ -55,7 +56,7 @@ _RUN_NEW: Final = f"""([known, mark, options]) => {{
 
 
 def find_violations(tab: Page) -> list[str]:
-    """Return each broken rule with the HTML of the element that breaks it."""
+    """Return each broken rule of serious or critical impact, with the element's HTML."""
     return _run_rules(tab, {})
 
 

@@ -1,4 +1,4 @@
-"""Django's test client in place of a browser, for tests that need none: same pages, same
+"""Django's test client for tests that need no browser. It gets the same pages in the same
 sessions."""
 
 from django.test import Client
@@ -9,5 +9,6 @@ from tests.browser.sessions import Session
 def client_with(session: Session | None) -> Client:
     client = Client()
     if session is not None:
-        client.cookies[session[0]] = session[1]
+        name, value = session
+        client.cookies[name] = value
     return client

@@ -1,5 +1,7 @@
 """The console's URLs that accept forms, and those among them that require a step-up.
 
+For a step-up, users whose last sign-in is older than five minutes sign in again.
+
 A new URL must be named here, or `test_step_up_required.py` fails.
 """
 
@@ -80,7 +82,7 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
         # Called by editors, without a session.
         "oauth/device_authorization",
         "oauth/token",
-        # Queries, and saving after a review.
+        # Queries, and forms whose changes are saved only after a review.
         "audit/verify",
         "content-exclusion",
         "healthz",
@@ -92,7 +94,7 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
         "keys/test",
         "retention/verify",
         "audit-sinks/<uuid:sink_id>/test",
-        # Things that can be ended, changed back or made again.
+        # Actions whose effect can be ended, changed back or made again.
         "sign-in-settings/domains",
         "budgets/<uuid:budget_id>/edit",
         "budgets/<uuid:budget_id>/secret",
@@ -122,12 +124,15 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
 
 
 def patterns_of_forms() -> set[str]:
-    """Return the patterns of the console's own pages with forms; django-allauth has those of
-    sign-in."""
+    """Return the URL patterns of the console's views that accept forms.
+
+    The views of django-allauth and of the operators' pages are left out.
+    """
     return {route.pattern for route in all_routes() if _is_ours(route) and _takes_forms(route)}
 
 
 def is_page_guarded(pattern: str) -> bool:
+    """Return True if a GET request for this pattern of REQUIRE_STEP_UP requires a step-up, too."""
     return pattern not in PREVIEWS_WITHOUT_STEP_UP and pattern not in ACTIONS
 
 

@@ -57,8 +57,8 @@ class OidcProvider:
     ) -> Iterator[None]:
         """Run the provider with a new signing key of this name.
 
-        A provider that conforms has e-mail address and name only at its UserInfo endpoint. Others
-        write them into the ID token, too.
+        A provider that conforms to OpenID Connect returns e-mail address and name only at its
+        UserInfo endpoint. With `conforms=False` they are in the ID token, too.
         """
         folder = _install()
         settings = {
@@ -88,7 +88,7 @@ class OidcProvider:
 
 
 def _install() -> Path:
-    """Install once for each lock file; 4 MB. Skips the test without Node."""
+    """Install the package (4 MB) once for each lock file. Skips the test without Node."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("Node is not installed")
     lock = (_SOURCE / "package-lock.json").read_bytes()

@@ -1,4 +1,4 @@
-"""The roles that see each page of a member.
+"""The roles that may open each page for members, and the status that other roles get.
 
 This list does not use the console's code, so that tests detect mistakes in that code.
 """
@@ -125,8 +125,8 @@ PAGE_STATUSES: Final[Mapping[str, Statuses]] = {
     "sign-in-settings-provider-saml": _OWNER,
     "sign-in-settings-scim-one-revoke": _OWNER,
     "not-found": only_for(status=404, otherwise=404),
-    # The example lists the members, so it exists only for roles that may read members.
+    # The example exports the members: for roles that may not read members, it does not exist.
     "exports-one": _AUDITORS | {Role.BILLING: 404},
-    # The form belongs to the owner.
+    # The example is a stored form of the owner. For other users, it is gone.
     "account-resume-one": only_for(Role.OWNER, otherwise=410),
 }

@@ -31,7 +31,7 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Return the name for files and tests: keys-one-revoke."""
+        """Return the name for files and tests, such as keys-one-revoke."""
         words = re.sub(r"<[^>]*>", "one", self.pattern).replace("/", "-")
         name = "-".join(filter(None, [*words.split("-"), self.variant]))
         return name or "overview"
@@ -123,7 +123,7 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "audit-sinks/<uuid:sink_id>/replay": example_urls.with_suffix(example_urls.sink, "replay"),
     "audit-sinks/<uuid:sink_id>/test": example_urls.with_suffix(example_urls.sink, "test"),
 }
-# Downloads, with an example if it is to be tested.
+# Downloads and other responses that are not pages, with an example if the tests request it.
 FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     ".well-known/caret-signing-keys.json": None,
     "account/recovery-codes/file": None,
@@ -150,6 +150,7 @@ REDIRECTS: Final = frozenset(
         "sign-in/saml/<uuid:tenant_id>/done",
     }
 )
+# Pages with arguments, and pages that do not have the default visitor, variant or limits.
 _LISTED: Final = (
     Page(""),
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),

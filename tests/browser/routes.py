@@ -9,8 +9,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    pattern: str  # keys/<lookup_id>/revoke
-    name: str  # of the view: revoke-key
+    pattern: str  # such as keys/<lookup_id>/revoke
+    name: str  # of the view, such as revoke-key
     view: Callable[..., HttpResponseBase]
 
     @property

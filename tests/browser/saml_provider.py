@@ -1,7 +1,7 @@
 """PyPI's `pysaml2` in its own process: a SAML identity provider that we did not write.
 
-Its installation is cached in `.caret/cache`, in a folder that is named after a hash of the lock
-file.
+Its installation is cached in `.caret/cache`, in a folder that is named after Python's version and a
+hash of requirements.txt.
 """
 
 import hashlib
@@ -97,7 +97,7 @@ class PySaml2Provider:
 
 
 def _install() -> Path:
-    """Install once for each lock file, and return the interpreter; 60 MB."""
+    """Install pysaml2 (60 MB) once for each requirements.txt, and return its interpreter."""
     requirements = _SOURCE / "requirements.txt"
     version = f"{sys.version_info.major}{sys.version_info.minor}"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]

@@ -1,7 +1,7 @@
-"""Sample data for the pages: a company with one object of each kind, and users for each sign-in
-state.
+"""Sample data for the pages: a company, and sessions of users in each sign-in state.
 
-Each is made at its first use and then kept.
+Users with a second factor are made at their first use and then kept. `example_urls` makes the
+company's objects.
 """
 
 from collections.abc import Callable
@@ -51,6 +51,7 @@ class Scene:
         return _SESSIONS[visitor](self)
 
     def role(self, role: Role) -> Session:
+        """Return a session of the company's user with this role."""
         return session_of(self.company.people[role])
 
     def clear(self) -> None:
@@ -60,12 +61,13 @@ class Scene:
         end_all_exports(self.company)
 
     @cached_property
-    def _people(self) -> Company:
+    def _second_factor_company(self) -> Company:
+        """Make a company whose owner has an app and whose developer has a passkey."""
         return make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "dan"})
 
     @cached_property
     def has_app(self) -> Person:
-        person = self._people.people[Role.OWNER]
+        person = self._second_factor_company.people[Role.OWNER]
         user = User.objects.get(id=person.user_id)
         TOTP.activate(user, generate_totp_secret())
         RecoveryCodes.activate(user)
@@ -73,7 +75,7 @@ class Scene:
 
     @cached_property
     def has_passkey(self) -> Person:
-        person = self._people.people[Role.DEVELOPER]
+        person = self._second_factor_company.people[Role.DEVELOPER]
         visitor = with_passkey.Browser(person)
         visitor.sign_in()
         visitor.add(SoftPasskey())

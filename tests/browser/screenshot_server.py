@@ -1,4 +1,4 @@
-"""The console with the demonstration's history, and screenshots of its pages."""
+"""The console with demonstration data, and screenshots of its pages."""
 
 import html
 import sys
@@ -42,7 +42,7 @@ class Gallery:
 
 @contextmanager
 def running_gallery(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]:
-    setup_test_environment()  # Django's test client starts the sessions
+    setup_test_environment()  # for Django's test client, which makes the sessions
     with running_services(paths) as services:
         migrate(paths)
         call_command(
@@ -67,7 +67,7 @@ def take_screenshots(gallery: Gallery, folder: Path, *, only: str) -> list[str]:
 
 
 def _take(gallery: Gallery, page: Page, folder: Path) -> list[str]:
-    """Return the errors of the page, which may still have a screenshot."""
+    """Take screenshots of the page, also if it has errors, and return the errors."""
     with tabs_of(gallery.browser, gallery.url) as tabs:
         for width in _WIDTHS:
             tab = _open(tabs, gallery.scene, page, width)

@@ -1,7 +1,7 @@
 """Screenshots of every page: `python -m tests.browser.screenshots FOLDER [--only NAME]`.
 
-Starts Postgres, Valkey and a console with the demonstration's history. Each page is shown to a user
-who may see all of it, at the width of a desktop and of a phone, light and dark. FOLDER/index.html
+Starts Postgres, Valkey and a console with demonstration data. Each page is shown to a user who may
+see all of it, at the width of a desktop and of a phone, light and dark. FOLDER/index.html
 shows all screenshots.
 """
 

@@ -31,7 +31,7 @@ def session_of(person: Person, *, confirmed: bool = True) -> Session:
 
 
 def let_time_pass(session: Session) -> None:
-    """Let the time since the last password check expire."""
+    """Remove the last password check from the session, as if it were too old for a step-up."""
     store = SessionStore.from_token(session[1])
     store["account_authentication_methods"] = []
     store.save()

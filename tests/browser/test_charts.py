@@ -23,7 +23,10 @@ MONTH = "/usage?range=30d&group_by=day"
 
 @pytest.fixture(scope="module")
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
-    """Today: 12 suggestions, 6 other requests, 14,808 and 60 generated tokens."""
+    """Make a company with requests of today.
+
+    12 requests with 14,808 generated tokens have suggestions; 6 superseded requests have 60 tokens.
+    """
     with django_db_blocker.unblock():
         tenant = make_company("initech", ACME)
         for person in [tenant.developer, *make_colleagues(tenant, 5)]:
@@ -55,7 +58,7 @@ def test_pointing_at_a_day_shows_its_exact_values(
 
 def test_hours_are_in_the_browsers_time_zone(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
-    tab.goto("/usage")  # which learns the browser's zone
+    tab.goto("/usage")  # a script tells the console the browser's time zone
     tab.goto("/usage?range=24h")
     chart = tab.locator("figure.chart").first
 
@@ -194,7 +197,7 @@ def test_a_charts_colours_follow_the_systems_scheme(tabs: Tabs, alice: Session) 
 
 
 def test_a_chart_loaded_by_htmx_is_drawn(tabs: Tabs) -> None:
-    """htmx replaces the chart."""
+    """The link replaces the chart without loading the page again."""
     company = billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
     now = timezone.now()
     billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
@@ -208,6 +211,7 @@ def test_a_chart_loaded_by_htmx_is_drawn(tabs: Tabs) -> None:
     expect(tab).to_have_url("/billing?span=90")
     expect(tab.locator(".chart-live canvas")).to_have_count(1)
     point(tab, tab.locator("figure.chart"), -1)
+    # 2,000,000 generated tokens, at 0.60 a million.
     expect(tab.locator("figure.chart").get_by_role("status")).to_contain_text("€1.20")
 
 

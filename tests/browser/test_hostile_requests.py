@@ -1,4 +1,4 @@
-"""Hostile requests to each address: the console refuses or serves them, and never fails.
+"""Hostile requests to each URL: the console refuses or serves them, and never fails.
 
 The deep suite sends random requests. The default suite only sends hostile texts to the search page.
 """
@@ -37,12 +37,13 @@ _ACTIONS: Final = [
 PAGES: Final = [*all_pages(), *_ACTIONS]
 PATTERNS: Final = sorted(route.pattern for route in all_routes())
 _ARGUMENT: Final = re.compile(r"<(?:(\w+):)?\w+>")
+# Valid values of URL arguments, by converter.
 _WELL_FORMED: Final = {
     "int": ["0", "1", "9" * 25, "9" * 5_000],
     "uuid": ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
 }
-# The forms for these paths are on every page, and some of them end the session. They are tested
-# on their own.
+# The forms for these paths are on every page, and some of them end the session. Each is tested only
+# as an entry of PAGES.
 _ON_EVERY_PAGE: Final = ("/search", "/sign-out", "/tenant", "/operators/sign-out")
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BODIES: Final = (

@@ -1,4 +1,4 @@
-"""Single sign-on with an identity provider that we did not write, in a browser."""
+"""Single sign-on in a browser, with an OpenID Connect provider that we did not write."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from tests.stack.services import Services
 
 pytestmark = pytest.mark.deep
 
-_PATIENCE_MS: Final = 30_000
+_TIMEOUT_MS: Final = 30_000
 _FONTS: Final = "https://fonts.googleapis.com/**"  # the provider's pages ask for them
 
 
@@ -45,7 +45,7 @@ class Site:
         page.fill("input[name=password]", "any")
         page.click("button.login-submit")
         page.click("button[type=submit]")  # the provider asks for the user's consent
-        page.wait_for_url(lambda url: not self.provider.is_at(url), timeout=_PATIENCE_MS)
+        page.wait_for_url(lambda url: not self.provider.is_at(url), timeout=_TIMEOUT_MS)
         return page
 
     def open_provider(self) -> Page:
@@ -57,6 +57,7 @@ class Site:
         return page
 
     def refusals(self) -> list[str]:
+        """Return the reasons of refused sign-ins, from the audit log."""
         with tenant_scope(self.company.tenant_id):
             entries = AuditEntry.objects.filter(action="sign_in.refused").order_by("sequence")
             return [str((entry.after or {})["reason"]) for entry in entries]
@@ -112,22 +113,22 @@ def test_another_user_of_the_domain_gets_an_account_but_no_membership(site: Site
     site.tabs.errors.clear()  # the browser reports the page's status, 403
 
 
-def test_a_slow_provider_is_waited_for(site: Site) -> None:
+def test_sign_in_waits_for_a_slow_provider(site: Site) -> None:
     with site.provider.running(token_delay_s=3):
         page = site.sign_in()
 
     expect(page.locator(".side-account")).to_be_visible()
 
 
-def test_a_provider_that_takes_too_long_is_given_up(site: Site) -> None:
+def test_sign_in_fails_if_the_provider_takes_too_long(site: Site) -> None:
     with site.provider.running(token_delay_s=60):
         page = site.sign_in()
 
         expect_refusal(site, page, "identity provider")
-    assert site.refusals() == ["malformed"]
+    assert site.refusals() == ["malformed"]  # also the reason for a missing response
 
 
-def test_a_provider_that_is_down_is_named_and_works_again_later(site: Site) -> None:
+def test_sign_in_fails_while_the_provider_is_down_and_works_later(site: Site) -> None:
     page = site.open_provider()
 
     expect_refusal(site, page, "identity provider")

@@ -1,4 +1,4 @@
-"""The live figures in the browser, when the session of the page ends."""
+"""The live figures of a page in the browser, after its session has ended."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from tests.fixtures.companies import ACME, make_company
 _TIMEOUT_MS: Final = 30_000
 
 
-def test_the_page_of_an_ended_session_says_so_and_does_not_reconnect(tabs: Tabs) -> None:
+def test_a_page_whose_session_ends_shows_a_message_and_does_not_reconnect(tabs: Tabs) -> None:
     company = make_company("initech", ACME)
     person = company.administrator
     page = tabs.open(session_of(person))

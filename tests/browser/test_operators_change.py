@@ -1,4 +1,4 @@
-"""An operator changes a tenant in the browser, after a preview of the change and a code."""
+"""An operator changes a tenant in the browser: previews the change and confirms it with a code."""
 
 from typing import Literal
 
@@ -42,6 +42,7 @@ def test_a_change_is_previewed_and_then_confirmed_with_a_code(
     expect(page.get_by_role("heading", level=1)).to_contain_text(company.name)
     assert find_violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # The sign-in used the current code, and each code is accepted only once.
     page.get_by_label("Code from your authenticator app").fill(account.code(later_by=1))
     page.get_by_role("button", name="Confirm").click()
 

@@ -1,4 +1,4 @@
-"""The registry of pages agrees with the URL configuration."""
+"""The registry of pages (`pages.py`) agrees with the URL configuration."""
 
 import pytest
 

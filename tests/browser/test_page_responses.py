@@ -30,7 +30,7 @@ from tests.role_tables import only_for, role_cases
 _STAYS_ENGLISH: Final = frozenset({"First token by prefix-cache hit rate", "row deletion"})
 _GERMAN: Final = REPOSITORY / "console" / "locale" / "de" / "LC_MESSAGES" / "django.po"
 MEMBERS = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
-# Their examples are links of mails, which redirect to the page.
+# Their examples are links in e-mails, which redirect to the page.
 REDIRECTED: Final = frozenset({"invitation", "reset-password", "sign-up-confirm"})
 Example = Callable[[Scene], str]
 
@@ -38,8 +38,8 @@ Example = Callable[[Scene], str]
 def has_id(pattern: str) -> bool:
     """Return True if the URL names a row of a tenant.
 
-    Numbers and kinds are the same in each tenant. Operators' pages have their own tests. SAML
-    sign-in has no user yet.
+    Numbers and kinds name no row: they exist in each tenant. Operators' pages have their own tests.
+    URLs of sign-in are used without a session.
     """
     return any(
         placeholder in pattern for placeholder in ("<uuid:", "<lookup_id>", "<int:pk>")
@@ -147,7 +147,7 @@ def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> N
 
 
 class _Texts(HTMLParser):
-    """Collects the texts of a page, without elements that are marked as English: documents."""
+    """Collects the texts of a page, without elements that are marked as English (documents)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,8 +171,10 @@ class _Texts(HTMLParser):
 
 @cache
 def _english() -> set[str]:
-    """Return the catalogue's sentences whose German translation differs; single words may be
-    names."""
+    """Return the catalogue's texts whose German translation differs.
+
+    Single words are left out, because they may be names.
+    """
     with _GERMAN.open("rb") as file:
         catalog = read_po(file, locale="de")
     return {

@@ -28,7 +28,11 @@ def owner() -> Person:
 
 
 def plug_in(page: Page, *, verifies_user: bool = True) -> None:
-    """Add an authenticator: with `verifies_user` one that checks a finger, otherwise a USB key."""
+    """Add a virtual authenticator.
+
+    With `verifies_user` it is built in and verifies the user, for example by fingerprint. Otherwise
+    it is a USB security key that does not verify the user.
+    """
     options = {
         "protocol": "ctap2",
         "transport": "internal" if verifies_user else "usb",

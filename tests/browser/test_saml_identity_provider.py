@@ -1,4 +1,4 @@
-"""Single sign-on with a SAML identity provider that we did not write, in a browser."""
+"""Single sign-on in a browser, with a SAML identity provider that we did not write."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ from tests.stack.services import Services
 
 pytestmark = pytest.mark.deep
 
-_PATIENCE_MS: Final = 30_000
+_TIMEOUT_MS: Final = 30_000
 
 
 @dataclass
 class Site:
-    """A company, its provider, and a console that knows both."""
+    """A company, its provider, and a console, which does not know the provider until `set_up`."""
 
     company: Company
     provider: PySaml2Provider
     tabs: Tabs
-    owner: Page  # signed in, and confirmed a moment ago
+    owner: Page  # signed in a moment ago, so that no step-up is required
     email: str  # of a member
 
     def set_up(self) -> None:
@@ -51,7 +51,7 @@ class Site:
         page.get_by_label("Address").fill(self.email)
         page.get_by_label("Password").fill("any")
         page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(lambda url: not self.provider.is_at(url), timeout=_PATIENCE_MS)
+        page.wait_for_url(lambda url: not self.provider.is_at(url), timeout=_TIMEOUT_MS)
         return page
 
     def open_provider(self) -> Page:
@@ -59,10 +59,11 @@ class Site:
         page.goto("/sign-in")
         page.fill("input[name=email]", self.email)
         page.click("button[name=single]")
-        page.wait_for_url(f"{self.provider.base_url}/**", timeout=_PATIENCE_MS)
+        page.wait_for_url(f"{self.provider.base_url}/**", timeout=_TIMEOUT_MS)
         return page
 
     def refusals(self) -> list[str]:
+        """Return the reasons of refused sign-ins, from the audit log."""
         with tenant_scope(self.company.tenant_id):
             entries = AuditEntry.objects.filter(action="sign_in.refused").order_by("sequence")
             return [str((entry.after or {})["reason"]) for entry in entries]
@@ -132,7 +133,7 @@ def test_a_rotated_certificate_is_explained_and_works_after_an_update(
     expect(alert).to_have_count(0)
 
 
-def test_metadata_of_a_provider_that_is_down_are_not_saved(site: Site, key: SigningKey) -> None:
+def test_a_provider_that_is_down_can_be_set_up_only_later(site: Site, key: SigningKey) -> None:
     site.owner.goto("/sign-in-settings/provider/saml")
     site.owner.get_by_label("Metadata URL").fill(site.provider.metadata_url)
     site.owner.get_by_role("button", name="Save provider").click()
@@ -148,7 +149,7 @@ def test_a_provider_that_was_down_works_again(site: Site, key: SigningKey) -> No
         site.set_up()
     with pytest.raises(PlaywrightError):
         site.open_provider()
-    site.tabs.errors.clear()  # the browser reports that nobody answers
+    site.tabs.errors.clear()  # the browser reports the failed connection
 
     with site.provider.running(key):
         page = site.sign_in()
@@ -156,7 +157,7 @@ def test_a_provider_that_was_down_works_again(site: Site, key: SigningKey) -> No
     expect(page.locator(".side-account")).to_be_visible()
 
 
-def test_a_slow_provider_is_waited_for(site: Site, key: SigningKey) -> None:
+def test_sign_in_waits_for_a_slow_provider(site: Site, key: SigningKey) -> None:
     with site.provider.running(key, delay_s=3):
         site.set_up()
         page = site.sign_in()
@@ -168,7 +169,7 @@ def test_a_slow_provider_is_waited_for(site: Site, key: SigningKey) -> None:
 def test_a_clock_that_is_five_minutes_off_is_accepted(
     site: Site, key: SigningKey, clock_skew_s: int
 ) -> None:
-    """python3-saml allows five minutes; pysaml2's assertions are valid for 15."""
+    """python3-saml allows five minutes; pysaml2's assertions are valid for 15 minutes."""
     with site.provider.running(key, clock_skew_s=clock_skew_s):
         site.set_up()
         page = site.sign_in()

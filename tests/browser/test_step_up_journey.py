@@ -1,4 +1,7 @@
-"""Destructive actions require a step-up unless there was one recently, and then continue."""
+"""Destructive actions require a step-up (signing in again), and continue after it.
+
+No step-up is required for some minutes after a sign-in.
+"""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Lists on a phone, where tables have no headings."""
+"""Lists on a phone, where tables have no column headings."""
 
 from playwright.sync_api import expect
 
@@ -17,6 +17,7 @@ def test_on_a_phone_named_links_sort_the_list(tabs: Tabs) -> None:
     sort_links = tab.get_by_role("navigation", name="Sort by")
     first = tab.locator("tbody th").first
 
+    # A link is named after the current order. A click reverses it.
     sort_links.get_by_role("link", name="Team ascending").click()
 
     expect(sort_links.get_by_role("link", name="Team descending")).to_be_visible()

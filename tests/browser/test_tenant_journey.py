@@ -46,7 +46,7 @@ def test_a_wrong_password_keeps_the_typed_address(tabs: Tabs, olga: Person) -> N
     page = tabs.open()
     page.goto("/sign-in")
 
-    sign_in(page, olga, password="not hers, for once")
+    sign_in(page, olga, password="wrong password")
 
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.locator("input[name=email]")).to_have_value(olga.email)
@@ -60,7 +60,7 @@ def test_the_menu_switches_between_two_companies(
     page = tabs.open(look=Look(has_scripts=has_scripts))
     page.goto("/")
     sign_in(page, olga)
-    expect(current_tenant(page)).to_have_text("Hooli")
+    expect(current_tenant(page)).to_have_text("Hooli")  # the first by name
 
     switch_to(page, initech)
     expect(current_tenant(page)).to_have_text("Initech")

@@ -1,4 +1,4 @@
-"""Inject faults, one after the other, under load; each has one line of results (JSON).
+"""Inject faults under load, one after the other, and print one line of results (JSON) for each.
 
     python -m tests.chaos [--only NAME ...] [--seconds N] [--rate 100]
     python -m tests.chaos --list
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report("chaos")
     region = regions.FarRegion() if options.regions else None
-    rate = options.rate or _usual_rate(options)
+    rate = options.rate or _default_rate(options)
     with world(region=region) as chaos_world, clients(chaos_world, rate=rate) as clients_process:
         if options.soak is not None:
             soak(chaos_world, report, minutes=options.soak)
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     return report.exit_status
 
 
-def _usual_rate(options: argparse.Namespace) -> float:
+def _default_rate(options: argparse.Namespace) -> float:
     if options.soak is not None:
         return _SOAK_RATE
     return _REGIONS_RATE if options.regions else _RATE

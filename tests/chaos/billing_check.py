@@ -2,8 +2,8 @@
 
 Each completion must be billed once, with the tokens that the client received.
 
-A row that no client noted is no mistake if a stream broke: the gateway served it, but the client
-did not see its end. More such rows than broken streams are a mistake.
+If a stream breaks, the gateway may have served and billed the completion although no client noted
+its end. So as many rows without a note as broken streams are correct, but more are a mistake.
 """
 
 from collections import Counter
@@ -30,10 +30,10 @@ class Balance:
     noted: int  # completions whose end a client has seen
     billed: int  # rows
     missing: int  # noted by a client, but not billed
-    doubled: int  # surplus rows of one request
+    doubled: int  # surplus rows of requests that have several
     different: int  # billed with other token counts than the client received
     unseen: int  # billed, but noted by no client
-    broken: int  # streams whose end no client has seen: as many may be unseen
+    broken: int  # streams without an end, and errors: as many rows may be unseen
 
     @property
     def is_balanced(self) -> bool:

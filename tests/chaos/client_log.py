@@ -15,7 +15,7 @@ _SHED_CODES: Final = frozenset(
     )
 )
 _REFUSED_BY_KEY: Final = frozenset(
-    # The first one is the client's own, for a handshake that ended with status 401.
+    # The first code is made by the client, for a handshake that ended with status 401.
     (
         "unauthorized",
         "invalid_api_key",
@@ -31,23 +31,22 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
 
     at_s: float  # Unix time when it was sent
     tenant: str  # its ID
-    # "stop", "shed" ...: the gateway's `finish_reason`, or an error frame's code. The client's own:
-    # "lost" (the stream broke), "late" (no end came in time), "unreachable" (not accepted by a
-    # gateway).
+    # The gateway's `finish_reason` ("stop", "shed" ...), or an error frame's code. Without an end,
+    # the client writes "lost" (the stream broke), "late" (no end came in time), "unreachable" (the
+    # gateway did not accept the connection) or "unauthorized".
     ending: str
     total_ms: float
     first_ms: float | None = None  # None: no text came
-    request_id: str = ""  # "": the client saw no end
+    request_id: str = ""  # "": the client saw no end, or an error frame, which has no ID
     prompt_tokens: int = 0
     generated_tokens: int = 0
-    attempts: int = 1  # each but the last was given up and repeated elsewhere
+    attempts: int = 1  # each but the last was given up and repeated at the next gateway
     breaks: int = 0  # attempts that a gateway accepted and whose end was not seen
     is_error: bool = False  # the ending came in an error frame
 
     @property
     def is_shed(self) -> bool:
-        """Return True for a rejection that no editor shows; the editor would send fewer
-        requests."""
+        """Return True for a rejection because of a limit or the key, which is no failure."""
         return (
             self.ending in ("shed", "budget_exceeded")
             or self.ending in _SHED_CODES | _REFUSED_BY_KEY
@@ -55,7 +54,7 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_failed(self) -> bool:
-        """Return True if an editor would show an error: a 5xx, or no end after all attempts."""
+        """Return True for any other error, or if no end came after all attempts."""
         return self.ending in ("lost", "late", "unreachable") or (
             self.is_error and not self.is_shed
         )
@@ -69,7 +68,7 @@ _decoder: Final = msgspec.json.Decoder(Note)
 
 
 def read_notes(file: Path, *, offset: int = 0) -> tuple[list[Note], int]:
-    """Return the notes behind this offset in bytes, and the offset of the next one."""
+    """Return the notes after this offset in bytes, and the offset of the next note."""
     with file.open("rb") as stream:
         stream.seek(offset)
         data = stream.read()

@@ -1,10 +1,12 @@
 """Editors under load: they send requests at a given rate and log how each one ended.
 
-Each has one connection to one of the gateways. If the connection breaks or stalls, the editor
-connects to the next gateway and repeats the request, as a language server does behind a load
-balancer. Only a request without an end after that has failed.
+Each editor has one connection to one of the gateways. If the connection breaks or stalls, the
+editor connects to the next gateway and repeats the request, as a language server does behind a load
+balancer. A request without an end has failed only after the last attempt.
 
-    python -m tests.chaos.clients SPECIFICATION      a JSON object, as `Load` has it; until SIGTERM
+    python -m tests.chaos.clients SPECIFICATION      a JSON object with the fields of `Load`
+
+The process runs until SIGTERM.
 """
 
 import asyncio
@@ -67,7 +69,7 @@ class End(msgspec.Struct):
 _end_decoder: Final = msgspec.json.Decoder(End)
 
 
-class EditorLine(WebSocketConnection):
+class EditorConnection(WebSocketConnection):
     """A connection to a gateway, which also keeps the frame that ended the last completion."""
 
     def __init__(self) -> None:
@@ -89,27 +91,31 @@ class Editor:
     typist: Typist
     path: str
     home: int  # index of its own gateway, to which it returns when it can
-    line: EditorLine | None = None
-    num_gateways_left: int = 0  # how many gateways it has left since it was connected to its own
-    left_s: float = 0.0  # monotonic time when it left the last one
+    connection: EditorConnection | None = None
+    # How many gateways the editor has left since it was connected to its own.
+    num_gateways_left: int = 0
+    left_s: float = 0.0  # monotonic time when it left the last gateway
 
-    async def ask(self, payload: bytes) -> tuple[Answer, End | None]:
-        """Make one attempt; its ending is one of _BROKEN if no end was seen."""
+    async def request_completion(self, payload: bytes) -> tuple[Answer, End | None]:
+        """Make one attempt.
+
+        If no end frame came, the ending is "unauthorized" or one of _BROKEN.
+        """
         began_s = time.perf_counter()
         try:
-            line = await self._connected()
+            connection = await self._connect()
         except (OSError, TimeoutError) as error:
             self._leave()
             ending = "unauthorized" if " 401 " in str(error) else "unreachable"
             return Answer(None, (time.perf_counter() - began_s) * 1000, ending), None
         answer_future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        line.end = None
+        connection.end = None
 
         def on_answer(_connection: ClientConnection, answer: Answer) -> None:
             if not answer_future.done():
                 answer_future.set_result(answer)
 
-        line.send(payload, on_answer)
+        connection.send(payload, on_answer)
         try:
             async with asyncio.timeout(_RESPONSE_TIMEOUT_S):
                 answer = await answer_future
@@ -117,18 +123,20 @@ class Editor:
             answer = Answer(None, (time.perf_counter() - began_s) * 1000, "late")
         if answer.ending in _BROKEN:
             self._leave()
-        return answer, line.end
+        return answer, connection.end
 
-    async def _connected(self) -> EditorLine:
+    async def _connect(self) -> EditorConnection:
+        """Return the open connection, or a new one."""
         if self.num_gateways_left and time.monotonic() - self.left_s > _RETURN_AFTER_S:
             self._close()
             self.num_gateways_left = 0
-        if self.line is None or self.line.is_lost:
+        if self.connection is None or self.connection.is_lost:
             gateway = self.gateways[(self.home + self.num_gateways_left) % len(self.gateways)]
             headers = f"authorization: Bearer {self.key}\r\n"
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-                self.line = await EditorLine.open(f"{gateway}/v1/stream", headers=headers)
-        return self.line
+                url = f"{gateway}/v1/stream"
+                self.connection = await EditorConnection.open(url, headers=headers)
+        return self.connection
 
     def _leave(self) -> None:
         self._close()
@@ -136,9 +144,9 @@ class Editor:
         self.left_s = time.monotonic()
 
     def _close(self) -> None:
-        if self.line is not None:
-            self.line.close()
-        self.line = None
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
 
 
 @dataclass(slots=True)
@@ -174,6 +182,7 @@ class LoadGenerator:
                 task = asyncio.create_task(self._send_one(tenant_index))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
+        # asyncio.wait needs at least one task.
         await asyncio.wait([*self.tasks, asyncio.create_task(asyncio.sleep(0))], timeout=_SETTLE_S)
 
     async def _send_one(self, tenant_index: int) -> None:
@@ -187,10 +196,10 @@ class LoadGenerator:
             if attempt:
                 await asyncio.sleep(_PAUSE_S)
             payload = frame_of(str(next(self.ids)), path=editor.path, prefix=prefix, suffix=suffix)
-            answer, end = await editor.ask(payload)
+            answer, end = await editor.request_completion(payload)
             if answer.ending not in _BROKEN:
                 break
-            breaks += answer.ending != "unreachable"
+            breaks += answer.ending != "unreachable"  # then no gateway has received the request
         assert answer is not None
         note = _make_note(tenant_load.tenant, at_s, answer, end)
         note = replace(note, attempts=attempt + 1, breaks=breaks)
@@ -205,7 +214,8 @@ class LoadGenerator:
             self.load.gateways,
             key=tenant_load.keys[number % len(tenant_load.keys)],
             typist=next(new_typists),
-            path=f"src/{tenant_load.tenant}/module_{number}.py",  # no request supersedes another's
+            # Editors have different files, because a request supersedes those for the same file.
+            path=f"src/{tenant_load.tenant}/module_{number}.py",
             home=number,
         )
 

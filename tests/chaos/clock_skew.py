@@ -1,7 +1,7 @@
 """Wall clocks of one host that jump by an hour, through a preloaded library (`clock.c`).
 
 All of the host's processes see the jump at once and while they run, as after a wrong response of a
-time server. The kernel's own readings of the clock do not change: the time stamps of files.
+time server. The kernel's time stamps of files do not change.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The wall clocks of hosts, each stored in a file that the library of `clock.c` reads."""
+"""The wall clocks of hosts: the offset of each is in a file that the library of `clock.c` reads."""
 
 import shutil
 import struct
@@ -18,7 +18,7 @@ class Clocks:
     library: Path
 
     def environment_on(self, host: str) -> dict[str, str]:
-        """Return the environment for processes that are started there."""
+        """Return the environment for processes that are started on this host."""
         file = self._file(host)
         if not file.exists():
             self.set_offset(host, by_s=0.0)

@@ -1,6 +1,6 @@
 """Companies in the control plane, whose users send requests.
 
-The environment sets up Django, so its modules are imported inside functions.
+Modules that need Django are imported inside functions, because `environment.world` sets up Django.
 """
 
 import math
@@ -70,7 +70,10 @@ def new_chaos_company(name: str, *, rate: float) -> ChaosCompany:
 
 
 def _reconnect() -> None:
-    """Close the connections: Postgres may have been killed since the last use."""
+    """Close Django's connections, so that it opens new ones.
+
+    Postgres may have been killed since the last use.
+    """
     from django.db import connections
 
     connections.close_all()

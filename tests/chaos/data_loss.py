@@ -20,8 +20,8 @@ _NOT_INGESTED_S = 3.0
 class WithoutFile(Fault):
     """Valkey is killed, and started again with an empty folder.
 
-    Nothing is ingested in the seconds before, so it loses usage records that are not in Postgres
-    yet. The gateways must send them again from their journals.
+    In the seconds before, beat is stopped, so nothing is ingested, and Valkey loses usage records
+    that are not in Postgres yet. The gateways must send them again from their journals.
     """
 
     def begin(self, world: World) -> None:

@@ -21,7 +21,8 @@ class FullDisk(Fault):
     """The disk of a store is full; at the end there is space again."""
 
     part: str = ""
-    # Also end the segment of Postgres's write-ahead log. Without space for a new one, it panics.
+    # Also end the segment of Postgres's write-ahead log. Without space for a new segment, Postgres
+    # panics.
     ends_log: bool = False
 
     def begin(self, world: World) -> None:
@@ -54,7 +55,7 @@ def _end_log(world: World) -> None:
                 connection.execute("SELECT pg_logical_emit_message(false, 'chaos', 'end')")
                 connection.execute("SELECT pg_switch_wal()")
     except psycopg.OperationalError:
-        return  # it has panicked
+        return  # Postgres has panicked
 
 
 def scenarios() -> Iterator[Scenario]:

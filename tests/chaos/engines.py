@@ -7,7 +7,7 @@ from tests.chaos.environment import World
 from tests.chaos.faulty_engine import Behaviour
 from tests.chaos.scenario import Fault, Scenario
 
-_HOLD_S = 30.0  # long enough for a p99 that more than one or two slow requests determine
+_HOLD_S = 30.0  # long enough that more than one or two slow requests determine the p99
 _ENGINE = "engine-1"
 
 

@@ -121,12 +121,15 @@ class World:
         self.database = self.disks.postgres
 
     def environment_on(self, host: str) -> dict[str, str]:
-        """Return the environment of Caret's processes there."""
+        """Return the environment of Caret's processes on this host."""
         own = self.own_settings.get(host, {})
         return {**self.home.environment, **self.settings, **own, **self.clocks.environment_on(host)}
 
     def mark_on(self, host: str) -> dict[str, str]:
-        """Return the environment of the stores' processes there, which get no other settings."""
+        """Return the environment of the stores' processes on this host.
+
+        The tag in it marks them as processes of this run. They get no other settings.
+        """
         return tag_environment(self.home.mark) | self.clocks.environment_on(host)
 
     def gateway_urls(self) -> tuple[str, ...]:
@@ -149,7 +152,7 @@ class World:
         return paths[store].home.parent
 
     def revive(self) -> None:
-        """Restart processes that have ended, after a second, as a cluster's supervisor does."""
+        """Restart processes that ended a second ago, as a cluster's supervisor does."""
         now_s = time.monotonic()
         for key, placed_part in self.parts.items():
             if placed_part.part.child.is_alive:
@@ -205,8 +208,10 @@ def world(*, region: Region | None = None) -> Iterator[World]:
 
 
 def _set_up_django(chaos_world: World) -> None:
-    """Set up Django here and for commands, with the Unix sockets, which no network fault
-    affects."""
+    """Set up Django in this process and for `manage.py` commands.
+
+    They connect to the stores by Unix sockets, which no network fault affects.
+    """
     chaos_world.home.environment.update(
         DATABASE_URL=chaos_world.disks.postgres.app_database_url.read_text().strip(),
         CARET_OWNER_DATABASE_URL=chaos_world.disks.postgres.owner_database_url.read_text().strip(),

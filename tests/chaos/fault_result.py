@@ -16,7 +16,7 @@ _TARGET: Final = "none, all billed once"
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """In seconds since the fault's end; None: not within a minute."""
+    """Times in seconds since the fault's end; None: not within a minute."""
 
     served_s: float | None  # to the last request that was not served at once
     ready_s: float | None  # until all services were up and ready
@@ -24,9 +24,9 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class QuietTenant:
-    """The tenant with few requests: p99 of its first token, in ms; None: no token came."""
+    """The tenant with few requests: p99 of the time to its first token; None: no token came."""
 
-    calm_ms: float | None
+    calm_ms: float | None  # without a fault
     fault_ms: float | None
     num: int  # during the fault
 
@@ -49,7 +49,7 @@ class FaultResult:
     billed_s: float  # after the recovery
     fault_s: float
     cores_used_by_others: float  # cores that other processes used during the fault
-    holds_up_tokens: bool = False  # true of the fault itself
+    holds_up_tokens: bool = False  # the fault itself delays tokens, so late tokens are no failure
 
     @property
     def target(self) -> str:
@@ -95,7 +95,7 @@ class FaultResult:
 
 
 def is_bad(note: Note) -> bool:
-    """Return True if it was not served at the first attempt."""
+    """Return True if the request was not served at the first attempt."""
     return not note.is_served or note.attempts > 1
 
 

@@ -18,6 +18,7 @@ import uvloop
 from tests.benchmarks.synthetic_engine import Connection
 
 _SLOW_S: Final = 3.0
+_TORN_AFTER_S: Final = 0.003  # the stream has begun, and has not ended
 _BROKEN_HEAD: Final = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 4\r\n\r\noops"
 _GARBAGE: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\ndata:\r\nzz\r\n"
 
@@ -55,7 +56,7 @@ class FaultyConnection(Connection):
                 self._transport.write(_GARBAGE)
             case Behaviour.TORN:
                 self._send_part(0)
-                self._loop.call_later(0.003, self._transport.close)
+                self._loop.call_later(_TORN_AFTER_S, self._transport.close)
 
 
 async def serve(host: str, port: int, behaviour_file: Path) -> None:

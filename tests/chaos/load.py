@@ -27,7 +27,7 @@ _SETTLE_S: Final = 30.0
 class ClientsProcess:
     """The process of all clients, whose log the environment's notebook follows."""
 
-    tenant: str  # the first one's ID
+    tenant: str  # the first tenant's ID
     process: subprocess.Popen[bytes]
 
     def stop(self) -> None:

@@ -5,11 +5,11 @@
 
 A process holds a tunnel device on each host, and the route to the other host leads to it. Open
 connections stay open and notice the faults only by their own retransmissions and time-outs. `tc
-netem` would do the same inside the kernel, but not all kernels have it. This needs only
+netem` would do the same inside the kernel, but not all kernels have it. This module needs only
 /dev/net/tun. When the process ends, the devices and their routes disappear, and packets use the
 bridge again.
 
-    python -m tests.chaos.netem SPECIFICATION      a JSON object, as `_Specification` has it
+    python -m tests.chaos.netem SPECIFICATION      a JSON object with the fields of `_Specification`
 """
 
 import fcntl
@@ -32,8 +32,8 @@ from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import dying_with_parent
 from tests.chaos.hosts import Host
 
-_TUNSETIFF: Final = 0x4004_54CA  # of linux/if_tun.h, as are the constants below
-_TUN_WITHOUT_HEADER: Final = 0x0001 | 0x1000
+_TUNSETIFF: Final = 0x4004_54CA  # of linux/if_tun.h
+_TUN_WITHOUT_HEADER: Final = 0x0001 | 0x1000  # IFF_TUN and IFF_NO_PI of linux/if_tun.h
 _DEVICE: Final = "wire"
 _MAX_PACKET_BYTES: Final = 65_536
 _READY: Final = "ready"
@@ -90,7 +90,7 @@ class _Link:
     quality: Quality
 
     def run(self) -> None:
-        """Forward packets without end."""
+        """Forward packets until the process is killed."""
         opposite_ends = dict(zip(self.ends, reversed(self.ends), strict=True))
         late: list[tuple[float, int, int, bytes]] = []
         number = 0  # packets of one moment keep their order

@@ -77,7 +77,7 @@ class KeyRevocation(TenantFault):
 
     def _own_details(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         after_s = [note.at_s - self._at_s for note in own_notes if note.is_served]
-        # Below 0: no request that was sent after the revocation was served.
+        # Not above 0: no request that was sent after the revocation was served.
         return {"served_for_s": round(max(after_s, default=0.0), 2)}
 
 

@@ -14,7 +14,7 @@ _STOPPED_S = 10.0
 
 @dataclass(slots=True)
 class ProcessKill(Fault):
-    """SIGKILL for a process and all its children; its supervisor restarts it at once."""
+    """SIGKILL for a process and all its children; the run restarts it after a second."""
 
     part: str = ""
 

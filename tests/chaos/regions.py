@@ -3,6 +3,8 @@
 clients --- gateway-1, gateway-2 --- engine-1, engine-2
                     |
                far-stores (Valkey, relay)  - - - link - - -  stores --- workers
+
+The relay copies tenants' snapshots to the region, and usage records back to the home region.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The resources of processes and their children: memory, file descriptors, sockets, threads."""
+"""The resources of processes: memory with their children's, file descriptors, sockets, threads."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ _GAUGES: Final = ("caret_completions_in_flight", "caret_connected_clients")
 
 @dataclass(frozen=True, slots=True)
 class ProcessResources:
-    memory_mb: float  # without shared memory
+    memory_mb: float  # of the process and its children, without shared memory
     descriptors: int
     sockets: int
     threads: int
@@ -29,7 +29,8 @@ def resources_of(pid: int) -> ProcessResources | None:
         threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         sockets = sum(link.startswith("socket:") for link in links)
         return ProcessResources(round(own_memory_mb(pid), 2), len(links), sockets, threads)
-    except (FileNotFoundError, RuntimeError):  # or a child of it is a zombie, which has no memory
+    # RuntimeError: the process or a child is a zombie, which has no memory.
+    except (FileNotFoundError, RuntimeError):
         return None
 
 

@@ -143,7 +143,7 @@ class Run:
             time.sleep(_POLL_S)
 
     def _ledger_since_last(self, balance: Balance) -> dict[str, int]:
-        """Return what was noted and billed so far, and the mistakes since the last balance."""
+        """Return the numbers noted and billed so far, and the mistakes since the last balance."""
         before, now = asdict(self.balance), asdict(balance)
         self.balance = balance
         return now | {name: now[name] - before[name] for name in _MISTAKES}

@@ -26,12 +26,15 @@ class Scenario(Protocol):
         """
 
     def prepare(self, world: World) -> None:
-        """Do what takes long and is not yet a fault."""
+        """Make the slow preparations, which are not yet a fault."""
 
     def begin(self, world: World) -> None: ...
 
     def end(self, world: World) -> None:
-        """Repair what no supervisor would repair; also called when the run is aborted."""
+        """Undo the fault; the run itself restarts ended processes.
+
+        Also called if the run is aborted.
+        """
 
     def details(self, notes: Sequence[Note]) -> dict[str, Any]:
         """Return the fault's own results for requests from its beginning to the recovery."""

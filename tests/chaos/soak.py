@@ -1,4 +1,4 @@
-"""A long run without faults: which resources do processes hold, and do these grow?
+"""A long run without faults: does the memory or the number of descriptors of processes grow?
 
 The slopes are those of straight lines through the samples (least squares). They leave out the first
 part of the time, in which caches fill: a gateway caches data about texts for up to ten minutes. The
@@ -19,10 +19,11 @@ from tests.chaos.environment import World
 from tests.chaos.resource_usage import ProcessResources, resources_by_process
 from tests.chaos.usage_rows import settled_balance
 
-# Of the memory, between the settling and the end: this share, or this many MB if that is more.
+# Allowed growth of the memory from the end of the settling phase to the end of the run: this share,
+# or this many MB if that is more.
 MAX_GROWTH: Final = 0.05
 MAX_GROWTH_MB: Final = 5.0
-MAX_MORE_DESCRIPTORS: Final = 5.0
+MAX_MORE_DESCRIPTORS: Final = 5.0  # in the same time
 _EVERY_S: Final = 2.0
 _SETTLING: Final = 0.4  # share of the time that the slopes leave out
 _NUM_COURSE_POINTS: Final = 15  # means in `course_mb`
@@ -52,7 +53,7 @@ class Trend:
 
 
 def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
-    """Return the trend of the samples after `settled_s`, of which there must be two."""
+    """Return the trend of the samples. At least two of them must be later than `settled_s`."""
     settled = [sample for sample in samples if sample.at_s > settled_s]
     at_s = np.array([sample.at_s for sample in settled])
     memory = np.array([sample.resources.memory_mb for sample in settled])

@@ -1,7 +1,7 @@
 """The host of Postgres and Valkey: both listen on the network, each with its own small disk.
 
-The disks are in memory (tmpfs), so that filling them affects nothing else. Observers outside use
-the Unix sockets, which no cut affects.
+The disks are in memory (tmpfs), so that filling them affects nothing else. The run itself connects
+by Unix sockets, which no network fault affects.
 """
 
 import shutil
@@ -74,7 +74,7 @@ def _small_disk(folder: Path) -> Iterator[Path]:
 
 
 class Standby(EmbeddedPostgres):
-    """A replica, which reads its roles from the primary."""
+    """A Postgres that follows the primary, and gets its database roles from it."""
 
     name = "Postgres (standby)"
 

@@ -58,7 +58,10 @@ def settled_balance(
 def _balance_after_running_requests(
     notes: Sequence[Note], rows: Sequence[Row], read_notes: Callable[[], Sequence[Note]]
 ) -> Balance:
-    """Balance again while it is uneven: a completion may be billed before its client notes it."""
+    """Compare again until all is balanced.
+
+    A completion may be billed before its client notes its end.
+    """
     deadline_s = time.monotonic() + _IN_FLIGHT_S
     while True:
         current = balance(notes, rows, read_notes()[len(notes) :])

@@ -1,4 +1,4 @@
-"""An export of the audit log without a database, as an attacker could make or change it."""
+"""Exports of the audit log, made without a database, so that tests can change every part."""
 
 import hashlib
 import io

@@ -66,7 +66,7 @@ def make_customer(company: Company, *, starts_on: date = START, plan: str | None
 
 @cache
 def _make_shared_plan() -> str:
-    """Make a plan once, because each new price visits all tenants."""
+    """Make a plan once, because adding a price reads every tenant."""
     return make_plan()
 
 

@@ -1,4 +1,4 @@
-"""All of Caret, with the real engine, in place of the console alone."""
+"""The tests of this folder use a complete installation with the real engine, not only a console."""
 
 import pytest
 

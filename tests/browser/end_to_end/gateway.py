@@ -8,7 +8,7 @@ from tests.fixtures.companies import Company, make_key
 from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
-# Until gateways know a change. It takes less than a second, but longer on busy cores.
+# Until gateways know a change of keys or policies: less than a second, but longer on busy cores.
 MAX_SYNC_S: Final = 60.0
 _TIMEOUT_S: Final = 60.0
 _PROMPT: Final = {"prompt": "import ", "max_tokens": 4}
@@ -32,7 +32,7 @@ def request_chat(stack: Stack, key: str) -> httpx.Response:
 
 
 def num_generated_tokens(response: httpx.Response) -> int:
-    """Return the number of generated tokens: 0 if editors show nothing."""
+    """Return the number of generated tokens: 0 for an empty completion, which no editor shows."""
     assert response.is_success, response.text
     return int(response.json()["usage"]["completion_tokens"])
 

@@ -1,4 +1,4 @@
-"""Verification that a customer makes with files alone, without the installation."""
+"""Offline verification: a customer verifies downloaded files without the installation."""
 
 import os
 from pathlib import Path
@@ -11,14 +11,15 @@ from tests.stack.commands import manage
 def download_file(page: Page, role: str, name: str, folder: Path) -> Path:
     """Download the file behind a button or a link, under its own name."""
     with page.expect_download() as download:
-        page.get_by_role(role, name=name).first.click()  # type: ignore[arg-type]  # one of two
+        page.get_by_role(role, name=name).first.click()  # type: ignore[arg-type]  # button or link
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     return path
 
 
 def run_verifier(command: str, file: Path, keys: Path) -> str:
-    """Return the output of the `manage.py` command for this file."""
+    """Return the output of this `manage.py` command for the file, without the installation's
+    settings."""
     environment = {"PATH": os.environ["PATH"]}
     return manage(command, str(file), "--public-key", str(keys), environment=environment).stdout
 

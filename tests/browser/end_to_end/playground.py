@@ -1,4 +1,4 @@
-"""The playground with a suggestion in the empty method of its sample."""
+"""Steps in the playground: start it, and get a suggestion in the empty method of its sample."""
 
 from typing import Final
 

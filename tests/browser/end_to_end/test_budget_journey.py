@@ -58,7 +58,7 @@ def test_completions_stop_at_a_budget_and_resume_after_it_is_raised(
 
 
 def has_stopped(stack: Stack, key: str) -> bool:
-    """Spend until the rest of the budget is below the maximum cost of even a short request.
+    """Spend some of the budget. Return True if the rest is too small for a completion and for chat.
 
     A completion can also be empty for another reason, such as load, so the reason is compared.
     """
@@ -76,13 +76,13 @@ def make_budget(page: Page, limit: str) -> None:
 
 
 def check_exhausted(page: Page) -> None:
-    """Check that the budget is reached, and that a notification was sent."""
+    """Check that all thresholds of the budget are reached, and that completions have stopped."""
 
-    def has_reached_a_threshold() -> bool:
+    def has_reached_all_thresholds() -> bool:
         page.reload()
         return "Not reached" not in page.locator(".thresholds").inner_text()
 
-    wait_until(has_reached_a_threshold, timeout_s=_RATED_S)
+    wait_until(has_reached_all_thresholds, timeout_s=_RATED_S)
     expect(page.get_by_text("Completions stopped", exact=True)).to_be_visible()
 
 

@@ -84,9 +84,9 @@ def withdraw_consent(page: Page) -> None:
 
 
 def has_captured_content(stack: Stack, key: str, company: Company) -> bool:
-    """Return True if content is captured.
+    """Request a completion, and return True if the worker has stored captured content.
 
-    Gateways learn of the consent within a second, and the worker stores what they send.
+    Gateways learn of the consent within a second, and then send content to the worker.
     """
     complete(stack, key)
     return num_captured(company) > 0

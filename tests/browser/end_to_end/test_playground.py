@@ -23,7 +23,7 @@ from tests.fixtures.companies import Company, make_company
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
-_INGESTED_S = 30.0
+_INGESTED_S = 30.0  # until an outcome or a change is in the database
 
 
 @pytest.fixture

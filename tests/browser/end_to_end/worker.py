@@ -4,5 +4,5 @@ from caret.celery import app
 
 
 def run_now(task: str) -> None:
-    """Run a task now; `task` is its Celery name."""
-    app.send_task(task, expires=240)  # seconds, for which tests wait at most
+    """Tell the worker to run a task now, without waiting for it; `task` is its Celery name."""
+    app.send_task(task, expires=240)  # seconds; no test waits longer for the effect

@@ -1,7 +1,7 @@
-"""A SAML identity provider that we did not write: pysaml2's, behind a page for the sign-in.
+"""A SAML identity provider that we did not write: pysaml2, behind a sign-in page.
 
-Any password signs in. The settings come as JSON in the first argument. It runs in an environment of
-its own (`tests.browser.saml_provider`) and imports nothing of ours.
+Any password signs in. The settings come as JSON in the first argument. This process runs in a
+virtual environment of its own (`tests.browser.saml_provider`) and imports none of our modules.
 """
 
 import json
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import saml2.time_util  # type: ignore[import-not-found]  # in that environment only
+import saml2.time_util  # type: ignore[import-not-found]  # only in its own environment
 from saml2 import (
     BINDING_HTTP_POST,
     BINDING_HTTP_REDIRECT,
