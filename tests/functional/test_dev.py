@@ -52,7 +52,7 @@ class Development:
         return text in self.output.read_text()
 
     @property
-    def postgres(self) -> str:
+    def postgres_pid(self) -> str:
         (file,) = self.installation.paths.home.rglob("postmaster.pid")
         return file.read_text().splitlines()[0]
 
@@ -88,7 +88,7 @@ def development(installation_without_engine: Installation) -> Iterator[Developme
 def test_saved_templates_and_views_appear_in_the_next_response(
     development: Development,
 ) -> None:
-    postgres = development.postgres
+    postgres_pid = development.postgres_pid
     assert development.shows("Sign in", at="/sign-in")
 
     development.append("console/templates/console/_mark.html", "an edited mark")
@@ -99,10 +99,10 @@ def test_saved_templates_and_views_appear_in_the_next_response(
         lambda: development.shows("an edited view", at="/edited"), timeout_s=_RESTART_TIMEOUT_S
     )
 
-    assert development.postgres == postgres
+    assert development.postgres_pid == postgres_pid
 
 
-def test_a_syntax_error_is_shown_and_the_next_save_restarts_the_program(
+def test_a_syntax_error_is_shown_and_the_next_save_restarts_the_gateway(
     development: Development,
 ) -> None:
     before = development.append("inference/consumers/http/http_consumer.py", "def broken(:\n")

@@ -14,7 +14,7 @@ from tests.gpu.steps import list_steps
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
 NAMES = [step.name for step in list_steps(TINY_SCALE)]
-LAST = "fast-plain.speculation"
+LAST_STEP = "fast-plain.speculation"
 
 
 def run_acceptance(results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -42,10 +42,12 @@ def read_acceptance(results: Path) -> dict[str, float]:
     return {line["text"]: line["acceptance"] for line in lines}
 
 
-def test_each_step_runs_and_the_missing_ones_run_in_later_calls(tmp_path: Path) -> None:
+def test_a_call_runs_one_chosen_step_and_the_next_call_runs_the_missing_steps(
+    tmp_path: Path,
+) -> None:
     results = tmp_path / "tiny.json"
 
-    first_call = run_acceptance(results, "--only", LAST, "--minutes", "10")
+    first_call = run_acceptance(results, "--only", LAST_STEP, "--minutes", "10")
     run_acceptance(results, "--minutes", "60")
 
     assert '"benchmark": "gpu.fast-plain.speculation"' in first_call.stdout
@@ -65,7 +67,7 @@ def test_each_step_runs_and_the_missing_ones_run_in_later_calls(tmp_path: Path) 
     assert figures["fast-plain.speculation tokens_per_s"]["num_drafted"] == 0
 
 
-def test_no_step_is_begun_that_would_not_end_in_time(tmp_path: Path) -> None:
+def test_a_step_that_would_not_end_in_time_is_not_started(tmp_path: Path) -> None:
     results = tmp_path / "tiny.json"
 
     process = run_acceptance(results, "--minutes", "0.1")

@@ -1,4 +1,7 @@
-"""The playground that the console serves equals the build of its sources and lock file."""
+"""The bundle of the playground, a page of the console, equals a fresh build.
+
+The build needs the playground's sources and its npm lock file.
+"""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""`manage.py up --detach` with a real engine, on the session's installation."""
+"""`manage.py up --detach` with a real engine: the installation that all tests of a run share."""
 
 import os
 import signal

@@ -1,4 +1,8 @@
-"""`make up` with the settings of engines: CARET_ENGINES=mixed, and a KV tier."""
+"""`make up` with two engines, one of them with speculation (CARET_ENGINES=mixed), and a KV tier.
+
+The KV tier keeps the KV blocks of the prefix cache outside of the engines: LMCache in host memory,
+and the KV store, a Valkey server.
+"""
 
 import importlib.util
 import json
@@ -38,6 +42,8 @@ pytestmark = [
     ),
 ]
 _LEARNING_S: Final = 900.0
+# The time with rejected drafts after which a language leaves the speculating engine, and the time
+# after which it may return.
 _FALLBACK_S, _RETRY_S = 10, 10
 _RESTART_S: Final = 600.0
 _TURN_S: Final = 1.0
@@ -118,7 +124,10 @@ def gateways(installation: Installation) -> tuple[LocalGateway, ...]:
 async def test_a_language_uses_the_plain_engine_until_its_drafts_are_accepted(
     installation: Installation, gateways: tuple[LocalGateway, ...]
 ) -> None:
-    """One test covers leaving and returning, because learning takes minutes on a busy machine."""
+    """One test covers that a language leaves the speculating engine and returns to it.
+
+    The gateway needs minutes on a busy machine to measure the acceptance.
+    """
     plain, speculating = (
         f"127.0.0.1:{installation.environment[name]}"
         for name in ("CARET_ENGINE_PORT", "CARET_QUALITY_ENGINE_PORT")
@@ -143,7 +152,7 @@ async def test_a_language_uses_the_plain_engine_until_its_drafts_are_accepted(
     async def csv_stays() -> bool:
         with suppress(GatewayRefused):
             await csv.request_for(_FALLBACK_S)
-        # If the acceptance is still low, it falls back during this time.
+        # If the acceptance is still low, the language leaves again during this time.
         is_leaving = partial(_is_using_fallback, installation, "csv")
         return not await wait_until(is_leaving, timeout_s=_FALLBACK_S + _RETRY_S + 2.0)
 
@@ -170,7 +179,7 @@ async def test_cached_prompts_survive_a_restart_of_the_engines_and_serve_no_othe
     acme, globex = gateways
     first, _ = await acme.count_cached_tokens()
 
-    _restart(installation, "lmcache.cli.main")  # its memory is lost, too
+    _restart(installation, "lmcache.cli.main")  # only the KV store keeps the blocks
     _restart(installation, "vllm.entrypoints.openai.api_server")
     others, _ = await globex.count_cached_tokens()
     returned, num_tokens = await acme.count_cached_tokens()

@@ -1,4 +1,4 @@
-"""`manage.py up` and `down` with a pools file of the operator's own, so that `up` starts no engine.
+"""`manage.py up` and `down` with the operator's own pools file, so that `up` starts no engine.
 
 Starting takes most of the time, so the first tests share three starts and depend on their order.
 """
@@ -40,7 +40,7 @@ def _stop(installation: Installation) -> None:
         installation.manage("down")
 
 
-def test_no_engine_is_started_if_engines_are_configured(
+def test_no_engine_is_started_if_the_operator_names_a_pools_file(
     installation_without_engine: Installation, up_process: subprocess.CompletedProcess[str]
 ) -> None:
     installation = installation_without_engine
@@ -92,6 +92,7 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     watchdogs = [
         pid for pid in _children(supervisor) if "caret.local.processes.watchdog" in _arguments(pid)
     ]
+    # A process with the installation's tag, as an earlier run would leave it behind.
     mark = tag_environment(new_tag(installation.paths.home))
     with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
         for pid in (*watchdogs, supervisor):
@@ -102,7 +103,7 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
             exit_status = leftover.wait(timeout=5)
             new_supervisor = installation.entry["supervisor_pid"]
             second_run.send_signal(signal.SIGINT)
-            remaining_output = _rest_of(second_run)
+            remaining_output = _read_rest(second_run)
 
     assert exit_status == -signal.SIGTERM
     assert "that an earlier run had left behind" in output
@@ -116,7 +117,7 @@ def test_ctrl_c_during_the_start_leaves_no_process(stopped_installation: Install
     with stopped_installation.start("up") as supervisor:
         _read_until(supervisor, "... Migrations")
         supervisor.send_signal(signal.SIGINT)
-        _rest_of(supervisor)
+        _read_rest(supervisor)
 
     assert supervisor.returncode == 0
     assert not stopped_installation.pids
@@ -126,7 +127,7 @@ def test_ctrl_c_while_detaching_leaves_no_process(stopped_installation: Installa
     with stopped_installation.start("up", "--detach") as waiting:
         _read_until(waiting, "... Migrations")
         waiting.send_signal(signal.SIGINT)
-        _rest_of(waiting)
+        _read_rest(waiting)
 
     assert not stopped_installation.pids
 
@@ -158,13 +159,13 @@ def test_an_invalid_setting_is_reported_in_one_sentence(stopped_installation: In
 def test_a_part_that_does_not_start_is_reported_with_its_log(
     stopped_installation: Installation, tmp_path: Path
 ) -> None:
-    catalogue = tmp_path / "pools.toml"
-    catalogue.write_text(
+    broken_file = tmp_path / "pools.toml"
+    broken_file.write_text(
         '[[pools]]\nname = "a"\ntier = "no such tier"\nmodel = "m"\ntokenizer = "/none"\n'
         'max_context_tokens = 1\nreplicas = ["http://127.0.0.1:1"]\n'
     )
     stopped_installation.environment["CARET_POOLS_FILE"], pools_file = (
-        str(catalogue),
+        str(broken_file),
         stopped_installation.environment["CARET_POOLS_FILE"],
     )
     process = stopped_installation.manage("up", "--detach")
@@ -202,7 +203,7 @@ def _read_until(process: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"the process ended without {text!r}: {''.join(lines)}")
 
 
-def _rest_of(process: subprocess.Popen[str]) -> str:
+def _read_rest(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.read()
 

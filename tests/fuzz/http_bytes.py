@@ -1,4 +1,4 @@
-"""Mutated HTTP requests as bytes, drawn from a seed."""
+"""HTTP requests with random mutations, as bytes. The same seed gives the same requests."""
 
 import random
 from collections.abc import Sequence
@@ -30,6 +30,7 @@ BASE_REQUESTS: Final[Sequence[bytes]] = (
     _WEBSOCKET % b"/live" + b"\x81\x82\x00\x00\x00\x00{}",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 )
+# Texts that a mutation inserts into a request.
 _TOKENS: Final[Sequence[bytes]] = (
     *(b"\r\n", b"\n", b"\r", b"\0", b"\xff\xfe", b"%00", b"%2e%2e/", b"//", b"?" * 50, b"\t"),
     *(
@@ -100,4 +101,5 @@ def _truncate(draw: random.Random, data: bytes) -> bytes:
     return data[: draw.randrange(len(data) + 1)]
 
 
+# `_insert` is twice as likely as each of the others.
 _MUTATIONS: Final = (_flip, _remove, _repeat, _insert, _insert, _truncate)

@@ -90,6 +90,7 @@ def _send(server: Server, parts: Sequence[bytes]) -> str:
 
 
 def _find_damage(server: Server) -> list[str]:
+    """Return a finding if another client gets no response, or if the log has a stack trace."""
     url = urlsplit(server.url)
     connection = HTTPConnection(str(url.hostname), url.port, timeout=_RESPONSE_TIMEOUT_S)
     try:

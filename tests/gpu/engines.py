@@ -1,4 +1,4 @@
-"""The engines of the run: a profile with a model of random weights, one engine at a time."""
+"""The engines that are measured, one at a time: a profile, and a model with random weights."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ class RunningEngine:
         return EngineAddress(self.url, self.settings.model.served_name)
 
     def render_pools(self, replica_url: str) -> str:
-        """Return the catalogue of a gateway in which the engine serves both tiers."""
+        """Return a gateway's pools file, in which the engine serves both tiers."""
         model = self.settings.model
         pools = []
         for tier, prompt_tokens in zip(Tier, self.scale.prompt_tokens, strict=True):

@@ -1,4 +1,4 @@
-"""KV offloading: the first token of a prompt that left the GPU's cache but not the host's memory.
+"""KV offloading: the time to first token if KV blocks are restored from the host's memory.
 
 The engine's own cache has room for two prompts. Each round sends a new prompt (cold) and sends it
 again (warm). Then it sends other prompts until the first prompt has left the cache, and sends the

@@ -1,8 +1,8 @@
 """Time to first token under load, directly at the engine: cold and warm prompts of two lengths.
 
-A load is a number of requests in flight, and each stream sends its next request as soon as it has
-an answer. A warm prompt differs from the one before in its last tokens, like that of a user who
-types. A cold prompt is in no cache.
+A load is a number of requests in flight. Each stream sends its next request as soon as it has a
+response. A warm prompt differs from the stream's previous prompt only in its last tokens, as if a
+user typed. A cold prompt is in no cache.
 """
 
 import asyncio

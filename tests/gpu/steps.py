@@ -1,4 +1,4 @@
-"""The steps of the run, in their order: a measurement of a variant of the engine."""
+"""The steps of the run, in their order. Each step is one measurement of one engine variant."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -48,6 +48,7 @@ async def _compare_with_gateway(engine: RunningEngine, report: Report) -> None:
 
 
 async def _type(engine: RunningEngine, report: Report) -> None:
+    """Measure how many tokens of a prompt are cached while a user types."""
     pools = engine.render_pools(engine.url)
     sessions = make_sessions(engine.scale.num_keystrokes, seed=_SEED)
     with (
@@ -66,7 +67,7 @@ async def _type(engine: RunningEngine, report: Report) -> None:
 
 async def _cancel(engine: RunningEngine, report: Report) -> None:
     num_cancels = engine.scale.num_cancels
-    # Disconnects differ from frames only in the gateway, which was measured without a GPU.
+    # A disconnect and a cancel frame differ only in the gateway, which was measured without a GPU.
     counts = cancellation_latency.Counts(num_cancels, num_disconnects=0, num_idle_waits=num_cancels)
     await cancellation_latency.measure(engine.url, counts, report, render_pools=engine.render_pools)
 

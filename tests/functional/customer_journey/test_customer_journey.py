@@ -253,6 +253,6 @@ def _owner_reads_the_invoice(parts: JourneyParts, page: Page) -> None:
 def _reload_until(page: Page, path: str, text: str) -> None:
     def is_shown() -> bool:
         page.goto(path)
-        return page.locator("main").get_by_text(text).count() > 0
+        return page.locator("main td").get_by_text(text).count() > 0
 
     wait_until(is_shown, timeout_s=_TIMEOUT_S)

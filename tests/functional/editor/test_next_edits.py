@@ -19,6 +19,7 @@ from tests.fakes.scripted_engine import scripted_engine
 from tests.functional.editor.developer import make_developer
 from tests.functional.gateway.gateway_stack import Site, start_site
 from tests.stack.language_server import (
+    INVOKED,
     LanguageServer,
     OpenBuffer,
     environment_of,
@@ -65,6 +66,14 @@ async def _open_renamed(server: LanguageServer, folder: Path) -> OpenBuffer:
             pass  # edits are off until the policy arrives
     buffer.replace_text(9, 9, "_of")
     return buffer
+
+
+async def _wait_for_policy(fake: Gateway, buffer: OpenBuffer) -> None:
+    """Wait until the language server knows the policy. Until then, next edits are off."""
+    await wait_until(lambda: any(frame["type"] == "policy" for frame in fake.received))
+    fake.suggestion = "x"
+    # The gateway answers in order, so the policy arrives before this suggestion.
+    assert await buffer.request_items(trigger=INVOKED)
 
 
 async def _suggest_edit(buffer: OpenBuffer, **more: Any) -> Any:
@@ -135,8 +144,8 @@ async def test_without_the_mode_edit_nothing_is_requested(
     fake: Gateway, server: LanguageServer, tmp_path: Path
 ) -> None:
     fake.modes = ["inline"]
-    file = tmp_path / "a.py"
-    buffer = OpenBuffer.opened(server, file, _TEXT)
+    buffer = OpenBuffer.opened(server, tmp_path / "a.py", _TEXT)
+    await _wait_for_policy(fake, buffer)
     buffer.replace_text(9, 9, "_of")
 
     assert await _suggest_edit(buffer) == {"reason": "edit_off"}
@@ -149,6 +158,7 @@ async def test_the_setting_turns_edits_off(fake: Gateway, tmp_path: Path) -> Non
     async with language_server(environment, folder=tmp_path, options=options) as server:
         await server.wait_for_status("ready")
         buffer = OpenBuffer.opened(server, tmp_path / "a.py", _TEXT)
+        await _wait_for_policy(fake, buffer)
         buffer.replace_text(9, 9, "_of")
 
         assert await _suggest_edit(buffer) == {"reason": "edit_off"}

@@ -130,6 +130,8 @@ class StoredData:
                 # The file's name is searched too.
                 self._contents[folder] += bytes(file.relative_to(self._home)) + file.read_bytes()
         with redis.Redis.from_url(services.redis_url) as connection:
+            # Texts in a compressed dump would not be found.
+            connection.config_set("rdbcompression", "no")
             for name in connection.scan_iter():
                 self._contents["Redis"] += name + (connection.dump(name) or b"")
 

@@ -93,13 +93,16 @@ async def test_a_slow_body_times_out_and_delays_no_other_request(site: Site) -> 
     )
     try:
         writer.write(head.encode() + b'{"prompt"')
+        slow_answer = asyncio.create_task(reader.readuntil(b"}}"))
         async with site.stream(site.globex_key) as other_tenant:
             await request_completion(
                 other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2}
             )
+            assert not slow_answer.done()
         async with asyncio.timeout(15):
-            answer = await reader.readuntil(b"}}")
+            answer = await slow_answer
     finally:
+        slow_answer.cancel()
         writer.close()
         await writer.wait_closed()
 

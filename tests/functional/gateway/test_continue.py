@@ -1,4 +1,7 @@
-"""Continue's own completions, from its sources, with the settings that the console shows."""
+"""Completions of Continue, an editor extension, with the settings that the console shows.
+
+The tests run Continue's completion provider from its public sources, without an editor.
+"""
 
 import asyncio
 import json
@@ -29,7 +32,8 @@ CODE = f"import os\n\n\ndef read(path):\n{LINE}\n        return file.read()\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make a folder with the bundle. It is also the HOME in which Continue stores its settings."""
+    """Bundle Continue's completion provider in a folder. Continue also uses the folder as its HOME
+    and stores its settings there."""
     parent = tmp_path_factory.mktemp("continue")
     folder = parent / "client"
     sources = find_plugin(REPOSITORY, parent)
@@ -44,8 +48,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(parent)
 
 
-async def drive(folder: Path, project: Path, config: str) -> dict[str, Any]:
-    """Request a completion after each of the last two characters of the line."""
+async def run_continue(folder: Path, project: Path, config: str) -> dict[str, Any]:
+    """Request a completion after each of the last two characters of the line, as while typing.
+
+    Return Continue's last completion and its errors.
+    """
     file = project / "main.py"
     file.write_text(CODE)
     line = CODE.split("\n").index(LINE)
@@ -81,17 +88,20 @@ async def drive(folder: Path, project: Path, config: str) -> dict[str, Any]:
 async def test_continue_completes(site: Site, folder: Path, tmp_path: Path) -> None:
     before = await site.num_records()
 
-    result = await drive(folder, tmp_path, settings_for("continue", site.url, site.acme_key))
+    result = await run_continue(folder, tmp_path, settings_for("continue", site.url, site.acme_key))
 
     assert (result["roles"], result["errors"]) == (["autocomplete"], [])
     assert result["completion"].strip()
+    # Continue waits for a pause in typing: it sends only the second of the two requests.
     (completion,) = await site.records_after(before)
     assert (completion.protocol, completion.editor) == ("mistral", "vscode")
     assert completion.language == "python"  # from the path in a comment of the prompt
 
 
 async def test_continue_reports_a_wrong_key(site: Site, folder: Path, tmp_path: Path) -> None:
-    result = await drive(folder, tmp_path, settings_for("continue", site.url, "cpk_live_nonsense"))
+    result = await run_continue(
+        folder, tmp_path, settings_for("continue", site.url, "cpk_live_nonsense")
+    )
 
     assert result["completion"] is None
     assert len(result["errors"]) == 1

@@ -23,7 +23,7 @@ from tests.functional.gateway.gateway_stack import (
 from tests.stack.running import Engine
 
 pytestmark = pytest.mark.engine
-RESTART_S = 120.0  # of the engine, on two busy cores
+RESTART_S = 120.0  # time for the engine to restart, on two busy cores
 
 
 @pytest.mark.deep  # the engine takes half a minute to restart
@@ -33,8 +33,8 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
     async with site.open_websocket() as socket, site.http() as session:
         await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
         first = await receive(socket)
-        killed = engine.pid
-        os.kill(killed, signal.SIGKILL)
+        killed_pid = engine.pid
+        os.kill(killed_pid, signal.SIGKILL)
         killed_s = time.monotonic()
         while (end := await receive(socket))["type"] == "delta":
             pass
@@ -56,7 +56,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
     assert status == HTTPStatus.OK
     assert (error["type"], error["code"]) == ("error", "engine_unavailable")
     assert is_back_in_time, "completions did not recover with the engine"
-    assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
+    assert all(pool["pid"] not in (None, killed_pid) for pool in engine.stack.pools)
     finishes = [(r.finish_reason, r.filter_reason) for r in _completions(site)]
     assert finishes.count((FinishReason.LENGTH, "engine_disconnected")) == 1
 
@@ -139,7 +139,8 @@ async def _count_records(site: Site, count: int) -> dict[str, int]:
     async def are_delivered() -> bool:
         return len(_completions(site)) >= count
 
-    # The journal's pauses grow to 5 s while Redis is down.
+    # The gateway keeps the records in its journal, a file, and sends them to Redis. While Redis is
+    # down, the pauses between its attempts grow to 5 s.
     assert await wait_until(are_delivered, timeout_s=15.0), "not all records were delivered"
     await asyncio.sleep(0.3)
     return dict(Counter(str(record.request_id) for record in _completions(site)))

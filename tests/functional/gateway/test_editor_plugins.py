@@ -1,6 +1,6 @@
-"""Requests of editor plug-ins as recorded on the wire, and the fields that each reads.
+"""The gateway answers the requests that editor plug-ins send, with the fields that they read.
 
-Bodies are as the plug-ins write them, unknown fields included.
+The request bodies were recorded from the plug-ins. They include fields that Caret does not know.
 """
 
 import json
@@ -13,8 +13,8 @@ from tests.functional.gateway.gateway_stack import Frame, Site
 
 pytestmark = pytest.mark.engine
 
-# llama.vim's own check of a response, on the raw body.
-LLAMA_VIM = re.compile(rb'"content"\s*:')
+# llama.vim accepts a response only if its raw body matches this expression.
+LLAMA_VIM_CHECK = re.compile(rb'"content"\s*:')
 LLAMA_VIM_FIELDS = [
     "content",
     "timings/prompt_n",
@@ -57,8 +57,8 @@ async def post(site: Site, path: str, body: Any, **headers: str) -> bytes:
     return raw
 
 
-def events(raw: bytes) -> list[Any]:
-    """Parse as a plug-in's SSE reader does: only `data:` lines and empty lines."""
+def parse_events(raw: bytes) -> list[Any]:
+    """Parse server-sent events as strictly as a plug-in: only `data:` and empty lines may occur."""
     lines = raw.decode().split("\n")
     assert all(line == "" or line.startswith("data: ") for line in lines)
     data = [line.removeprefix("data: ") for line in lines if line]
@@ -92,7 +92,7 @@ async def test_llama_vim_gets_the_fields_that_it_reads(
     raw = await post(site, "/infill", body, **{"Content-Type": "application/json"})
     warm_up = await post(site, "/infill", {**body, "n_predict": 0, "response_fields": [""]})
 
-    assert LLAMA_VIM.search(raw)
+    assert LLAMA_VIM_CHECK.search(raw)
     assert b"\n" not in raw  # Vim reads lines
     answer = json.loads(raw)
     assert answer["content"]
@@ -143,9 +143,9 @@ async def test_minuet_and_continue_get_choices_in_each_event(
         "provider": {"sort": "throughput"},
     }
 
-    parsed = events(await post(site, path, body, Accept="text/event-stream"))
+    parsed = parse_events(await post(site, path, body, Accept="text/event-stream"))
 
-    # the plug-in crashes on an event without choices
+    # Minuet crashes on an event without choices.
     choices = [event["choices"][0] for event in parsed]
     if path == "/v1/fim/completions":
         text = "".join(choice["delta"]["content"] for choice in choices)
@@ -155,7 +155,7 @@ async def test_minuet_and_continue_get_choices_in_each_event(
     assert choices[-1]["finish_reason"] in ("stop", "length")
 
 
-async def test_continue_gets_the_same_text_with_markers_as_with_a_suffix(
+async def test_continue_gets_the_same_text_with_fim_markers_as_with_a_suffix_field(
     site: Site, text_around_cursor: tuple[str, str]
 ) -> None:
     prefix, suffix = text_around_cursor
@@ -178,9 +178,9 @@ async def test_continue_gets_the_same_text_with_markers_as_with_a_suffix(
         {**body, "prompt": prefix, "suffix": suffix, "stop": []},
     )
 
-    text = "".join(event["choices"][0]["text"] for event in events(raw))
+    text = "".join(event["choices"][0]["text"] for event in parse_events(raw))
     assert text
-    assert text == "".join(event["choices"][0]["text"] for event in events(as_parts))
+    assert text == "".join(event["choices"][0]["text"] for event in parse_events(as_parts))
 
 
 async def test_zed_gets_the_fields_that_it_requires(
@@ -205,7 +205,7 @@ async def test_zed_gets_the_fields_that_it_requires(
 
 
 @pytest.mark.parametrize("is_raw", [False, True], ids=["Continue", "twinny, llm-ls and Zed"])
-async def test_clients_of_ollama_get_lines_with_the_whole_response(
+async def test_lines_of_a_streamed_ollama_response_add_up_to_the_whole_text(
     site: Site, text_around_cursor: tuple[str, str], is_raw: bool
 ) -> None:
     model = json.loads(await post(site, "/api/show", {"name": "codellama:7b-code"}))

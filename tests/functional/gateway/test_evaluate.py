@@ -11,11 +11,12 @@ from tests.stack.running import Stack
 
 pytestmark = pytest.mark.engine
 REPOSITORY = Path(__file__).parent
-EXAM = {
+# A task of an exam: a model completes the code, and tests decide whether it is right.
+EXAM_TASK = {
     "task_id": "SingleLineInfilling/1",
     "entry_point": "double",
     "prompt": "def double(x):\n",
-    "suffix": "\n    return 2 * x\n",  # so that any valid line passes
+    "suffix": "\n    return 2 * x\n",  # any valid line before it passes the test
     "canonical_solution": "    pass",
     "test": "def check(candidate):\n    assert candidate(2) == 4\n",
 }
@@ -23,6 +24,7 @@ EXAM = {
 
 @pytest.mark.deep  # generates 18 completions
 def test_two_layouts_are_compared_on_the_operators_code(stack: Stack) -> None:
+    # `psm` is a layout of the prompt: prefix, suffix, then the text to generate ("middle").
     options = ("--pool", "demo-fast", "--pool", "demo-fast:psm", "--tasks", "9")
 
     report = _evaluate(stack, *options, "--repository", str(REPOSITORY))
@@ -35,10 +37,13 @@ def test_two_layouts_are_compared_on_the_operators_code(stack: Stack) -> None:
     assert {"exact_match", "edit_similarity", "syntax_valid"} == set(report["difference"])
 
 
-def test_the_tests_of_an_exam_decide_on_pass_at_1(stack: Stack, tmp_path: Path) -> None:
-    failing = EXAM | {"task_id": "SingleLineInfilling/2", "test": "def check(_):\n    assert 0\n"}
+def test_pass_at_1_counts_no_task_whose_tests_fail(stack: Stack, tmp_path: Path) -> None:
+    failing = EXAM_TASK | {
+        "task_id": "SingleLineInfilling/2",
+        "test": "def check(_):\n    assert 0\n",
+    }
     exam = tmp_path / "exam.jsonl"
-    exam.write_text(f"{json.dumps(EXAM)}\n{json.dumps(failing)}\n")
+    exam.write_text(f"{json.dumps(EXAM_TASK)}\n{json.dumps(failing)}\n")
 
     report = _evaluate(stack, "--pool", "demo-quality", "--suite", str(exam))
 
@@ -48,7 +53,7 @@ def test_the_tests_of_an_exam_decide_on_pass_at_1(stack: Stack, tmp_path: Path) 
     assert score["value"] <= 0.5  # the second task fails with any completion
 
 
-def test_an_unknown_pool_is_named(stack: Stack) -> None:
+def test_the_error_names_an_unknown_pool(stack: Stack) -> None:
     process = manage("evaluate", "--pool", "none", environment=stack.environment)
 
     assert process.returncode == 2

@@ -1,4 +1,7 @@
-"""The identity that a real engine reports, and its acceptance by the gateway."""
+"""A real engine reports the model, block size and tokenizer that the gateway expects of it.
+
+The gateway checks this identity of each replica, and rejects a replica whose identity differs.
+"""
 
 import aiohttp
 import pytest
@@ -14,8 +17,8 @@ pytestmark = pytest.mark.engine
 
 
 async def test_a_real_engine_reports_its_identity_and_is_accepted(site: Site) -> None:
-    catalog = read_pool_config(site.home.paths.pools)
-    (pool, *_) = catalog.by_name.values()
+    pool_config = read_pool_config(site.home.paths.pools)
+    (pool, *_) = pool_config.by_name.values()
 
     async with aiohttp.ClientSession() as session:
         identity = await VllmIdentity(session).fetch_identity(pool.replicas[0], pool.model)

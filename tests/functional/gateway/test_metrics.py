@@ -59,7 +59,7 @@ async def test_counts_and_tokens_match_the_completions(site: Site, code: CodeTex
 
 async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
-        identifier = await _cancelled(site, stream, long_frame)
+        identifier = await _cancel_completion(site, stream, long_frame)
         outcome = {"type": "outcome", "id": identifier, "event": "accepted"}
         await stream.send({**outcome, "chars": 4, "after_ms": 10})
 
@@ -74,8 +74,11 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
         assert _value(await site.metrics(), "caret_connected_clients ") >= 1
 
 
-async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
-    """Return the ID of a cancelled completion; on a busy machine a completion may end before."""
+async def _cancel_completion(site: Site, stream: CompletionStream, frame: Frame) -> str:
+    """Cancel a completion and return its ID.
+
+    On a busy machine a completion may end before the cancel frame arrives; then try another one.
+    """
     for _ in range(_MAX_TRIES):
         identifier = site.new_id()
         await stream.send({"type": "complete", **frame, "id": identifier})
@@ -85,7 +88,7 @@ async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
             pass
         if answer["finish_reason"] == "cancelled":
             return identifier
-    raise AssertionError("every completion had ended before it could be cancelled")
+    raise AssertionError("every completion ended before the cancel frame arrived")
 
 
 async def test_the_metrics_show_the_state_of_gateway_and_engine(site: Site) -> None:

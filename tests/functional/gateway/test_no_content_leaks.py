@@ -1,8 +1,11 @@
-"""No customer code and no key is stored: in no log, no record and no file of any server.
+"""No log, record or file of any server contains an API key, or customer code without consent.
 
-All of Caret runs: gateway, engine, worker, console, Postgres, Valkey. Canary strings are planted
-wherever a client can put one, in valid and in invalid requests. Then every file below the home is
-searched, including the databases' files, and every key of Redis.
+With consent to content capture, customer code is stored only encrypted ("sealed").
+
+All of Caret runs: gateway, engine, worker, console, Postgres, Valkey. The tests plant canary
+strings (random and unique) in every field that a client can send, in valid and in invalid requests.
+Then they search every file in the installation's folder, including the files of Postgres and
+Valkey, and every value in Redis.
 """
 
 import json
@@ -35,7 +38,8 @@ from tests.stack.running import Stack
 from tests.stack.services import Services
 
 pytestmark = pytest.mark.engine
-# Of the valid requests: 2 over WebSocket, 4 in OpenAI's protocol, 7 in others; warm-ups have none.
+# The valid requests cause 13 usage records: 2 over WebSocket, 4 in OpenAI's protocol, 7 in other
+# protocols. Warm-ups cause none.
 _NUM_RECORDS = 13
 
 
@@ -53,7 +57,7 @@ async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services:
 
     assert await wait_until(is_ingested, timeout_s=20.0), "the usage was not ingested"
 
-    # The search finds known values, so an empty result is meaningful.
+    # The lookup ID may be stored. The search finds it, so it would find the other strings, too.
     stored_data = StoredData(services)
     assert stored_data.find_holders(key.key.lookup_id) >= {"postgres", "valkey", "Redis"}
     holders_by_place = {
@@ -115,16 +119,16 @@ async def _send_valid_requests(stack: Stack, key: str, planted: PlantedStrings) 
         await _wait_for_end(stream)
         outcome = {"type": "outcome", "id": "whole", "event": "accepted", "chars": 3}
         await stream.send({**outcome, "text": planted.plant("edited suggestion")})
-        await stream.send(planted.frame("cancelled", " of a cancelled one"))
+        await stream.send(planted.frame("cancelled", " of a cancelled request"))
         await stream.send({"type": "cancel", "id": "cancelled"})
         await _wait_for_end(stream)
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(stack.gateway_url, headers=headers) as session:
         for body in (
-            planted.body(" of a raw one"),
-            planted.body(" of a streamed one", stream=True),
-            planted.body(" of one with a suffix", suffix=f"\n{planted.plant('suffix of HTTP')}\n"),
-            planted.body(" of one with four stops", stop=[planted.plant("stops")] * 4),
+            planted.body(" of a raw request"),
+            planted.body(" of a streamed request", stream=True),
+            planted.body(" beside a suffix", suffix=f"\n{planted.plant('suffix of HTTP')}\n"),
+            planted.body(" beside four stops", stop=[planted.plant("stops")] * 4),
         ):
             async with session.post("/v1/completions", json=body) as response:
                 assert response.status == 200
@@ -180,8 +184,11 @@ async def _send_invalid_requests(stack: Stack, key: str, planted: PlantedStrings
 def _invalid_other_protocols(
     valid_headers: dict[str, str], planted: PlantedStrings
 ) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Yield every body of the other protocols with a field of the wrong type, as invalid JSON, and
-    without a key; then invalid bodies of two further paths."""
+    """Yield the path, headers and body of requests that the gateway must refuse.
+
+    Each valid body of the other protocols is sent with a field of the wrong type, as invalid JSON,
+    and without an API key. Invalid bodies for two further paths follow.
+    """
     for path, body in planted.other_protocols():
         wrong_body = {
             **body,

@@ -11,7 +11,7 @@ from tests.benchmarks.synthetic_code import SUFFIX
 from tests.functional.gateway.gateway_stack import Frame, Site
 
 pytestmark = pytest.mark.engine
-MODEL = "whatever"
+MODEL = "whatever"  # the gateway chooses the model and ignores the name that the client sends
 _MAX_TRIES = 3
 
 
@@ -55,15 +55,15 @@ async def test_a_completion_is_streamed(client: openai.AsyncOpenAI, long_frame: 
 async def test_streamed_and_whole_completions_have_the_same_text(
     client: openai.AsyncOpenAI, long_frame: Frame
 ) -> None:
-    question: dict[str, Any] = {
+    request: dict[str, Any] = {
         "model": MODEL,
         "prompt": long_frame["prefix"],
         "suffix": SUFFIX,
         "max_tokens": 24,
     }
 
-    complete = await client.completions.create(**question)
-    stream = await client.completions.create(**question, stream=True)
+    complete = await client.completions.create(**request)
+    stream = await client.completions.create(**request, stream=True)
     streamed = "".join([chunk.choices[0].text async for chunk in stream])
 
     assert streamed == complete.choices[0].text
@@ -110,6 +110,7 @@ async def test_markers_in_a_prompt_with_suffix_are_plain_text(client: openai.Asy
     )
 
     assert completion.usage is not None
+    # As a marker it would be one token, beside the three markers of the fill-in-the-middle prompt.
     assert completion.usage.prompt_tokens > 4
 
 
@@ -132,7 +133,7 @@ async def test_a_chat_is_returned_whole_and_streamed(
     site: Site, client: openai.AsyncOpenAI
 ) -> None:
     num_records = await site.num_records()
-    question: dict[str, Any] = {
+    request: dict[str, Any] = {
         "model": MODEL,
         "messages": [
             {"role": "system", "content": "You complete Python."},
@@ -141,8 +142,8 @@ async def test_a_chat_is_returned_whole_and_streamed(
         "max_tokens": 24,
     }
 
-    complete = await client.chat.completions.create(**question)
-    stream = await client.chat.completions.create(**question, stream=True)
+    complete = await client.chat.completions.create(**request)
+    stream = await client.chat.completions.create(**request, stream=True)
     chunks = [chunk async for chunk in stream]
 
     (choice,) = complete.choices
@@ -169,7 +170,7 @@ async def test_the_models_are_listed(client: openai.AsyncOpenAI) -> None:
 async def test_closing_the_stream_frees_the_engine(
     site: Site, client: openai.AsyncOpenAI, long_frame: Frame
 ) -> None:
-    # A client that gets no core for a moment closes after the completion's end: try again.
+    # On a busy machine the client may close the stream after the completion's end: try again.
     for _ in range(_MAX_TRIES):
         num_records = await site.num_records()
         stream = await client.completions.create(
@@ -187,7 +188,7 @@ async def test_closing_the_stream_frees_the_engine(
     assert 0 < record.generated_tokens < 512
 
 
-async def test_errors_have_the_documented_codes(site: Site) -> None:
+async def test_an_invalid_key_is_refused_with_the_documented_code(site: Site) -> None:
     async with _client(site, "cpk_live_nonsense") as client:
         with pytest.raises(openai.AuthenticationError) as exc_info:
             await client.completions.create(model=MODEL, prompt="x")

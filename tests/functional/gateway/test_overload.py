@@ -52,7 +52,7 @@ async def test_each_of_many_concurrent_requests_has_exactly_one_end(
     assert Counter(end["id"] for end in ends) == Counter(map(str, range(_NUM_REQUESTS)))
     assert other_tenant_s < _MAX_LATENCY_S
     codes = {end["code"] for end in ends if end["type"] == "error"}
-    # If the gateway gets no core for a second, it reports the engine as unreachable.
+    # If the gateway gets no CPU time for a second, it reports the engine as unavailable.
     assert codes <= {"too_many_requests", "engine_unavailable"}
     assert last["type"] == "done"
     assert await site.becomes_idle()
@@ -108,7 +108,10 @@ async def test_a_client_that_does_not_read_is_disconnected_and_delays_no_other_t
 
 
 async def _fill_send_buffers(stalled: ClientConnection) -> None:
-    """Send requests without reading responses until the connection blocks."""
+    """Send frames without reading the responses until the connection blocks.
+
+    Each frame reports an outcome of an unknown completion, which the gateway answers with an error.
+    """
     with suppress(TimeoutError):
         while True:
             async with asyncio.timeout(0.5):

@@ -1,4 +1,7 @@
-"""A real Prometheus reads a gateway's metrics: Caret's rules and charts find their series."""
+"""A real Prometheus reads a gateway's metrics: Caret's rules and charts find their series.
+
+The charts are those of Caret's Grafana dashboards.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +15,7 @@ from tests.stack.prometheus import Prometheus, prometheus
 
 pytestmark = pytest.mark.engine
 
-# Charts with data when completions end by themselves and have no outcomes.
+# Titles of charts that have data as soon as completions end, without outcomes or cancels.
 _SHOWN = {
     "1. First token p99 by type",
     "2. Cancelled",

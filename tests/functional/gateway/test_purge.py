@@ -14,7 +14,7 @@ from tests.stack.commands import manage
 from tests.stack.running import Stack, Tenant
 
 pytestmark = pytest.mark.engine
-WITHIN_S = 1.0  # after the command, until every gateway knows
+WITHIN_S = 1.0  # time until the purge takes effect in every gateway, after the command ends
 
 
 async def test_a_cache_purge_makes_the_tenants_next_request_cold(
@@ -22,20 +22,22 @@ async def test_a_cache_purge_makes_the_tenants_next_request_cold(
 ) -> None:
     acme, globex = stack.tenant("acme"), stack.tenant("globex")
     prefix = code.sample(mode="fim", num_tokens=200, max_tokens=4).prefix
+    # Each tenant's second request finds the prompt of its first request in the cache.
     warm = [await _cached_tokens(stack, tenant, prefix) for tenant in (acme, acme, globex, globex)]
 
     result = manage("tenant", "purge-cache", "acme", environment=stack.environment)
 
-    async def is_gone() -> bool:
+    async def is_purged() -> bool:
         return await _cached_tokens(stack, acme, prefix) == 0
 
     assert result.returncode == 0, result.stderr
-    assert await wait_until(is_gone, timeout_s=WITHIN_S)
+    assert await wait_until(is_purged, timeout_s=WITHIN_S)
     assert warm[1] > 100  # of the 200 tokens before the cursor
     assert await _cached_tokens(stack, globex, prefix) == warm[3] > 100
 
 
 async def _cached_tokens(stack: Stack, tenant: Tenant, prefix: str) -> int:
+    """Request a completion, and return how many tokens of its prompt were cached."""
     frame: Frame = {"id": "1", "mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 4}
     async with connect_websocket(
         stack.gateway_url, {"Authorization": f"Bearer {tenant.api_key}"}

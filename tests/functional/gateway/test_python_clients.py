@@ -1,4 +1,8 @@
-"""Official and common Python clients, in an environment of their own."""
+"""Official and common Python clients work with the gateway, as do the console's snippets.
+
+The clients are installed in a virtual environment. The script `python_clients.py` calls each of
+them and prints the results that these tests check.
+"""
 
 import asyncio
 import json
@@ -42,6 +46,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def results(site: Site, python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the results of `python_clients.py`, by client."""
     home = tmp_path_factory.mktemp("python-clients-home")
     scenario = {"url": site.url, "key": site.acme_key, "home": str(home / "llm")}
     process = subprocess.run(
@@ -64,7 +69,7 @@ def _environment() -> dict[str, str]:
 
 
 def _snippet(code: str, site: Site) -> str:
-    """Return the text that the console's page Editors shows, with a key."""
+    """Return the snippet of the console's page Editors, with the gateway's URL and a key."""
     text = next(editor.text for editor in EDITORS if editor.code == code)
     values = {"URL": site.url, "KEY": site.acme_key}
     return re.sub(r"\b(URL|KEY)\b", lambda match: values[match[0]], text)

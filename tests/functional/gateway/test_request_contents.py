@@ -22,12 +22,13 @@ _TEXTS: Final = {
     "one marker": "<|fim_suffix|>",
     "control characters": "\x00\x01\x7f\x1b[0m",
     "joiners": "\u200b\u200d\ufeff\u202e",
-    "a private character": "\ue000" + "0" + "\ue001",
+    "the chat template's placeholder": "\ue000" + "0" + "\ue001",
     "the last code point": "\U0010ffff\ufffe",
     "a long line": "x" * 20_000,
     "many lines": "\n" * 20_000,
     "many tokens": "a b c d " * 20_000,
 }
+# Parameters with invalid or unusual values, and parameters that Caret does not support.
 _SAMPLING: Final[dict[str, Any]] = {
     "temperature": -7,
     "top_p": 99,
@@ -77,7 +78,7 @@ def _messages(text: Any) -> dict[str, Any]:
     return {"messages": [{"role": "system", "content": ""}, {"role": "user", "content": text}]}
 
 
-# Path, and the body for a text.
+# For each protocol, the path and a function that makes the body from a text.
 _PROTOCOLS: Final = {
     "OpenAI, raw": ("/v1/completions", lambda text: {"prompt": text}),
     "OpenAI": ("/v1/completions", lambda text: {"prompt": text, "suffix": text}),
@@ -88,13 +89,14 @@ _PROTOCOLS: Final = {
     "Ollama": ("/api/generate", lambda text: {"prompt": text, "suffix": text}),
     "Ollama, raw": ("/api/generate", lambda text: {"prompt": text, "raw": True}),
 }
-# The default suite tries one protocol. With the others it would take two minutes of CPU time.
+# The default test suite tries one protocol. All of them would take two minutes of CPU time.
 _DEFAULT_PROTOCOLS: Final[list[Any]] = ["OpenAI, raw"]
 _DEEP_PROTOCOLS: Final[list[Any]] = [
     pytest.param(name, marks=pytest.mark.deep)
     for name in _PROTOCOLS
     if name not in _DEFAULT_PROTOCOLS
 ]
+# Limits the completion to two tokens, in each protocol's field.
 _BRIEF: Final = {"max_tokens": 2, "n_predict": 2, "options": {"num_predict": 2}}
 
 
@@ -111,7 +113,8 @@ async def _num_failed(site: Site) -> float:
     """Count failures as the alerting rules for failed completions do."""
     lines = (await site.metrics()).splitlines()
     failure = re.compile(
-        r'error="(engine_.*|deadline_exceeded|internal_error)"|^caret_filtered_completions.*"engine_disconnected"'
+        r'error="(engine_.*|deadline_exceeded|internal_error)"'
+        r'|^caret_filtered_completions.*"engine_disconnected"'
     )
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failure.search(line))
 
@@ -136,6 +139,7 @@ async def test_a_completion_continues_any_word_at_the_cursor(site: Site) -> None
     before, reasons = await _num_failed(site), {}
 
     async with site.stream() as stream:
+        # The filter may withhold the text for the last two words. They only must cause no failure.
         for number, word in enumerate((*words, "\x00zq", "\u2028zq")):
             frame = {
                 "id": f"word-{number}",
@@ -146,6 +150,8 @@ async def test_a_completion_continues_any_word_at_the_cursor(site: Site) -> None
             _, done = await request_completion(stream, frame)
             reasons[word] = (done["finish_reason"], done["meta"].get("filter_reason"))
 
+    # The engine regenerates the partial word at the cursor (token healing). If its text does not
+    # begin with that word, the filter withholds it, with the reason `healing_mismatch`.
     assert [word for word in words if "healing_mismatch" in reasons[word]] == []
     assert await _num_failed(site) == before
 

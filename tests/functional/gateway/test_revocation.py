@@ -1,4 +1,7 @@
-"""A revoked key stops working soon after the control plane's commit."""
+"""A revoked key stops working soon after the control plane's commit.
+
+The same applies to the keys of a tenant that is closed.
+"""
 
 import json
 import time
@@ -19,10 +22,11 @@ from tests.functional.gateway.gateway_stack import Frame, connect_websocket, rec
 from tests.stack.running import Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
-# For a revocation to take effect. Usually that takes less than a second, but longer on busy cores.
-# `tests.chaos` measures it.
+# A revocation must take effect within this time. Usually it takes less than a second, but longer on
+# busy cores. `tests.chaos` measures it.
 WITHIN_S = 5.0
-_NUM_LONG = 6
+_NUM_LONG = 6  # completions that run at the same time
+_UNAUTHORIZED = 4401  # the code with which the gateway closes a WebSocket whose key is not valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ async def test_an_open_stream_of_a_revoked_key_is_closed(stack: Stack, customer:
         took_s = time.monotonic() - revoked_s
 
     assert closed.value.rcvd is not None
-    assert closed.value.rcvd.code == 4401
+    assert closed.value.rcvd.code == _UNAUTHORIZED
     assert took_s < WITHIN_S
 
 
@@ -101,7 +105,7 @@ async def test_a_completion_that_streams_while_its_tenant_is_closed_ends_with_th
     assert {error["code"] for error in errors} == {"tenant_suspended"}
     assert "This tenant is closing" in errors[0]["message"]
     assert closed.rcvd is not None
-    assert (closed.rcvd.code, closed.rcvd.reason) == (4401, "tenant_suspended")
+    assert (closed.rcvd.code, closed.rcvd.reason) == (_UNAUTHORIZED, "tenant_suspended")
 
 
 async def _receive_all(socket: ClientConnection) -> tuple[list[Frame], ConnectionClosed]:

@@ -1,6 +1,6 @@
-"""Prompts in one repository begin alike: the engine may reuse its cache for a colleague.
+"""Prompts of one repository begin with its pinned files, so the engine may reuse cached tokens.
 
-It does so only if the policy lets users share the cache, and never for another tenant.
+Users of one tenant share these tokens only if the policy allows it. Tenants never share them.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from tests.functional.gateway.gateway_stack import Frame, Site, request_completi
 pytestmark = pytest.mark.engine
 _NUM_PINNED: Final = 4
 _PINNED_TOKENS: Final = 200  # each
-_MIN_CACHED_SHARE: Final = 0.4  # of a colleague's first prompt
+_MIN_CACHED_SHARE: Final = 0.4  # of the tokens in a colleague's first prompt
 
 MakeFrame = Callable[[str], Frame]
 
 
 @pytest.fixture
 def make_frame(site: Site, code: CodeText) -> MakeFrame:
-    """Return a function that makes a user's first request in a new repository."""
+    """Return a function that makes a user's request. All requests are in one new repository."""
     repository = site.new_id()
     pinned = [
         {"path": f"pinned/{n}.py", "text": _sample(code, _PINNED_TOKENS), "is_pinned": True}
@@ -71,6 +71,7 @@ async def _publish_tenant(site: Site, isolation: Isolation) -> tuple[str, str]:
 
 
 async def _request(site: Site, key: str, frame: Frame) -> Frame:
+    """Request a completion and return its metadata."""
     async with site.stream(key) as stream:
         _, done = await request_completion(stream, frame)
     meta: Frame = done["meta"]

@@ -37,7 +37,9 @@ async def test_a_completion_streams_its_text_and_ends_with_its_metadata(
     assert site.engine_url.endswith(meta["replica"])
 
 
-async def test_the_explained_segments_add_up_to_the_prompt(site: Site, code: CodeText) -> None:
+async def test_the_reported_prompt_segments_add_up_to_the_prompt(
+    site: Site, code: CodeText
+) -> None:
     files = [{"path": "lib.py", "text": "def lib():\n    return 1\n"}]
     frame = {**_frame(code), "path": "a.py", "files": files, "include_prompt_segments": True}
     async with site.stream() as stream:
@@ -78,7 +80,9 @@ async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_fr
 
 
 @pytest.mark.parametrize("mode", ["block", "docstring"])
-async def test_long_modes_go_to_the_quality_tier(site: Site, code: CodeText, mode: str) -> None:
+async def test_block_and_docstring_modes_use_the_quality_tier(
+    site: Site, code: CodeText, mode: str
+) -> None:
     prefix = code.sample(mode=mode, num_tokens=80, max_tokens=4).prefix
     async with site.stream() as stream:
         _, done = await request_completion(

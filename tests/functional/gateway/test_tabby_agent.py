@@ -1,4 +1,7 @@
-"""Tabby's own agent, driven as its editor plug-ins run it."""
+"""Tabby's own agent works with the gateway.
+
+The agent is a Node program. Tabby's editor plug-ins run it to request completions.
+"""
 
 import asyncio
 import json
@@ -39,7 +42,7 @@ OLDER_STATE = "# " + "an older state, " * 400 + "\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make a folder with the agent of the lock file. It is also the HOME of its settings."""
+    """Install the agent in a folder. The agent also uses the folder as its HOME for settings."""
     folder = tmp_path_factory.mktemp("tabby-agent")
     for name in ("package.json", "package-lock.json"):
         shutil.copy(CLIENTS / name, folder)
@@ -81,8 +84,8 @@ def scenario(site: Site, folder: Path) -> dict[str, Any]:
     }
 
 
-async def drive(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Run the scenario and return the agent's results."""
+async def run_agent(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Run the scenario with `tabby_agent.mjs` and return the agent's results."""
     node = await asyncio.create_subprocess_exec(
         "node",
         str(CLIENTS / "tabby_agent.mjs"),
@@ -106,14 +109,15 @@ async def test_the_agent_connects_completes_and_reports(
 ) -> None:
     num_records = await site.num_records()
 
-    result = await drive(scenario)
+    result = await run_agent(scenario)
 
     assert (result["status"], result["issues"]) == ("ready", [])
     assert result["isTrackingDisabled"]
     assert result["superseded"] == "AbortError"
     assert result["completion"]["choices"], "the model wrote nothing"
-    assert result["events"] == [True] * 5  # all are accepted, but a repeated view is no outcome
-    await site.num_records()
+    # The gateway accepts all five events. The second view of the suggestion is not an outcome.
+    assert result["events"] == [True] * 5
+    await site.num_records()  # waits until all records are delivered
     records = site.records()[num_records:]
     completions = [record for record in records if isinstance(record, CompletionRecord)]
     outcomes = [record for record in records if isinstance(record, OutcomeRecord)]
@@ -130,7 +134,7 @@ async def test_the_agent_connects_completes_and_reports(
 
 
 async def test_the_agent_reports_a_wrong_token(scenario: dict[str, Any]) -> None:
-    result = await drive({**scenario, "token": "cpk_live_nonsense"})
+    result = await run_agent({**scenario, "token": "cpk_live_nonsense"})
 
     assert result["status"] == "unauthorized"
 

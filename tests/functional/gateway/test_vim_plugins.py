@@ -1,6 +1,7 @@
-"""Plugins for Neovim that exist only as public repositories.
+"""Neovim plugins get completions from the gateway.
 
-They use the settings that the console shows, where it shows any.
+The plugins come from their public repositories. If the console shows settings for a plugin, the
+test uses these settings.
 """
 
 import asyncio
@@ -26,7 +27,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("curl") is None, reason="the plugins call curl"),
 ]
 CODE = "import os\n\n\ndef read(path):\n    with open(\n        return file.read()\n"
-# The first parts of all virtual texts, joined; llama.vim also shows its figures as virtual text.
+# An expression for the suggestion on the screen: the first parts of all virtual texts, joined.
+# llama.vim shows its timings in the second part.
 VISIBLE = "luaeval('table.concat(vim.tbl_map(function(m) return ((m[4].virt_text or {})[1] or {})[1] or \"\" end, vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {details = true})))')"  # noqa: E501  # one expression
 CODECOMPANION = """\
 require("codecompanion").setup({
@@ -86,17 +88,19 @@ async def wait_for_value(neovim: Neovim, expression: str) -> str:
 
 
 async def accept_suggestion(neovim: Neovim, accept: str) -> str:
-    """Type at the end of line 5, accept the suggestion, and return the line, not indented."""
+    """Type a quote at the end of line 5, accept the suggestion with the keys `accept`, and return
+    the line without its indentation."""
     await wait_for_value(neovim, "line('$') >= 6 ? 'loaded' : ''")
     neovim.press("5GA'")
     await wait_for_value(neovim, VISIBLE)
     neovim.press(accept)
-    # With the typed quote, the line has 15 characters.
+    # With the typed quote, the line has 15 characters. The suggestion makes it longer.
     return await wait_for_value(neovim, "len(getline(5)) > 15 ? getline(5) : ''")
 
 
 async def completions_after(site: Site, num_records: int) -> list[CompletionRecord]:
-    await site.num_records()
+    """Return the completions that were recorded after the first `num_records` usage records."""
+    await site.num_records()  # waits until all records are delivered
     records = site.records()[num_records:]
     return [record for record in records if isinstance(record, CompletionRecord)]
 

@@ -10,6 +10,7 @@ import yaml
 from caret.local.paths import REPOSITORY
 
 CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
+# The values files of each size. The values in a later file replace those in an earlier one.
 SIZES = {
     "small": ("values-small.yaml",),
     "1,000 developers": ("values-small.yaml", "values-1000-developers.yaml"),
@@ -22,7 +23,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The documents that the chart consists of with certain values."""
+    """The Kubernetes documents that Helm makes from the chart and certain values."""
 
     documents: tuple[Document, ...]
 
@@ -51,14 +52,14 @@ class Rendered:
 
 
 def render(size: str = "small", changes: Mapping[str, Any] | None = None) -> Rendered:
-    """Render the chart.
+    """Render the chart with the values of a size, and with `changes` to them.
 
     Raises helm_python.HelmError.
     """
     values: Document = {}
     for name in SIZES[size]:
-        values = merged(values, yaml.safe_load((CHART / name).read_text()))
-    values = merged(values, changes or {})
+        values = merge_values(values, yaml.safe_load((CHART / name).read_text()))
+    values = merge_values(values, changes or {})
     texts = helm_python.Chart.load(str(CHART)).render(values, name="caret", namespace="caret")
     documents = (
         document
@@ -69,13 +70,13 @@ def render(size: str = "small", changes: Mapping[str, Any] | None = None) -> Ren
     return Rendered(tuple(document for document in documents if document))
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
-    """Merge two files of values as Helm does."""
+def merge_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
+    """Merge two files of values as Helm does: values of `above` replace those of `below`."""
     merged_values = dict(below)
     for name, value in above.items():
         under = merged_values.get(name)
         if isinstance(under, Mapping) and isinstance(value, Mapping):
-            merged_values[name] = merged(under, value)
+            merged_values[name] = merge_values(under, value)
         else:
             merged_values[name] = value
     return merged_values

@@ -4,8 +4,10 @@ from tests.functional.helm.rendered import Rendered
 
 
 def check_pods(rendered: Rendered) -> None:
-    """Check that no pod runs as root, writes to its root file system or has a service account
-    token."""
+    """Check that every pod is unprivileged and has resource limits.
+
+    It must not run as root, write to its root file system or have a service account token.
+    """
     pods = dict(rendered.pods())
     for name, template in pods.items():
         spec = template["spec"]
@@ -25,7 +27,7 @@ def check_pods(rendered: Rendered) -> None:
 def check_rules(rendered: Rendered) -> None:
     """Check that no network rule allows all peers or all ports."""
     for name, policy in rendered.of_kind("NetworkPolicy").items():
-        # The schema accepts any text as a type.
+        # Kubernetes' schema accepts any text as a type, so a misspelt type would be valid.
         assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name
         for way, peers in (("ingress", "from"), ("egress", "to")):
             for rule in policy["spec"].get(way, ()):
@@ -34,7 +36,10 @@ def check_rules(rendered: Rendered) -> None:
 
 
 def check_secrets(rendered: Rendered) -> None:
-    """Check that no secret is a plain value."""
+    """Check that no environment variable contains a secret. Secrets are mounted as files.
+
+    A value with "@" may be a URL with a password.
+    """
     for name, template in rendered.pods():
         for container in template["spec"]["containers"]:
             for variable in container.get("env", ()):

@@ -47,12 +47,13 @@ def test_the_schema_allows_the_values_that_gateways_accept() -> None:
     schema = json.loads(_text("values.schema.json"))
     pool = schema["properties"]["pools"]["additionalProperties"]["properties"]
 
+    # With the source `names`, the chart lists the replicas itself, so gateways discover nothing.
     assert set(pool["source"]["enum"]) - {"names"} == {DiscoverySource.KUBERNETES}
     assert _choice(pool["kvTier"], "connector") == set(SALTED_CONNECTORS)
     assert _choice(pool["speculation"], "method") == {*SpeculationMethod, "none"}
 
 
-def test_the_schema_covers_every_value() -> None:
+def test_the_schema_covers_every_top_level_value() -> None:
     value_names = set(re.findall(r"^(\w+):", _text("values.yaml"), re.MULTILINE))
 
     assert value_names == set(json.loads(_text("values.schema.json"))["properties"]) - {"global"}
@@ -63,5 +64,6 @@ def _text(name: str) -> str:
 
 
 def _choice(field: dict[str, Any], name: str) -> set[str]:
+    """Return the values that the schema allows for a property of this field."""
     shapes = [shape for shape in field["anyOf"] if "properties" in shape]
     return {value for shape in shapes for value in shape["properties"][name]["enum"]}

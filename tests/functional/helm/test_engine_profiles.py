@@ -49,7 +49,7 @@ def test_a_pool_may_do_without_speculation_and_quantization() -> None:
 
 
 @pytest.mark.parametrize("tier", Tier)
-def test_gateways_know_what_the_profile_states(tier: Tier) -> None:
+def test_the_pools_file_has_the_concurrency_and_speculation_of_the_profile(tier: Tier) -> None:
     profile = {flag.flag: flag.value for flag in find_profile(tier, Hardware.GPU)}
 
     replica = _replica(render(), tier)
@@ -94,7 +94,10 @@ def _replicas(rendered: Rendered, pool: str) -> list[dict[str, Any]]:
 
 
 def _flags(arguments: Any) -> dict[str, str | None]:
-    """Return the values of flags, written `--flag=value`, `--flag value` or `--flag`."""
+    """Return the values of flags, written `--flag=value`, `--flag value` or `--flag`.
+
+    OWN_FLAGS are left out.
+    """
     flags: dict[str, str | None] = {}
     for argument in arguments:
         if argument.startswith("--"):

@@ -1,8 +1,9 @@
-"""The service's image, as far as it can be built without a container engine.
+"""The Dockerfile of the service's image, tested without a container engine such as Docker.
 
-The copied files exist and are sufficient, they compile, and installed packages are pinned. Not
-covered: the base image, the installation from the image's lock file (`platform/scripts/setup` has
-another one), and the creation of the user.
+The copied files exist, are sufficient and compile. The installed packages are pinned.
+
+The tests do not cover the base image, the creation of the user, and the installation from the
+image's lock file. (`platform/scripts/setup` installs from another lock file.)
 """
 
 import fnmatch
@@ -22,6 +23,7 @@ from caret.local.paths import REPOSITORY
 IMAGES = REPOSITORY / "platform" / "deploy" / "images"
 SERVICE = (IMAGES / "service.Dockerfile").read_text()
 _STEP = re.compile(r"^(COPY|RUN|ENV|USER|ENTRYPOINT|FROM) ((?:.*\\\n)*.*)$", re.MULTILINE)
+# Settings that `manage.py migrate --help` needs. No store is at these addresses.
 _STORES = {
     "CARET_ROOT_SECRET": "0" * 64,
     "DATABASE_URL": "postgresql:///none",
@@ -31,6 +33,7 @@ _STORES = {
 
 
 def _steps(*kinds: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and arguments of the Dockerfile's instructions of these kinds."""
     for kind, arguments in _STEP.findall(SERVICE):
         if kind in kinds:
             yield kind, re.sub(r"\s*\\\n\s*", " ", arguments)
@@ -38,7 +41,7 @@ def _steps(*kinds: str) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the last stage's /app."""
+    """Copy the files that the Dockerfile's last stage copies to /app, and return the folder."""
     app = tmp_path_factory.mktemp("app")
     for _, arguments in _steps("COPY"):
         if arguments.startswith("--from") or "/tmp/" in arguments:  # noqa: S108  # of an earlier stage
@@ -100,6 +103,7 @@ def test_the_image_compiles_and_its_commands_run(image: Path) -> None:
     assert help_run.returncode == 0, help_run.stderr
     assert "CARET_ROOT_SECRET" in failed_run.stdout + failed_run.stderr
     assert "Traceback" not in failed_run.stderr
+    # The image does not contain the demonstration model.
     assert not (image / "inference" / "demo_model" / "weights").exists()
 
 

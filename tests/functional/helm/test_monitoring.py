@@ -80,7 +80,7 @@ def test_every_used_metric_is_exported() -> None:
     assert used_metrics - _exported_metrics() == set()
 
 
-def test_every_used_recording_rule_exists() -> None:
+def test_every_recording_rule_exists_and_is_used() -> None:
     rules = (MONITORING / "alert_rules.yaml").read_text()
     recorded = set(re.findall(r"- record: (\S+)", rules))
 
@@ -109,7 +109,7 @@ def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
     assert charts[:5] == ON_CALL_FIVE
 
 
-def test_the_threshold_of_each_specified_figure_is_an_alert_with_a_panel() -> None:
+def test_each_threshold_alert_uses_a_figure_that_a_panel_shows() -> None:
     rules = (MONITORING / "alert_rules.yaml").read_text()
     displayed_figures = {expression for panel in read_panels() for expression in panel.expressions}
 
@@ -129,6 +129,7 @@ def test_log_alerts_match_events_that_the_code_logs() -> None:
 
 
 def _expressions() -> Iterator[str]:
+    """Yield the expressions of all panels, and the lines of the rules that may be expressions."""
     for panel in read_panels():
         yield from panel.expressions
     for line in (MONITORING / "alert_rules.yaml").read_text().splitlines():
@@ -155,11 +156,13 @@ def _exported_metrics() -> set[str]:
 
 
 def _samples(families: Iterable[Metric]) -> Iterator[str]:
+    """Yield the names of the time series of these metrics."""
     for family in families:
         yield from (family.name + suffix for suffix in _SUFFIXES[family.type])
 
 
 def _samples_in_code() -> Iterator[str]:
+    """Yield the names of the time series of the metrics that _FAMILY finds in the source."""
     for path in (REPOSITORY / "inference" / "recording").rglob("*.py"):
         for kind, name in _FAMILY.findall(path.read_text()):
             yield f"{name}_total" if kind == "CounterMetricFamily" else name

@@ -1,4 +1,8 @@
-"""The chart for a region without a control plane, and for a prober outside the cluster."""
+"""The Helm chart with a relay, and with a prober.
+
+The relay serves a region without a control plane: it copies snapshots from the home region, and
+sends usage records there. The prober requests completions through the ingress, as an editor does.
+"""
 
 import kubernetes_validate as validate
 import pytest
@@ -6,7 +10,7 @@ import pytest
 from tests.functional.helm.rendered import FOREIGN, Document, render
 from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
 
-OLDEST = "1.30"
+OLDEST = "1.30"  # the oldest supported version of Kubernetes
 RELAYED: Document = {
     "region": "ap",
     "relay": {"enabled": True, "homeRedis": {"to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}]}},
@@ -18,7 +22,7 @@ PROBED: Document = {
 }
 
 
-@pytest.mark.parametrize("changes", [RELAYED, PROBED], ids=["relayed", "probed"])
+@pytest.mark.parametrize("changes", [RELAYED, PROBED], ids=["relay", "prober"])
 def test_relay_and_prober_are_valid_and_restricted(changes: Document) -> None:
     rendered = render(changes=changes)
 
@@ -56,7 +60,7 @@ def test_a_relayed_region_has_no_control_plane_and_no_database_access() -> None:
     assert "CARET_ROOT_SECRET_FILE" not in relay_variables
 
 
-def test_the_prober_has_only_its_key() -> None:
+def test_the_prober_has_only_its_own_secret_and_may_reach_its_peers() -> None:
     rendered = render(changes=PROBED)
     (template,) = [pod for name, pod in rendered.pods() if name == "caret-prober"]
 

@@ -15,7 +15,7 @@ from tests.functional.helm.rendered import FOREIGN, SIZES, Document, Rendered, r
 from tests.functional.helm.security_checks import check_pods, check_rules, check_secrets
 
 VERSIONS = ("1.30", validate.latest_version())  # the oldest supported version and the newest
-ENGINE_PORTS = [8000, 5557, 5558]
+ENGINE_PORTS = [8000, 5557, 5558]  # HTTP, KV events, and the replay of missed KV events
 GATEWAYS = {"app.kubernetes.io/component": "gateway"}
 
 
@@ -68,11 +68,11 @@ def test_serving_pods_have_disruption_budgets(rendered: Rendered) -> None:
 
 
 def test_a_default_deny_policy_covers_every_pod(rendered: Rendered) -> None:
-    closed = rendered.of_kind("NetworkPolicy")["caret-nothing-else"]["spec"]
+    default_policy = rendered.of_kind("NetworkPolicy")["caret-nothing-else"]["spec"]
 
-    assert closed["policyTypes"] == ["Ingress", "Egress"]
-    assert not {"ingress", "egress"} & set(closed)
-    instance = closed["podSelector"]["matchLabels"].items()
+    assert default_policy["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & set(default_policy)
+    instance = default_policy["podSelector"]["matchLabels"].items()
     for name, template in rendered.pods():
         assert instance <= template["metadata"]["labels"].items(), name
 
@@ -159,6 +159,7 @@ def test_the_million_developers_profile_has_the_replicas_of_scaling_md(
         for pool in ("fast", "quality")
     )
 
+    # Both lines repeat the numbers of platform/docs/scaling.md.
     assert (fast["minReplicaCount"], fast["maxReplicaCount"]) == (50, 80)
     assert (quality["minReplicaCount"], quality["maxReplicaCount"]) == (10, 20)
     limits = million_user_chart.container("caret-engine-fast")["resources"]["limits"]
@@ -306,11 +307,11 @@ REFUSED: dict[str, tuple[Document, str]] = {
     ),
     "two shared pools of one tier": ({"pools": {"quality": {"tier": "fast"}}}, "both shared pools"),
     "maxReplicas below replicas": ({"pools": {"fast": {"maxReplicas": 0}}}, "maxReplicas"),
-    "a flag that leaks": (
+    "a flag that logs prompts": (
         {"pools": {"fast": {"args": ["--enable-log-requests"]}}},
         "pools.fast.args",
     ),
-    "a connector that leaks": (
+    "a connector that ignores the cache salt": (
         {"pools": {"fast": {"kvTier": {"connector": "LMCacheConnectorV1"}}}},
         "kvTier",
     ),
@@ -328,7 +329,7 @@ REFUSED: dict[str, tuple[Document, str]] = {
     ),
     "a relay without a Redis to connect to": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
     "a prober without a peer to connect to": ({"prober": {"enabled": True}}, "prober.to"),
-    "an ingress that allows everybody": ({"network": {"ingress": []}}, "ingress"),
+    "an ingress that allows all peers": ({"network": {"ingress": []}}, "ingress"),
     "an unknown value": ({"gatewayy": {}}, "gatewayy"),
 }
 

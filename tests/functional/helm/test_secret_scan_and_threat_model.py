@@ -1,4 +1,4 @@
-"""The scan for secrets in files, and the tests that the threat model names."""
+"""The scan for secrets in the repository's files, and the tests that the threat model names."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ def _scan(file: Path, text: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_key_in_a_file_is_found(tmp_path: Path) -> None:
+def test_an_aws_access_key_in_a_file_is_reported_but_not_printed(tmp_path: Path) -> None:
     planted_key = "AKIA" + "IOSFODNN7QXAMPLZ"
 
     result = _scan(tmp_path / "settings.py", f'key = "{planted_key}"\n')
@@ -37,7 +37,7 @@ def test_a_password_in_a_url_is_reported(tmp_path: Path) -> None:
     assert _scan(tmp_path / "up.env", line_with_password).returncode != 0
 
 
-def test_the_tests_named_in_the_threat_model_exist() -> None:
+def test_every_threat_names_tests_that_exist() -> None:
     rows = [line for line in THREATS.read_text().splitlines() if line.startswith("| ")][2:]
     tests_by_row = [re.findall(r"`(tests/\S+\.py)`", row.rpartition(" | ")[2]) for row in rows]
 

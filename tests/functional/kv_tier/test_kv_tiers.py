@@ -1,9 +1,10 @@
-"""KV tiers with the real engine: a connector may bring back a tenant's own blocks, never another's.
+"""KV tiers with the real engine: a connector restores a tenant's KV blocks for this tenant only.
 
-LMCache keeps blocks in host memory and in Valkey (the Redis protocol), under keys that contain the
-salt.
+A KV tier keeps the KV blocks of the prefix cache outside of the engine. LMCache keeps them in host
+memory and in Valkey (the Redis protocol). The key of each block contains the tenant's cache salt.
 
-LMCache pins other versions than the lock of this repository, so it is installed on its own:
+LMCache needs other package versions than this repository's lock file, so it is installed on its
+own:
 
     .venv/bin/uv pip install --no-deps --require-hashes -r platform/locks/kv-tier.txt
 """
@@ -170,7 +171,7 @@ async def test_a_tenants_blocks_survive_a_restart_and_serve_no_other_tenant() ->
     assert returned >= _NUM_TOKENS - 2 * _BLOCK_TOKENS
 
 
-def test_the_cpu_build_cannot_offload_to_host_memory_and_says_so() -> None:
+def test_the_cpu_build_of_vllm_reports_that_it_cannot_offload_to_host_memory() -> None:
     with create_home() as home:
         engine = _make_engine(home, "--kv-offloading-size", "1")
         service = engine.make_service()

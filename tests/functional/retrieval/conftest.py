@@ -1,7 +1,7 @@
 """An installation with retrieval, as `up` starts it.
 
-It has its own embedding engine, databases, gateway, worker and console. Only the completion engine
-is the session's.
+It has its own embedding engine, databases, gateway, worker and console. It shares the completion
+engine with the other tests of the session.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class EmbeddingServer:
 @pytest.fixture(scope="module")
 def installation(new_installation: Installation, engine: Engine) -> Installation:
     """Start an installation with retrieval."""
-    catalogue = new_installation.paths.home.parent / "pools.toml"
-    catalogue.write_text(
+    pools_file = new_installation.paths.home.parent / "pools.toml"
+    pools_file.write_text(
         render_pools(
             model="demo",
             tokenizer=str(DEMO_MODEL),
@@ -44,7 +44,7 @@ def installation(new_installation: Installation, engine: Engine) -> Installation
         )
     )
     new_installation.environment.update(
-        CARET_POOLS_FILE=os.fspath(catalogue),
+        CARET_POOLS_FILE=os.fspath(pools_file),
         CARET_RETRIEVAL="True",
         CARET_EMBEDDINGS_PORT=str(free_ports(1)[0]),
     )

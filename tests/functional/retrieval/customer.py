@@ -1,6 +1,6 @@
 """A tenant of an installation: an administrator at the REST API and a developer at the gateway.
 
-It also reads the tenant's rows directly from the databases.
+`Customer` also reads the tenant's rows directly from the database.
 """
 
 import json
@@ -17,7 +17,7 @@ from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Installation
 from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
 
-_TIMEOUT_S = 20.0  # a tick of the worker, an embedding on a busy core, and some margin
+_TIMEOUT_S = 20.0  # a poll of the worker, an embedding on a busy core, and some margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Customer:
     slug: str
 
     async def allow_retrieval(self, *repositories: str) -> None:
-        """Create a new policy version by the REST API."""
+        """Allow retrieval in these repositories only, with a new policy version."""
         async with self._signed_in() as session:
             async with session.get("/api/v1/policy") as answer:
                 policy = (await answer.json())["policy"]
@@ -57,12 +57,12 @@ class Customer:
         return cast(int, rows[0][0])
 
     async def wait_for_chunks(self, num_chunks: int) -> bool:
-        """Return True if the index has or gets this many chunks of the tenant."""
+        """Wait until the index has this many chunks of the tenant. Return False after a timeout."""
 
-        async def is_so() -> bool:
+        async def has_chunks() -> bool:
             return len(self.chunks()) == num_chunks
 
-        return await wait_until(is_so, timeout_s=_TIMEOUT_S)
+        return await wait_until(has_chunks, timeout_s=_TIMEOUT_S)
 
     def chunks(self) -> list[bytes]:
         """Return the tenant's rows in the index, as Postgres writes them."""

@@ -1,4 +1,4 @@
-"""Three files, each about another subject."""
+"""Three source files about different subjects, for tests of retrieval."""
 
 from typing import Final
 

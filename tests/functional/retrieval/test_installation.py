@@ -1,6 +1,7 @@
 """Retrieval through all real parts: from consent at the REST API to the records of completions.
 
-The consent tests share two tenants and depend on their order.
+Retrieval finds snippets in an index of a repository's files. The policy lists the repositories
+that a tenant consents to index. The tests of consent share two tenants and depend on their order.
 """
 
 import asyncio
@@ -50,18 +51,19 @@ async def test_a_first_completion_starts_indexing(acme: Customer, globex: Custom
 
     assert await acme.num_snippets(_request_in_pay()) == 0
 
-    assert await acme.wait_for_chunks(2), "the file was not indexed"
+    assert await acme.wait_for_chunks(2), "the completion's two files were not indexed"
 
 
-async def test_indexed_chunks_are_sealed(acme: Customer) -> None:
+async def test_indexed_chunks_are_stored_encrypted(acme: Customer) -> None:
     rows = b"".join(acme.chunks())
 
     for plain in (b"total_of", b"read_frame", b"pay.py", _REPOSITORY.encode()):
         assert plain not in rows
-        assert plain.hex().encode() not in rows
+        assert plain.hex().encode() not in rows  # Postgres writes bytes as hexadecimal digits
 
 
 async def test_later_completions_include_snippets(acme: Customer) -> None:
+    # The gateway does not wait for the first query. It keeps the snippets for later requests.
     assert await acme.num_snippets(_request_in_cart()) == 0
 
     assert await _gets_snippets(acme)
@@ -119,7 +121,7 @@ async def _gets_snippets(customer: Customer) -> bool:
 
 
 def _request_in_pay() -> Frame:
-    """Return a completion request with another file open."""
+    """Return a completion request in `pay.py` with `net.py` open beside it."""
     before, after = INVOICES.split("    if invoice.discount")
     return _frame(
         path="pay.py",
@@ -130,7 +132,7 @@ def _request_in_pay() -> Frame:
 
 
 def _request_in_cart() -> Frame:
-    """Return a completion request with no other file open."""
+    """Return a completion request in `cart.py` with no other file open."""
     prefix = "# what does the customer have to pay for the invoice, taxes included\ndef cost("
     return _frame(path="cart.py", prefix=prefix, suffix="\n", files=[])
 

@@ -1,4 +1,4 @@
-"""Files of one language that one replica serves, and the completions that an editor requests."""
+"""Files of one language whose completions one replica serves, and an editor that requests them."""
 
 import asyncio
 import random
@@ -75,7 +75,10 @@ async def files_at(
 
 
 def assignments(chance: random.Random) -> str:
-    """Return text that the model continues by repetition, so that n-gram proposals are right."""
+    """Return text that the model continues by repetition, so that n-gram drafts are right.
+
+    N-gram speculation drafts tokens by copying earlier text of the prompt.
+    """
     names = [_word(chance) for _ in range(8)]
     lines = "".join(f"        self.{name} = {name}\n" for name in names)
     head = f"class {_word(chance).title()}:\n    def __init__(self, {', '.join(names)}):\n{lines}\n"
@@ -84,7 +87,7 @@ def assignments(chance: random.Random) -> str:
 
 
 def numbers(chance: random.Random) -> str:
-    """Return random zeros and ones, so that two of three n-gram proposals are wrong.
+    """Return random zeros and ones, so that two of three n-gram drafts are wrong.
 
     Texts with more symbols have fewer equal n-grams, and the model copies these correctly.
     """

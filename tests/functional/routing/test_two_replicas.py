@@ -1,7 +1,7 @@
 """Two real replicas of one pool, of which one uses speculative decoding.
 
-Tests cover where requests go, what happens when a replica dies, and languages for which speculation
-does not pay.
+The tests check which replica gets a request, what happens when a replica dies, and that a language
+leaves the replica with speculation if its drafts are rarely accepted.
 """
 
 import json
@@ -35,7 +35,7 @@ _PREFIX_TOKENS = MIN_GAIN_TOKENS + 150
 # The gateway needs twelve measurements, each over at least a second or 50 tokens. On a busy core
 # this takes much longer than twelve seconds.
 _LEARNING_S = 900.0
-_TURN_S = 1.0  # for which one language's completions are requested before the other's
+_TURN_S = 1.0  # duration of requests in one language, before the test changes to the other
 _TIMEOUT_S = 60.0
 _NUM_COMPLETIONS, _COMPLETION_TOKENS = 12, 16
 _MIN_GAIN = 1.2  # tokens of a step with speculation, in multiples of those without it
@@ -61,7 +61,7 @@ class Files:
         ]
         self.texts = {f"{folder}/{n}.py": prefix for n, prefix in enumerate(prefixes)}
 
-    async def ask(self, *, key: str | None = None) -> dict[str, Answer]:
+    async def request_in_each(self, *, key: str | None = None) -> dict[str, Answer]:
         """Request a completion in each file, one after the other."""
         async with self._site.stream(key) as stream:
             return {
@@ -84,7 +84,7 @@ async def test_a_file_stays_with_its_replica_and_both_replicas_are_used(
 ) -> None:
     files = Files(site, code, folder="stays")
 
-    first, second = await files.ask(), await files.ask()
+    first, second = await files.request_in_each(), await files.request_in_each()
 
     assert {answer.replica for answer in first.values()} == {replica.name for replica in replicas}
     assert [a.replica for a in first.values()] == [a.replica for a in second.values()]
@@ -96,9 +96,9 @@ async def test_another_tenant_gets_no_cache_hits_at_either_replica(
     site: Site, code: CodeText
 ) -> None:
     files = Files(site, code, folder="ours")
-    our_answers = await files.ask(key=site.acme_key)
+    our_answers = await files.request_in_each(key=site.acme_key)
 
-    their_answers = await files.ask(key=site.globex_key)
+    their_answers = await files.request_in_each(key=site.globex_key)
 
     assert len({answer.replica for answer in our_answers.values()}) == 2
     assert all(answer.cached_tokens == 0 for answer in their_answers.values())
@@ -114,7 +114,7 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     ]
     (alive,) = [replica for replica in replicas if replica is not dead]
     files = Files(site, code, folder="moves")
-    before = await files.ask()
+    before = await files.request_in_each()
     paths_of_dead = {path for path, answer in before.items() if answer.replica == dead.name}
     assert 0 < len(paths_of_dead) < _NUM_FILES
 
@@ -125,17 +125,17 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
         while (end := await receive(socket))["type"] == "delta":
             text += end["text"]
     dead.part.child.kill()
-    moved = await files.ask()
-    asked_again = await files.ask()
+    moved = await files.request_in_each()
+    requested_again = await files.request_in_each()
     dead.restart()
 
-    async def is_served_by_home() -> bool:
+    async def are_served_by_restarted_replica() -> bool:
         files_with_new_texts = Files(site, code, folder="moves")
-        answers = await files_with_new_texts.ask()
+        answers = await files_with_new_texts.request_in_each()
         return {path for path, a in answers.items() if a.replica == dead.name} == paths_of_dead
 
-    has_returned = await wait_until(is_served_by_home, timeout_s=_TIMEOUT_S)
-    after_restart = await files.ask()
+    has_returned = await wait_until(are_served_by_restarted_replica, timeout_s=_TIMEOUT_S)
+    after_restart = await files.request_in_each()
 
     # The other replica gets the first part of the text in its prompt, where it may be tokenized
     # differently. So its completion may end elsewhere than an uninterrupted one.
@@ -148,7 +148,7 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     assert 0 < end["meta"]["generated_tokens"] <= frame["max_tokens"]
     assert {answer.replica for answer in moved.values()} == {alive.name}
     assert {answer.finish_reason for answer in moved.values()} <= {"stop", "length", "filtered"}
-    assert all(asked_again[path].cached_tokens > MIN_GAIN_TOKENS for path in paths_of_dead)
+    assert all(requested_again[path].cached_tokens > MIN_GAIN_TOKENS for path in paths_of_dead)
     # New texts of these files go to the restarted replica. Old texts stay where they are cached.
     assert has_returned, "the files did not return to their replica"
     assert all(after_restart[path].replica == alive.name for path in paths_of_dead)
@@ -186,7 +186,7 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
         return await csv.request_for(_TURN_S) == {plain.name}
 
     async def python_stays() -> bool:
-        # Not every time: if its replica is full, a file goes to the other one.
+        # This is not always true: if its replica is full, a file goes to the other replica.
         return await python.request_for(0) == {speculating.name}
 
     assert await wait_until(csv_has_moved, timeout_s=_LEARNING_S), (
@@ -208,7 +208,7 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
 async def test_speculation_saves_steps_where_drafts_are_accepted(
     replicas: list[OwnReplica],
 ) -> None:
-    """Compare the tokens of a step. Times depend on the load of the machine."""
+    """Compare the tokens that an engine step generates. Times would depend on the system load."""
     plain, speculating = replicas
 
     repetitive = [await _tokens_per_step(replica, assignments) for replica in (plain, speculating)]

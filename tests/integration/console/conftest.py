@@ -1,3 +1,5 @@
+"""Fixtures for the tests of the console: the databases, and the sign-in of a user."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol

@@ -1,7 +1,6 @@
 """The embedded Postgres server: it keeps data after a crash, and lets only its own roles in."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -121,5 +120,3 @@ def test_data_survives_a_change_of_the_postgres_account(paths: EmbeddedPaths) ->
     for account in [*accounts, *accounts]:
         with EmbeddedPostgres(paths, account=account), _connect_as_owner(paths) as owner:
             assert owner.execute("SELECT id FROM kept").fetchone() == (7,)
-
-    shutil.rmtree(paths.home)

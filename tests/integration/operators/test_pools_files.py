@@ -12,9 +12,9 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from pytest_django import Settings
 
+from caret.contracts.drained_replicas import DRAINS_LOG, SCHEMA, DrainChange, encode_drain
 from console.operator_admin.pools.csv_files import pools_csv
 from tenants.base.redis_connection import connect_to_redis
-from tenants.fleet.pools.draining import read_drains
 from tenants.fleet.pools.pool_status import RejectedReplica
 from tenants.fleet.pools.scraping.installation_status import read_installation_status
 from tests.integration.operators.browsers import signed_in
@@ -124,16 +124,19 @@ def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
     assert fim["over"] == str(float(fim["p99_ms"]) > 150.0).lower()
 
 
-def test_the_file_of_changes_lists_drains_or_states_that_redis_is_unreachable() -> None:
+def test_the_file_of_changes_lists_drains_or_states_that_redis_is_unreachable(
+    gateway: Gateway,
+) -> None:
     installation = read_installation_status(now=timezone.now())
-    latest = read_drains(connect_to_redis()).latest
+    drain = DrainChange(SCHEMA, gateway.replicas[0], True, "ola", "Ticket 4711", 0)
+    connect_to_redis().lpush(DRAINS_LOG, encode_drain(drain))
 
     rows, notes = download(of="changes")
     unknown_rows, notes_without_redis = read_file(
         pools_csv(file_request(of="changes"), installation, changes=None)
     )
 
-    assert [row["replica"] for row in rows] == [change.replica for change in latest]
+    assert [row["replica"] for row in rows] == [gateway.replicas[0]]
     assert (notes, unknown_rows) == ([], [])
     assert notes_without_redis == [
         "Redis does not respond, so it is unknown which replicas are drained, and why."

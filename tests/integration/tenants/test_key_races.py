@@ -64,7 +64,7 @@ def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
                 cursor.execute("SET lock_timeout = '100ms'")
             rotate(acme, replacing=True)
             outcome.append("rotated")
-        except OperationalError:
+        except OperationalError:  # the lock timeout
             outcome.append("waited")
         finally:
             connection.close()
@@ -98,7 +98,7 @@ def rotate_in_thread(company: Company) -> Thread:
     return thread
 
 
-def test_data_rewrapped_between_two_reads_can_be_opened(
+def test_data_can_be_opened_if_its_key_is_rewrapped_between_two_reads(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The data key is read before the rotation, and its tenant key after the old one is
@@ -132,7 +132,7 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
         time.sleep(0.3)  # until the other thread waits for the key that is being retired
         return original(**fields)
 
-    def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
+    def rotate_before_each_lock(execute: Any, sql: str, *arguments: Any) -> Any:
         if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
             is_locked.clear()
             rotations.append(rotate_in_thread(acme))
@@ -140,7 +140,7 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
         return execute(sql, *arguments)
 
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
-    with connection.execute_wrapper(meet_a_rotation):
+    with connection.execute_wrapper(rotate_before_each_lock):
         sealed = seal(acme, "user:bob")
     for thread in rotations:
         thread.join()
@@ -152,7 +152,8 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
 def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The creator has seen no key, but another thread has created one, which is now rotated."""
+    """The thread `creator` has found no key. Meanwhile, the main thread creates the first key, and a
+    third thread rotates it."""
     original = key_creation.create_tenant_key
     is_creating, may_create, is_replacing = Event(), Event(), Event()
     creator = Thread(target=lambda: outcomes.append(seal_in_thread()))
@@ -164,7 +165,7 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
         finally:
             connection.close()
 
-    def new_key_later() -> bytes:
+    def generate_key_when_allowed() -> bytes:
         if current_thread() is creator and not may_create.is_set():
             is_creating.set()
             assert may_create.wait(timeout=10)
@@ -175,7 +176,7 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
         time.sleep(0.3)  # until the creator waits for this thread
         return original(**fields)
 
-    monkeypatch.setattr(key_creation, "generate_key", new_key_later)
+    monkeypatch.setattr(key_creation, "generate_key", generate_key_when_allowed)
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
     creator.start()
     assert is_creating.wait(timeout=10)

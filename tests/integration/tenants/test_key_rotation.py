@@ -1,4 +1,4 @@
-"""Tenant and root keys are rotated in operation; data sealed before can still be opened."""
+"""Tenant keys and root keys are rotated while in use; data sealed before can still be opened."""
 
 import secrets
 from collections.abc import Iterator
@@ -32,7 +32,8 @@ def acme() -> Company:
 
 @pytest.fixture
 def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
-    """Yield the name of another root key. Afterwards, wrap all keys with the first one again."""
+    """Yield the name of another root key. Afterwards, wrap all keys with the default root key,
+    `root-secret`, again."""
     file = tmp_path / "root"
     file.write_text(secrets.token_hex(32))
     name = f"file:{file}"
@@ -52,7 +53,7 @@ def key_id(settings: Settings, name: str) -> str:
     return load_root_keys().current.id
 
 
-def test_tenants_keys_move_to_a_new_root_key(
+def test_tenant_keys_are_rewrapped_with_a_new_root_key(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
     sealed = seal(acme)
@@ -88,7 +89,7 @@ def test_a_new_root_key_alone_is_useless_before_rotation(
 
     with pytest.raises(RootKeyMissing):
         unseal(acme, sealed)
-    assert any("CARET_ROOT_KEYS" in fault for fault in find_problems())
+    assert any("CARET_ROOT_KEYS" in problem for problem in find_problems())
 
 
 def test_an_unused_root_key_can_be_removed(

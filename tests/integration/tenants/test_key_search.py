@@ -1,4 +1,4 @@
-"""Keys are found by their properties, page by page, and never another tenant's."""
+"""Search for API keys by their properties, page by page; another tenant's keys are never found."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,8 +20,8 @@ from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, ma
 
 @pytest.fixture
 def company() -> Company:
-    """Make a company with three keys: Anvil (developer), Bellows (administrator), crane
-    (unowned)."""
+    """Make a company with three keys: Anvil (the developer's), Bellows (the administrator's), and
+    crane (a service key)."""
     company = make_company("initech", GLOBEX)
     make_key(company, company.developer, name="Anvil")
     make_key(company, company.administrator, name="Bellows")
@@ -104,6 +104,7 @@ def test_a_leaked_playground_key_is_listed_as_leaked(company: Company) -> None:
 
 
 def test_keys_without_expiry_or_use_are_sorted(company: Company) -> None:
+    """Keys without an expiry come last, and keys that were never used come first."""
     actor, now = company.administrator.actor, timezone.now()
     change(company, "Anvil", last_used_at=now, expires_at=now + timedelta(days=2))
     change(company, "Bellows", last_used_at=now - timedelta(days=1))
@@ -141,6 +142,7 @@ def test_pages_show_each_key_once_and_in_order(
         assert names_in_order == sorted(names_in_order, key=str.lower, reverse=is_descending)
 
 
+# The cursors in Base64 contain [], ["x", "no id"], [1, 2] and ["2026-01-01", "x"].
 @pytest.mark.parametrize(
     "cursor", ["x", "W10=", "é", "WyJ4IiwgIm5vIGlkIl0=", "WzEsIDJd", "WyIyMDI2LTAxLTAxIiwgIngiXQ=="]
 )

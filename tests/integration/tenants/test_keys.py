@@ -153,7 +153,7 @@ def test_a_revoked_key_is_invalid(cast: Cast) -> None:
     assert not is_key_active(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
 
 
-def test_revoking_twice_keeps_the_first_time_and_adds_one_entry(cast: Cast) -> None:
+def test_revoking_twice_keeps_the_first_timestamp_and_audit_entry(cast: Cast) -> None:
     actor = cast.acme.administrator.actor
     lookup_id = make_key(cast.acme, cast.acme.developer).key.lookup_id
     first = revoke_key(actor=actor, lookup_id=lookup_id, reason="lost", now=timezone.now())
@@ -167,7 +167,7 @@ def test_revoking_twice_keeps_the_first_time_and_adds_one_entry(cast: Cast) -> N
 
 
 def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
-    """Lock the tenant first, as every change of a key does: two transactions could deadlock."""
+    """Every change of a key locks the tenant first; otherwise, two changes could deadlock."""
     created = make_key(cast.acme, cast.acme.developer)
 
     with CaptureQueriesContext(connection) as captured:
@@ -258,7 +258,7 @@ def test_the_number_of_keys_per_tenant_is_limited() -> None:
         reason="",
         now=timezone.now(),
     )
-    with pytest.raises(Conflict):  # gateways still report it as revoked
+    with pytest.raises(Conflict):  # the revoked key still counts: snapshots contain it
         make_key(company, company.developer)
 
 

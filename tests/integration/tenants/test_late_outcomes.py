@@ -46,7 +46,7 @@ def company() -> Company:
 @pytest.fixture
 def stream() -> UsageStream:
     usage_stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
-    ingest_all_entries(usage_stream)  # left by earlier tests
+    ingest_all_entries(usage_stream)  # entries left by earlier tests
     return usage_stream
 
 
@@ -77,6 +77,10 @@ def ingest(stream: UsageStream, *records: Record) -> None:
 
 
 def read_outcomes(company: Company) -> list[tuple[str, int, int | None, int | None]]:
+    """Return event, characters, lines and time span of each outcome.
+
+    The suggestion of `add_completion` has 40 characters and 2 lines.
+    """
     with tenant_scope(company.tenant_id):
         rows = Outcome.objects.order_by("event", "span_s", "after_ms")
         return [(row.event, row.chars, row.lines, row.span_s) for row in rows]
@@ -166,16 +170,18 @@ def test_an_outcome_of_an_unknown_request_is_ignored(company: Company, stream: U
     ingest(
         stream,
         late_outcome(company, uuid.uuid4()),
+        # The time in this ID is in the year 10889, which Python cannot represent.
         late_outcome(company, uuid.UUID(int=2**128 - 1)),
     )
 
     assert read_outcomes(company) == []
 
 
-@pytest.mark.parametrize("timely_comes_first", [True, False])
+@pytest.mark.parametrize("is_first_timely", [True, False])
 def test_a_late_outcome_does_not_count_again(
-    company: Company, stream: UsageStream, timely_comes_first: bool
+    company: Company, stream: UsageStream, is_first_timely: bool
 ) -> None:
+    """Two late outcomes repeat a first outcome, which was late as well or arrived in time."""
     request_id = add_completion(company)
     timely_outcome = OutcomeRecord(
         outcome_id=RequestId(str(uuid.uuid4())),
@@ -189,7 +195,7 @@ def test_a_late_outcome_does_not_count_again(
         lines=2,
     )
     first: list[Record] = (
-        [timely_outcome] if timely_comes_first else [late_outcome(company, request_id)]
+        [timely_outcome] if is_first_timely else [late_outcome(company, request_id)]
     )
 
     ingest(
@@ -249,7 +255,7 @@ def test_two_concurrent_workers_count_an_outcome_once(
         assert len(insert_late_outcomes(company.tenant_id, [row])) == 1
         other_worker.start()
         other_worker.join(timeout=1.0)
-        assert other_worker.is_alive(), "it must wait for this worker's decision"
+        assert other_worker.is_alive(), "the other worker must wait until this transaction ends"
     other_worker.join()
 
     assert len(read_outcomes(company)) == 1

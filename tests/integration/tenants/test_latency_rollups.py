@@ -89,7 +89,7 @@ def test_latencies_of_rollups_match_the_records(company: Company, by_hour: bool)
     assert (latencies.is_exact, expected.is_exact) == (False, True)
 
 
-def test_an_incomplete_request_counts_as_sent_without_a_first_token(company: Company) -> None:
+def test_an_incomplete_request_counts_as_sent_but_has_no_latency(company: Company) -> None:
     add_completion(
         company, finish_reason="superseded", first_token_ms=9_000.0, num_in_flight_at_replica=2
     )
@@ -117,6 +117,7 @@ def test_a_latency_of_zero_is_counted(company: Company) -> None:
 
     roll_up(company)
 
+    # Histograms do not distinguish times below 0.01 ms.
     assert read_from_rollups(company).now[Mode.INLINE].p50_ms == pytest.approx(
         0.01, rel=RELATIVE_ERROR
     )
@@ -134,6 +135,7 @@ def test_display_latencies_are_those_that_clients_report(company: Company, by_ho
     latency = read_from_rollups(company, by_hour=by_hour).now[Mode.INLINE]
     assert latency.display_p50_ms == pytest.approx(150, rel=2 * RELATIVE_ERROR)
     assert latency.display_p99_ms == pytest.approx(198, rel=2 * RELATIVE_ERROR)
+    # Only rollups have display latencies.
     assert read_from_records(company).now[Mode.INLINE].display_p50_ms is None
 
 

@@ -33,7 +33,7 @@ LOCATION = "https://git.example.com/shop/blob/main/.env#L3"
 NUM_PUBLIC_CHARS = 17  # a key begins with "cpk_live_" and the 8 characters of its lookup ID
 
 
-class Unreachable(EmailBackend):
+class UnreachableMailServer(EmailBackend):
     def send_messages(self, messages: Any) -> int:
         raise ConnectionRefusedError
 
@@ -86,7 +86,7 @@ def test_a_leaked_service_keys_managers_are_notified(company: Company) -> None:
     assert mail.outbox[0].to == [company.administrator.email]
 
 
-def test_the_audit_entry_has_the_place_but_not_the_secret(company: Company) -> None:
+def test_the_audit_entry_has_the_location_but_not_the_secret(company: Company) -> None:
     created = make_key(company, company.developer)
 
     report(created.text, location=f"https://x.example/?key={created.text}\n")
@@ -128,7 +128,7 @@ def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     assert num_waiting() == 0
 
 
-def test_a_key_reported_twice_is_notified_once(company: Company) -> None:
+def test_the_owner_of_a_key_reported_twice_is_notified_once(company: Company) -> None:
     created = make_key(company, company.developer)
 
     for _ in range(2):
@@ -142,7 +142,7 @@ def test_a_failed_notification_is_sent_later(company: Company) -> None:
     created = make_key(company, company.developer)
     report(created.text)
 
-    with override_settings(EMAIL_BACKEND=f"{__name__}.Unreachable"):
+    with override_settings(EMAIL_BACKEND=f"{__name__}.UnreachableMailServer"):
         process_leak_reports(connect_to_redis(), now=timezone.now())
     assert view(company, created.key).state is KeyState.REVOKED
     assert (mail.outbox, num_waiting()) == ([], 1)

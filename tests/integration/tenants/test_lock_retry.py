@@ -16,7 +16,7 @@ SHORT_POLICY = LockRetryPolicy(lock_timeout_s=1, statement_timeout_s=2, max_trie
 
 @pytest.fixture
 def reader(services: Services) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """Hold a table with a long read, as a report does."""
+    """Keep a table locked by an open read transaction, as a long report does."""
     with psycopg.connect(services.owner_database_url) as reading:
         with connections["owner"].cursor() as cursor:
             cursor.execute("CREATE TABLE held (id int)")
@@ -48,7 +48,7 @@ def test_a_migration_succeeds_after_the_lock_is_released(
     assert pauses == [0.0]
 
 
-def test_a_migration_gives_up_after_the_maximum_of_tries(
+def test_a_migration_gives_up_after_the_maximum_number_of_tries(
     reader: psycopg.Connection[tuple[object, ...]],
 ) -> None:
     pauses: list[float] = []
@@ -59,7 +59,11 @@ def test_a_migration_gives_up_after_the_maximum_of_tries(
     assert len(pauses) == SHORT_POLICY.max_tries - 1
 
 
-@pytest.mark.parametrize("work", [lambda: run("SELECT pg_sleep(9)"), lambda: run("SELECT nothing")])
+@pytest.mark.parametrize(
+    "work",
+    [lambda: run("SELECT pg_sleep(9)"), lambda: run("SELECT nothing")],
+    ids=["statement timeout", "unknown column"],
+)
 def test_other_errors_are_not_retried(work: Callable[[], None]) -> None:
     with pytest.raises(Exception, match=r"statement timeout|nothing"):
         run_with_lock_retry(connections["owner"], work, policy=SHORT_POLICY, pause=_fail_if_retried)
@@ -88,7 +92,7 @@ def test_the_migrate_command_accepts_the_limits(capsys: pytest.CaptureFixture[st
 
 
 def _fail_if_retried(seconds: float) -> None:
-    raise AssertionError("it must not be tried again")
+    raise AssertionError("only a lock timeout may be retried")
 
 
 def run(statement: str) -> None:
@@ -98,6 +102,7 @@ def run(statement: str) -> None:
 
 def test_a_database_of_an_unreleased_version_is_not_migrated(services: Services) -> None:
     recorder = MigrationRecorder(connections["owner"])
+    # Release 0.1.0 replaced this migration and others by one initial migration.
     recorder.record_applied("tenants", "0002_usage")
     try:
         with pytest.raises(CommandError, match=r"before 0\.1\.0"):

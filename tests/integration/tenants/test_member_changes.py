@@ -126,6 +126,7 @@ def test_the_last_owner_can_be_neither_demoted_nor_removed(company: Company, own
 
 
 def test_an_owner_who_left_does_not_count(company: Company, owner: Person) -> None:
+    """The remaining owner is the last one, although the tenant had another owner before."""
     second = make_colleague(company, Role.OWNER)
     remove(owner.actor, second)
 
@@ -134,7 +135,10 @@ def test_an_owner_who_left_does_not_count(company: Company, owner: Person) -> No
 
 
 def test_two_owners_cannot_demote_each_other(company: Company, owner: Person) -> None:
-    """The second user was an owner when the request began, so the permission is not missing."""
+    """The second request began while its user was an owner, so it has the permission.
+
+    Only the check for the last owner refuses it.
+    """
     second = make_colleague(company, Role.OWNER)
 
     set_role(owner.actor, second, Role.DEVELOPER)
@@ -186,7 +190,7 @@ def test_a_removed_member_cannot_get_a_key(company: Company, owner: Person) -> N
     assert exc_info.value.field == "owner_id"
 
 
-def test_a_member_who_is_added_again_keeps_revoked_keys_revoked(
+def test_adding_a_member_again_does_not_restore_their_revoked_keys(
     company: Company, owner: Person
 ) -> None:
     ada = make_colleague(company)

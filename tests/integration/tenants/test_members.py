@@ -1,4 +1,4 @@
-"""Tenants, users and memberships: valid values, unique names, and who finds what."""
+"""Tenants, users and memberships: valid values, unique names, permissions and lookups."""
 
 import secrets
 
@@ -96,12 +96,12 @@ def test_a_slug_has_1_to_63_characters() -> None:
     assert is_slug("x")
 
 
-def test_a_letter_that_only_looks_latin_is_named() -> None:
+def test_the_error_names_a_letter_that_only_looks_latin() -> None:
     with pytest.raises(InvalidValue, match="CYRILLIC SMALL LETTER A"):
         create_tenant(slug="\u0430cme", name="Acme", now=timezone.now())
 
 
-def test_a_slug_that_poses_as_the_platform_is_reserved() -> None:
+def test_a_slug_that_could_impersonate_the_platform_is_reserved() -> None:
     with pytest.raises(InvalidValue, match="admin is reserved"):
         create_tenant(slug="admin", name="Acme", now=timezone.now())
 
@@ -127,7 +127,7 @@ def test_a_member_finds_only_their_own_tenant(cast: Cast) -> None:
     assert [(row.slug, row.role) for row in memberships] == [(cast.acme.slug, Role.DEVELOPER)]
 
 
-def test_a_user_of_two_tenants_finds_both_by_name() -> None:
+def test_a_user_of_two_tenants_finds_both_sorted_by_name() -> None:
     now, tail = timezone.now(), secrets.token_hex(4)
     user_id = create_user(email=f"two@{tail}.example", name="Two", password=PASSWORD, now=now)
     for name in ("beta", "alpha"):

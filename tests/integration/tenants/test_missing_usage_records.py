@@ -30,7 +30,7 @@ def test_missing_records_are_reported_despite_new_ones(company: Company) -> None
     purge_usage(company)
     with tenant_scope(company.tenant_id):  # deletes one record without a purge
         UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()
-    add_records_of_age(company, -1, -1, -1)  # a day after NOW, so since the last purge
+    add_records_of_age(company, -1, -1, -1)  # a day after NOW, so after the last purge
 
     assert reported_missing(company, NOW + timedelta(days=2)) == [1]
 
@@ -40,5 +40,6 @@ def test_purged_and_new_records_are_not_reported_as_missing(company: Company) ->
     first = reported_missing(company, NOW)
     add_records_of_age(company, -1, 150)  # a new record, and one that arrives 150 days late
 
+    # Records are kept for 400 days, so the second purge deletes the one that is 200 days old at NOW.
     assert (first, reported_missing(company, NOW + timedelta(days=220))) == ([], [])
     assert reported_missing(company, NOW + timedelta(days=221)) == []

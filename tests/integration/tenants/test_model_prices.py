@@ -31,11 +31,11 @@ from tests.fakes.billing import (
 )
 from tests.fixtures.companies import ACME, Company, make_company
 
-# The longest name that engines may serve, with all the characters that lines of the ledger use.
+# A model name of the maximum length, 128 characters, with special characters that are allowed.
 LARGE: Final = "acme/Coder-2.5:large@v1." + "x" * 104
 LARGE_PRICES: Final = TierPrices(prompt=3_000_000, cached_prompt=300_000, generated=12_000_000)
 AT: Final = datetime(2026, 10, 3, 12, tzinfo=UTC)
-AFTER: Final = datetime(2026, 11, 1, 7, tzinfo=UTC)
+AFTER: Final = datetime(2026, 11, 1, 7, tzinfo=UTC)  # October can be invoiced
 TOKENS: Final = {"prompt_tokens": 200_000, "cached_tokens": 100_000, "generated_tokens": 50_000}
 
 
@@ -51,7 +51,7 @@ def use(company: Company, model: str | None, at: datetime = AT, tier: str = "fas
 
 
 def read_token_lines(company: Company) -> dict[str, tuple[int, int]]:
-    """Return quantity and price of each line in the ledger."""
+    """Return the quantity and the price of each token line in the ledger."""
     with tenant_scope(company.tenant_id):
         entries = LedgerEntry.objects.exclude(line="").exclude(line="seats")
         return {entry.line: (entry.quantity, entry.price_micros) for entry in entries}

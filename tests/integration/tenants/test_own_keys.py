@@ -72,7 +72,9 @@ def test_a_developers_own_key_works_and_is_audited(company: Company) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
-def test_other_roles_have_no_keys_of_their_own(company: Company, role: Role) -> None:
+def test_billing_and_auditors_cannot_create_keys_for_themselves(
+    company: Company, role: Role
+) -> None:
     with pytest.raises(Forbidden):
         create(company.people[role])
 
@@ -85,7 +87,7 @@ def test_the_policy_can_forbid_own_keys(company: Company) -> None:
         create(company.developer)
 
     assert not find_own_key_terms(actor=company.developer.actor).is_allowed
-    revoke_key(  # still allowed
+    revoke_key(  # revoking an own key is still allowed
         actor=company.developer.actor,
         lookup_id=own_key.key.lookup_id,
         reason="",
@@ -93,7 +95,7 @@ def test_the_policy_can_forbid_own_keys(company: Company) -> None:
     )
 
 
-def test_the_key_never_has_more_than_the_policy_allows(company: Company) -> None:
+def test_an_own_key_has_only_scopes_that_the_policy_allows(company: Company) -> None:
     change_policy(company, features=["inline", "fim"])
 
     with pytest.raises(InvalidValue):
@@ -116,7 +118,7 @@ def test_the_key_belongs_to_its_creator_whatever_the_request_names(company: Comp
     assert created.key.owner_id == company.developer.user_id
 
 
-def test_an_override_of_the_user_bounds_the_lifetime(company: Company) -> None:
+def test_an_override_of_the_user_limits_lifetime_and_scopes(company: Company) -> None:
     ada, now = company.developer, timezone.now()
     set_override(
         actor=company.platform,
@@ -129,7 +131,7 @@ def test_an_override_of_the_user_bounds_the_lifetime(company: Company) -> None:
     with pytest.raises(InvalidValue, match="7 days"):
         create(ada, expires_at=now + timedelta(days=8))
     with pytest.raises(InvalidValue, match="7 days"):
-        make_key(company, ada)  # an administrator's keys for this user, too
+        make_key(company, ada)  # also if another actor creates the key for this user
 
     terms = find_own_key_terms(actor=ada.actor)
     assert terms.max_days == 7

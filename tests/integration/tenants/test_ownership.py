@@ -98,7 +98,7 @@ def test_an_operator_makes_a_member_an_owner(company: Company, olga: Person) -> 
     assert set(mail.outbox[0].to) == owners_of(company)
 
 
-def test_an_operator_appoints_no_stranger(company: Company) -> None:
+def test_only_an_operator_appoints_owners_and_only_members(company: Company) -> None:
     outsider = make_company("globex", GLOBEX).developer
 
     for email in (outsider.email, "nobody", "a\0b"):

@@ -67,7 +67,7 @@ def test_a_partition_is_created_once() -> None:
     assert creations == [True, False]
 
 
-def test_rows_older_than_their_partition_are_moved_into_it(
+def test_rows_inserted_before_their_partition_exists_are_moved_into_it(
     services: Services, tenant_id: TenantId
 ) -> None:
     add_outcome(tenant_id)
@@ -120,7 +120,7 @@ def test_the_command_creates_only_missing_partitions() -> None:
     assert second.getvalue() == ""
 
 
-def test_an_upsert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
+def test_a_repeated_insert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
     row = Outcome(
         tenant_id=uuid.UUID(tenant_id),
@@ -148,7 +148,7 @@ def test_an_interrupted_index_build_continues_with_the_next_partition() -> None:
     owner = connections[OWNER_ALIAS]
     try:
         with owner.cursor() as cursor:
-            # As after a stop during the build of the first month.
+            # The state after a stop during the build for the first partition.
             cursor.execute(f"CREATE INDEX outcome_event_tried ON ONLY {TABLE} (event)")
             assert not _is_valid(cursor)
         for _ in range(2):

@@ -1,4 +1,7 @@
-"""The playground's key: one for each member, valid for an hour, ended by leaving or a new start."""
+"""The key of the playground, a page of the console where members try completions.
+
+Each member has one key, which is valid for an hour. Leaving the page or a new start ends its secret.
+"""
 
 from datetime import datetime, timedelta
 
@@ -97,7 +100,7 @@ def test_each_member_has_their_own_key(company: Company) -> None:
     assert num_keys(company) == 2
 
 
-def test_leaving_revokes_the_key_immediately(company: Company) -> None:
+def test_leaving_ends_the_key_immediately(company: Company) -> None:
     created = start(company.developer)
 
     is_ended = end_playground_key(
@@ -146,7 +149,7 @@ def test_a_user_can_start_again_after_leaving(company: Company) -> None:
     assert second.key.lookup_id == first.key.lookup_id
 
 
-def test_a_colleague_cannot_revoke_the_key(company: Company) -> None:
+def test_a_colleague_cannot_end_the_key(company: Company) -> None:
     created = start(company.developer)
 
     is_ended = end_playground_key(

@@ -74,7 +74,7 @@ def read_published(company: Company) -> TenantSnapshot:
 
 def list_overrides_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
     return [
-        snapshot.overrides[place] for place in snapshot.override_indexes.get(person.user_id, ())
+        snapshot.overrides[index] for index in snapshot.override_indexes.get(person.user_id, ())
     ]
 
 

@@ -55,7 +55,7 @@ def read_published(tenant_id: TenantId) -> TenantSnapshot:
 
 @contextmanager
 def unreachable_redis() -> Iterator[None]:
-    """Simulate a crash between commit and publication: the change is stored, but not in Redis."""
+    """Simulate a crash between commit and publication: Postgres has the change, Redis does not."""
     redis_connection.connect_to_redis.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         yield
@@ -259,10 +259,10 @@ def test_a_tenant_that_cannot_be_published_does_not_delay_others(acme: Company) 
 
 def test_a_snapshot_has_a_region_only_if_tenants_are_pinned(acme: Company) -> None:
     now = timezone.now()
-    free = read_snapshot(tenant_id=acme.tenant_id, now=now)
+    unpinned = read_snapshot(tenant_id=acme.tenant_id, now=now)
 
     with override_settings(PIN_TENANTS=True):
         pinned = read_snapshot(tenant_id=acme.tenant_id, now=now)
 
-    assert free.region is None
+    assert unpinned.region is None
     assert pinned.region == row(acme).region

@@ -263,7 +263,7 @@ def test_seats_are_posted_for_each_finished_day(company: Company) -> None:
 
     num_days = post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, 0, 0, tzinfo=UTC))
 
-    assert num_days == 4
+    assert num_days == 4  # October 1, on which the company had no members, has no entry
     with tenant_scope(company.tenant_id):
         entries = LedgerEntry.objects.filter(line="seats").order_by("day")
         assert [(entry.day.day, entry.quantity) for entry in entries] == [
@@ -282,7 +282,7 @@ def test_a_month_of_seats_costs_their_price(company: Company) -> None:
 
 
 def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> None:
-    """The days of the first membership are billed even if they are not posted yet."""
+    """The days of the first membership are billed even if none was posted before the user rejoined."""
     ada, now = company.developer, datetime(2026, 10, 9, 9, tzinfo=UTC)
     backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
     left_at = datetime(2026, 10, 4, 12, tzinfo=UTC)
@@ -304,7 +304,7 @@ def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         (ada,) = Membership.objects.filter(user__email=f"ada@{name}")
         assert ada.ended_at == ada.created_at
-        at = datetime(2026, 10, 3, 12, tzinfo=UTC)
+        at = datetime(2026, 10, 3, 12, tzinfo=UTC)  # on a day that is posted below
         Membership.objects.filter(user_id=ada.user_id).update(created_at=at, ended_at=at)
 
     post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, tzinfo=UTC))
@@ -342,7 +342,7 @@ def test_the_task_rates_tenants_with_a_plan() -> None:
     assert read_token_quantities(company)["fast.generated"] == 12
 
 
-def test_ingestion_numbers_batches_for_rating(company: Company) -> None:
+def test_batches_are_numbered_from_one_and_all_are_rated(company: Company) -> None:
     ingest_completion(company, company.developer, THIRD)
     ingest_completion(company, company.developer, THIRD)
 

@@ -8,7 +8,7 @@ import pytest
 from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 
-HOLD_S = 1.0
+HOLD_S = 1.0  # the lock expires after this time, unless it is renewed
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from tenants.models import DirtyHour, ExportJob
 from tests.fakes.exports import OCTOBER, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
-_BEYOND = [("start", "0001-01-01T00:00:00+14:00"), ("end", "9999-12-31T23:59:59-12:00")]
+# In UTC, these times are in the years 1 BC and 10000, which Python cannot represent.
+_UNREPRESENTABLE = [("start", "0001-01-01T00:00:00+14:00"), ("end", "9999-12-31T23:59:59-12:00")]
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-@pytest.mark.parametrize(("name", "text"), _BEYOND)
+@pytest.mark.parametrize(("name", "text"), _UNREPRESENTABLE)
 def test_an_export_with_an_unrepresentable_time_is_refused(
     company: Company, name: str, text: str
 ) -> None:

@@ -1,4 +1,7 @@
-"""Reports never show two figures whose difference would reveal one user's usage."""
+"""Reports never show two figures whose difference would reveal one user's usage.
+
+By default, a report hides the figures of groups of fewer than five users.
+"""
 
 import uuid
 from datetime import date, timedelta
@@ -192,11 +195,13 @@ def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company)
     assert overview.quality.counts is not None
     assert overview.quality_before is not None
     assert overview.quality_before.counts is None
-    assert overview.before.counts is not None  # unfiltered usage is on the bill
+    assert (
+        overview.before.counts is not None
+    )  # usage without a filter is never hidden: it is on the bill
 
 
 def test_the_previous_period_is_suppressed_by_its_own_users(company: Company) -> None:
-    """Only yesterday did one user write another language than python."""
+    """Yesterday, one user also wrote go. Today, all users wrote only python."""
     people = make_user_ids(6)
     add_accepted_completions(company, people)
     add_accepted_completions(company, people, at=YESTERDAY)

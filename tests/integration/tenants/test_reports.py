@@ -1,4 +1,7 @@
-"""Reports of usage and quality are shown to permitted roles, without numbers of small groups."""
+"""Reports of usage and quality are shown to permitted roles, without numbers of small groups.
+
+By default, a small group has fewer than five users.
+"""
 
 import uuid
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""Lists of requests: a list that filters narrow to a few users is audited, whatever its page."""
+"""Lists of requests: if filters narrow a list to a few users, reading any of its pages is audited."""
 
 import uuid
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def company() -> Company:
 
 
 def add_requests_of(company: Company, user_ids: Iterable[str]) -> None:
-    """Add one request of each user, newest first."""
+    """Add one request for each user, newest first."""
     for number, user_id in enumerate(user_ids):
         add_completion(company, user_id=user_id, at=NOON - timedelta(seconds=number))
 

@@ -1,4 +1,4 @@
-"""A request by its ID: visible to its tenant, its developer and the operator."""
+"""A request is found by its ID: by its tenant's administrators, its developer and the operator."""
 
 import json
 import uuid

@@ -36,7 +36,7 @@ from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 
-# The database's own clock decides which records are young, so no fixed time works.
+# The database's own clock decides which records are recent, so a fixed time would not work.
 NOW = datetime.now(UTC).replace(microsecond=0)
 USAGE, LIMITS = DataClass.USAGE, DATA_CLASSES[DataClass.USAGE]
 
@@ -103,6 +103,7 @@ def test_an_interrupted_purge_is_continued(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_records_of_age(company, 500, 501, 502, 503)
+    # The first purge deletes one batch, and is killed before it finishes its run.
     with monkeypatch.context() as context:
         context.setattr(purging, "_finish_run", lambda *_: pytest.fail("killed"))
         batches = iter([True])
@@ -121,7 +122,7 @@ def test_an_interrupted_purge_is_continued(
     assert run.cutoff == NOW - timedelta(days=LIMITS.default_days)
 
 
-def test_two_concurrent_purges_share_one_run(company: Company) -> None:
+def test_a_purge_that_begins_during_another_shares_its_run(company: Company) -> None:
     add_records_of_age(company, 500)
     run = purging._begin_run(company.tenant_id, USAGE, NOW)
 
@@ -235,6 +236,7 @@ def test_the_policy_can_shorten_retention(company: Company) -> None:
 def test_records_not_purged_in_time_are_reported_as_overdue(company: Company) -> None:
     add_records_of_age(company, 401, 403)
 
+    # Records are kept for 400 days, and are overdue two days later.
     assert find_usage_report(company).overdue == 1
 
 
@@ -378,6 +380,6 @@ def test_a_longer_retention_applies_to_a_running_purge(company: Company) -> None
     assert purge_usage(company) == 1
 
 
-def test_append_only_tables_cannot_be_updated(company: Company) -> None:
+def test_audit_entries_cannot_be_updated(company: Company) -> None:
     with pytest.raises(ProgrammingError), tenant_scope(company.tenant_id):
         AuditEntry.objects.filter(tenant_id=company.tenant_id).update(reason="another")

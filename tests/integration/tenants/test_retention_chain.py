@@ -41,6 +41,7 @@ def list_due_sequences(company: Company, *holds: HoldPeriod) -> list[int]:
 
 
 def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
+    """The owner's last entry is on hold. So the administrator's entry after it is not purged."""
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
     before = list_due_sequences(company)
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)

@@ -1,4 +1,4 @@
-"""A preview counts the records that the next purge would delete with other days."""
+"""A preview counts the records that a purge would delete with another number of retention days."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Hourly and daily rollups match their records, however often and late they are counted."""
+"""Hourly and daily rollups match their records, however often and late records are counted."""
 
 import multiprocessing
 import os
@@ -365,7 +365,7 @@ def test_the_rollup_covers_every_tenant(company: Company) -> None:
     assert read_single_rollup(company).requests == 1
 
 
-def test_an_outcome_with_a_foreign_request_id_marks_no_hour() -> None:
+def test_an_outcome_whose_request_id_contains_no_time_marks_no_hour() -> None:
     unknown = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
 
     assert list_dirty_hours([unknown]) == set()
@@ -395,6 +395,6 @@ def test_the_command_counts_a_period_again(company: Company) -> None:
         ["acme", "--from=2020-11-20", "--to=2026-12-20"],
     ],
 )
-def test_an_invalid_period_is_refused(company: Company, arguments: list[str]) -> None:
+def test_the_command_refuses_invalid_arguments(company: Company, arguments: list[str]) -> None:
     with pytest.raises(CommandError):
         call_command("rebuild_rollups", *[company.slug if a == "acme" else a for a in arguments])

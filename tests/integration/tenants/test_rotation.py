@@ -1,4 +1,4 @@
-"""Key rotation, keys unused for long, and the tenant's policy rules about both."""
+"""Rotation of API keys, keys unused for long, and the tenant's policy rules about both."""
 
 from datetime import datetime, timedelta
 from typing import Any

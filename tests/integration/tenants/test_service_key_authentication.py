@@ -142,6 +142,7 @@ def test_an_expired_key_is_reported_as_expired(company: Company) -> None:
 def test_a_key_from_a_disallowed_network_is_reported_as_invalid(
     company: Company, address: str | None
 ) -> None:
+    """A caller in another network must not learn that the key was revoked."""
     service_key = make_service_key(company, KeyScope.USAGE_READ, networks=("192.0.2.0/24",))
     assert (
         authenticate(service_key.text, address="::ffff:192.0.2.9").key == service_key.key.lookup_id
@@ -181,6 +182,7 @@ def test_the_secret_distinguishes_tenants_with_the_same_lookup_id(
 
 
 def test_a_lookup_scope_shows_only_the_requested_key(company: Company) -> None:
+    """In a lookup scope, a query reads keys by their lookup ID before their tenant is known."""
     service_key = make_service_key(company, KeyScope.USAGE_READ)
     make_key(company, company.developer)
 

@@ -1,6 +1,6 @@
 """A tenant's spending equals the sum of its ledger.
 
-It is computed only from the last ledger entry of each day and line.
+The spending is computed only from the last ledger entry of each day and line.
 """
 
 from datetime import UTC, date, datetime, timedelta

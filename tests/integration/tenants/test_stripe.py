@@ -181,7 +181,7 @@ def test_duplicate_usage_at_stripe_is_reported(
     assert difference.stripe_quantity == 2 * difference.booked
 
 
-def test_a_rejected_event_is_shown_and_not_retried(
+def test_a_rejected_event_keeps_its_error_and_is_not_retried(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     server.meters = METERS[1:]  # the first one does not exist

@@ -59,7 +59,7 @@ def read_status(company: Company) -> str:
 
 
 def end_grace_period(company: Company) -> None:
-    """Let the worker run after the grace period of this tenant only: others have later ends."""
+    """End this tenant's grace period, and let the worker run. Other tenants' periods end later."""
     past = timezone.now() - timedelta(seconds=1)
     Tenant.objects.filter(id=company.tenant_id).update(closes_at=past)
     close_due_tenants(now=timezone.now())
@@ -92,7 +92,7 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
     assert find_company_closure(company) == closed
 
 
-def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Company) -> None:
+def test_the_final_export_is_kept_until_the_tenant_closes_and_is_audited(company: Company) -> None:
     closes_at = begin_company_closing(company)
 
     run_due_jobs(clock=timezone.now, max_run_s=600)
@@ -138,7 +138,7 @@ def test_a_tenant_without_its_final_export_is_not_closed(company: Company) -> No
     )
 
 
-def test_an_export_that_was_cancelled_does_not_delay_the_end(company: Company) -> None:
+def test_a_cancelled_final_export_does_not_delay_the_closing(company: Company) -> None:
     begin_company_closing(company)
     export = find_company_closure(company).final_export
     assert export is not None

@@ -1,4 +1,4 @@
-"""An operator creates a tenant with its key and plan, invites its owner, and renames it."""
+"""An operator creates a tenant with a tenant key and a plan, invites its owner, and renames it."""
 
 import re
 import secrets
@@ -54,11 +54,13 @@ def plan() -> str:
 
 
 def onboard(slug: str, **fields: Any) -> OnboardedTenant:
-    new = NewTenant(**{"slug": slug, "name": "Initech", "owner_email": owner_of(slug)} | fields)
+    new = NewTenant(
+        **{"slug": slug, "name": "Initech", "owner_email": make_owner_email(slug)} | fields
+    )
     return onboard_tenant(new=new, actor_for=build_system_actor, now=timezone.now())
 
 
-def owner_of(slug: str) -> str:
+def make_owner_email(slug: str) -> str:
     return f"olga@{slug}.example"
 
 
@@ -69,6 +71,7 @@ def run(*arguments: str) -> str:
 
 
 def find_token(text: str) -> str:
+    """Return the token of the invitation in the text."""
     match = re.search(r"civ_[\w=-]+", text)
     assert match is not None
     return match[0]
@@ -79,7 +82,7 @@ def list_actions(tenant_id: TenantId) -> list[str]:
         return list(AuditEntry.objects.order_by("sequence").values_list("action", flat=True))
 
 
-def test_a_new_tenant_has_a_key_a_plan_and_an_invited_owner(slug: str, plan: str) -> None:
+def test_a_new_tenant_has_a_tenant_key_a_plan_and_an_invited_owner(slug: str, plan: str) -> None:
     onboarded = onboard(slug, plan=plan, region="eu-north")
 
     row = Tenant.objects.get(slug=slug)
@@ -97,7 +100,7 @@ def test_a_new_tenant_has_a_key_a_plan_and_an_invited_owner(slug: str, plan: str
 
 def test_the_invitation_link_is_mailed_and_makes_its_user_an_owner(slug: str) -> None:
     onboarded = onboard(slug)
-    owner = make_stranger(owner_of(slug))
+    owner = make_stranger(make_owner_email(slug))
 
     accept_invitation(
         guest=InvitationBearer(owner.user_id, address=None, request_id=""),
@@ -106,14 +109,14 @@ def test_the_invitation_link_is_mailed_and_makes_its_user_an_owner(slug: str) ->
     )
 
     (message,) = mail.outbox
-    assert message.to == [owner_of(slug)]
+    assert message.to == [make_owner_email(slug)]
     assert onboarded.owner_invitation.url in message.body
     assert onboarded.owner_invitation.is_mailed
     (member,) = list_members(tenant_id=onboarded.tenant_id)
-    assert (member.email, member.role) == (owner_of(slug), Role.OWNER)
+    assert (member.email, member.role) == (make_owner_email(slug), Role.OWNER)
 
 
-def test_a_mail_server_that_is_down_does_not_lose_the_tenant(
+def test_a_tenant_is_created_even_if_the_mail_server_is_unavailable(
     slug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_arguments: object) -> int:
@@ -176,7 +179,7 @@ def test_an_operator_who_may_only_read_creates_nothing(slug: str) -> None:
         operator = OperatorIdentity("ola", can_change=False)
         return Actor(tenant_id, None, Role.AUDITOR, None, "", operator=operator)
 
-    new = NewTenant(slug=slug, name="Initech", owner_email=owner_of(slug))
+    new = NewTenant(slug=slug, name="Initech", owner_email=make_owner_email(slug))
     with pytest.raises(Forbidden):
         onboard_tenant(new=new, actor_for=make_read_only_operator, now=timezone.now())
 
@@ -187,7 +190,9 @@ def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
     onboarded = onboard(slug, owner_email=f"typo@{slug}.example")
 
     invite_owner(
-        actor=build_system_actor(onboarded.tenant_id), email=owner_of(slug), now=timezone.now()
+        actor=build_system_actor(onboarded.tenant_id),
+        email=make_owner_email(slug),
+        now=timezone.now(),
     )
 
     with pytest.raises(NotFound):
@@ -236,13 +241,15 @@ def test_a_tenants_administrator_cannot_rename_it() -> None:
         rename_tenant(actor=globex.administrator.actor, name="Mine", reason="", now=timezone.now())
 
 
-def test_the_command_creates_a_tenant_and_prints_the_link_once(slug: str, plan: str) -> None:
-    output = run(*("create", slug, "--name", "Initech", "--owner", owner_of(slug), "--plan", plan))
+def test_the_command_creates_a_tenant_and_prints_the_invitation_link(slug: str, plan: str) -> None:
+    output = run(
+        *("create", slug, "--name", "Initech", "--owner", make_owner_email(slug), "--plan", plan)
+    )
 
     token = find_token(output)
     invitation = find_open_invitation(text=token, now=timezone.now() + timedelta(days=6))
     assert (invitation.email, invitation.tenant_name) == (
-        owner_of(slug),
+        make_owner_email(slug),
         "Initech",
     )
     assert parse_token(BearerTokenKind.INVITATION, token) is not None
@@ -261,14 +268,14 @@ def test_the_command_renames_suspends_and_resumes(slug: str) -> None:
 def test_the_command_invites_the_owner_again(slug: str) -> None:
     onboard(slug, owner_email=f"typo@{slug}.example")
 
-    output = run("invite-owner", slug, owner_of(slug))
+    output = run("invite-owner", slug, make_owner_email(slug))
 
     invitation = find_open_invitation(text=find_token(output), now=timezone.now())
-    assert invitation.email == owner_of(slug)
+    assert invitation.email == make_owner_email(slug)
 
 
 def test_the_command_refuses_a_reserved_slug_and_an_unknown_tenant(slug: str) -> None:
     with pytest.raises(CommandError, match="The slug support is reserved"):
-        run("create", "support", "--name", "Initech", "--owner", owner_of(slug))
+        run("create", "support", "--name", "Initech", "--owner", make_owner_email(slug))
     with pytest.raises(CommandError, match="does not exist"):
         run("rename", slug, "Initrode", *REASON)

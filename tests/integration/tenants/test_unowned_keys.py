@@ -1,4 +1,4 @@
-"""Unowned keys: their text was shown to a user who may no longer create keys.
+"""Unowned keys: service keys whose text was shown to a user who may no longer create keys.
 
 They keep working, and are listed.
 """
@@ -28,7 +28,7 @@ from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import Cast, Company, Person, make_company
 from tests.fixtures.users import make_colleague
 
-KEYS = frozenset({KeyScope.KEYS_WRITE, KeyScope.INFERENCE})
+SCOPES = frozenset({KeyScope.KEYS_WRITE, KeyScope.INFERENCE})
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def alice(company: Company) -> Person:
 
 
 def service_key(actor: Actor, name: str = "CI") -> CreatedKey:
-    request = KeyRequest(KeyKind.SERVICE, None, name, None, scopes=KEYS)
+    request = KeyRequest(KeyKind.SERVICE, None, name, None, scopes=SCOPES)
     return create_key(actor=actor, new=request, now=timezone.now())
 
 

@@ -1,4 +1,4 @@
-"""Recent usage figures count only what the caller may see."""
+"""Figures of recent usage count only the requests and outcomes that the caller may see."""
 
 import uuid
 from datetime import datetime, timedelta

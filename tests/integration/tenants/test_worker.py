@@ -1,4 +1,7 @@
-"""The real worker with its beat ingests records from gateways without any task being called."""
+"""A real Celery worker with beat, the scheduler, ingests records and builds exports by itself.
+
+Every task has a queue, a schedule and a time limit.
+"""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Beat's metrics about tasks of real workers, and about pending usage."""
+"""Metrics exported by Celery's scheduler, beat: finished tasks, pending usage, pending tasks."""
 
 import os
 import subprocess

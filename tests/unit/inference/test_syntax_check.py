@@ -17,7 +17,7 @@ class Cursor:
 
     text: str
     good: tuple[str, ...]  # completions that leave the file intact, or may still be finished
-    bad: tuple[str, ...]
+    bad: tuple[str, ...]  # completions that add a syntax error
 
 
 CURSORS: Final = {
@@ -193,7 +193,7 @@ METHOD: Final = """
 BIG: Final = "class A:\n" + "".join(METHOD.format(number) for number in range(1_000))
 
 
-def _in_big(completion: str) -> tuple[bool, CountingParser]:
+def _check_in_large_class(completion: str) -> tuple[bool, CountingParser]:
     """Check a completion in the middle of a class of 5,000 lines."""
     middle = BIG.index("        return self.g", len(BIG) // 2) + len("        ")
     parser = CountingParser(make_parser(Grammar.PYTHON))
@@ -202,14 +202,14 @@ def _in_big(completion: str) -> tuple[bool, CountingParser]:
 
 
 def test_a_small_part_of_a_large_file_is_parsed_once() -> None:
-    is_valid, parser = _in_big("b = a + 1")
+    is_valid, parser = _check_in_large_class("b = a + 1")
 
     assert is_valid
     assert (parser.num_calls, parser.num_bytes < 2_000) == (1, True)
 
 
-def test_an_invalid_line_needs_few_parses() -> None:
-    is_valid, parser = _in_big("b = a) + 1")
+def test_an_invalid_line_of_a_large_file_needs_two_short_parses() -> None:
+    is_valid, parser = _check_in_large_class("b = a) + 1")
 
     assert not is_valid
     assert parser.num_calls == 2
@@ -225,7 +225,8 @@ def test_a_file_that_is_not_more_broken_than_before_is_parsed_twice() -> None:
     assert parser.num_calls == 2
 
 
-def test_an_error_caused_by_the_excerpt_is_checked_in_a_larger_one() -> None:
+def test_an_error_caused_by_the_excerpt_is_checked_in_a_larger_excerpt() -> None:
+    # The smaller excerpt ends inside the docstring, which the parser counts as an error.
     words = "    Some words.\n" * 24
     suffix = f'\n    b: int,\n    c: int,\n) -> int:\n    """\n{words}    """\n    return b\n'
     syntax = SyntaxChecker(
@@ -298,7 +299,7 @@ def test_each_line_of_a_valid_block_is_parsed_once() -> None:
 
 
 def test_text_that_cannot_be_parsed_is_valid() -> None:
-    deep = "- " * 300
+    deep = "- " * 300  # more levels than the YAML parser is allowed to get
     syntax = SyntaxChecker(Grammar.YAML, make_parser(Grammar.YAML), prefix=deep, suffix="\n")
 
     assert syntax.is_valid("a]: }")
@@ -306,6 +307,7 @@ def test_text_that_cannot_be_parsed_is_valid() -> None:
 
 
 def test_a_line_that_parses_too_slowly_is_valid() -> None:
+    # The C parser takes so many steps for this prefix that its parse is stopped.
     syntax = SyntaxChecker(
         Grammar.C, make_parser(Grammar.C), prefix=("a=>" * 160 + "\n") * 9, suffix="\n"
     )

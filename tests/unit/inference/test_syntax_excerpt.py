@@ -1,4 +1,7 @@
-"""The part of a file around the cursor that is sufficient for parsing the new text."""
+"""The part of a file around the cursor that is sufficient for parsing the new text.
+
+The last argument of `extract_excerpt` is an index of SIZES; 0 is the smallest excerpt.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,9 +34,9 @@ def test_a_header_of_several_lines_is_kept() -> None:
 
 
 def test_a_partial_first_line_opens_no_block() -> None:
-    torn = f"rue, 0.1))\n    def f(self):\n{FILLER}        b = "
+    cut_prefix = f"rue, 0.1))\n    def f(self):\n{FILLER}        b = "
 
-    assert extract_excerpt(torn, "", 0).before.startswith("    def f(self):\n        a9")
+    assert extract_excerpt(cut_prefix, "", 0).before.startswith("    def f(self):\n        a9")
 
 
 def test_a_header_close_to_the_cursor_is_kept_once() -> None:
@@ -42,7 +45,7 @@ def test_a_header_close_to_the_cursor_is_kept_once() -> None:
     assert extract_excerpt(prefix, "", 0).before == prefix
 
 
-def test_the_closers_of_omitted_brackets_are_omitted() -> None:
+def test_a_closing_bracket_is_omitted_if_its_opening_bracket_is() -> None:
     suffix = f"\n{FILLER}\n    def g(\n        self,\n    ):\n        pass\n"
 
     kept_suffix = extract_excerpt("class A:\n    def f(self):\n        b = ", suffix, 0).after
@@ -96,7 +99,7 @@ LINES = st.lists(
 
 
 @given(LINES, LINES, st.sampled_from(range(len(SIZES))))
-def test_an_excerpt_meets_the_cursor_on_both_sides(prefix: str, suffix: str, size: int) -> None:
+def test_an_excerpt_contains_the_whole_line_of_the_cursor(prefix: str, suffix: str, size: int) -> None:
     part = extract_excerpt(prefix, suffix, size)
 
     assert part.line_before == prefix.rpartition("\n")[2]

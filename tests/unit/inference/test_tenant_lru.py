@@ -1,4 +1,7 @@
-"""A cache of files: limited, in fair shares, and searchable by scope."""
+"""A bounded cache of files, in which no tenant has more than a quarter of the entries.
+
+A scope is a cache namespace and a repository. All entries of a scope are removed together.
+"""
 
 from inference.retrieval.snippet_cache import FileKey
 from inference.retrieval.tenant_lru import TenantLru
@@ -20,7 +23,10 @@ def _key(number: int, tenant: str = "acme", repository: str = "shop") -> FileKey
 
 
 def _namespace(tenant: str) -> str:
-    """Return the cache namespace: tenant|part of the tenant|epoch. No part: the whole tenant."""
+    """Return the cache namespace of a whole tenant.
+
+    The form is `tenant|part|epoch`. The part is empty if the namespace is not of one part only.
+    """
     return f"{tenant}||0"
 
 
@@ -56,4 +62,4 @@ def test_removing_a_scope_does_not_inspect_the_others() -> None:
 
     assert len(cache) == 1_995
     assert cache.get(_key(0)) is None
-    assert _CountingKey.num_scope_reads < 30
+    assert _CountingKey.num_scope_reads < 30  # a few for each of the five removed keys

@@ -1,4 +1,4 @@
-"""The examined part of a long text."""
+"""Windows: the end (`tail`) or the beginning (`head`) of a long text that goes into a prompt."""
 
 from itertools import pairwise
 
@@ -51,7 +51,7 @@ def test_a_head_of_one_very_long_line_may_end_anywhere() -> None:
     assert head("y" * 10 + "x" * 100, max_chars=10) == "y" * 10
 
 
-def test_a_new_line_after_a_very_long_one_still_has_text_before_it() -> None:
+def test_a_tail_keeps_the_end_of_a_very_long_line_that_has_just_ended() -> None:
     window = tail("x" * 1_000 + "\n", max_chars=100)
 
     assert len(window) > 50
@@ -78,7 +78,7 @@ def test_the_start_is_stable_for_most_keystrokes() -> None:
     assert moves < 2_000 / 100
 
 
-def test_the_start_is_stable_while_one_line_is_typed() -> None:
+def test_the_start_moves_at_most_once_while_one_line_is_typed() -> None:
     line = "    return self.reader.read()"
 
     starts = {

@@ -1,4 +1,4 @@
-"""The token budget of a prompt."""
+"""The division of the token budget of a prompt among its parts."""
 
 from dataclasses import astuple
 
@@ -13,27 +13,28 @@ SHARES = TokenShares(suffix=0.2, files=0.3, snippets=0.1)
 EVERYTHING = TokenBudget(9_000, 9_000, 9_000, 9_000)
 
 
-def _shared(total: int, demand: TokenBudget, nominal: int = 1_000) -> TokenBudget:
+def _allocate(total: int, demand: TokenBudget, nominal: int = 1_000) -> TokenBudget:
     """Allocate `total` tokens.
 
-    Of the nominal 1,000 tokens, prefix, suffix, files and snippets claim 400, 200, 300 and 100.
+    The tier's budget is 1,000 tokens, of which prefix, suffix, files and snippets claim 400, 200,
+    300 and 100.
     """
     return allocate(total, demand, shares=SHARES, nominal=nominal)
 
 
 @given(SIZES, WANTED)
 def test_the_parts_never_exceed_the_total(total: int, demand: TokenBudget) -> None:
-    assert _shared(total, demand).total <= total
+    assert _allocate(total, demand).total <= total
 
 
 @given(SIZES, WANTED)
 def test_all_tokens_are_allocated_while_there_is_demand(total: int, demand: TokenBudget) -> None:
-    assert _shared(total, demand).total == min(total, demand.total)
+    assert _allocate(total, demand).total == min(total, demand.total)
 
 
 @given(SIZES, WANTED)
 def test_no_part_gets_more_than_it_can_use(total: int, demand: TokenBudget) -> None:
-    budget = _shared(total, demand)
+    budget = _allocate(total, demand)
 
     assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(demand), strict=True))
 
@@ -43,7 +44,7 @@ def test_a_smaller_total_never_gives_a_part_more(
     first_total: int, second_total: int, demand: TokenBudget
 ) -> None:
     smaller_budget, larger_budget = (
-        _shared(total, demand) for total in sorted((first_total, second_total))
+        _allocate(total, demand) for total in sorted((first_total, second_total))
     )
 
     assert all(a <= b for a, b in zip(astuple(smaller_budget), astuple(larger_budget), strict=True))
@@ -58,7 +59,7 @@ def test_snippets_are_shortened_first_then_files_then_the_suffix_then_the_prefix
         min(want, claim) for want, claim in zip(astuple(demand)[:3], (400, 200, 300), strict=True)
     )
 
-    budget = _shared(total, demand)
+    budget = _allocate(total, demand)
 
     if budget.files < files:
         assert budget.snippets == 0
@@ -69,18 +70,18 @@ def test_snippets_are_shortened_first_then_files_then_the_suffix_then_the_prefix
 
 
 def test_a_full_prompt_follows_the_shares() -> None:
-    assert _shared(1_000, EVERYTHING) == TokenBudget(400, 200, 300, 100)
+    assert _allocate(1_000, EVERYTHING) == TokenBudget(400, 200, 300, 100)
 
 
 def test_a_smaller_total_drops_snippets_then_files_then_the_suffix() -> None:
-    assert _shared(900, EVERYTHING) == TokenBudget(400, 200, 300, 0)
-    assert _shared(700, EVERYTHING) == TokenBudget(400, 200, 100, 0)
-    assert _shared(500, EVERYTHING) == TokenBudget(400, 100, 0, 0)
-    assert _shared(300, EVERYTHING) == TokenBudget(300, 0, 0, 0)
+    assert _allocate(900, EVERYTHING) == TokenBudget(400, 200, 300, 0)
+    assert _allocate(700, EVERYTHING) == TokenBudget(400, 200, 100, 0)
+    assert _allocate(500, EVERYTHING) == TokenBudget(400, 100, 0, 0)
+    assert _allocate(300, EVERYTHING) == TokenBudget(300, 0, 0, 0)
 
 
 def test_unused_tokens_go_to_the_prefix_then_the_suffix_then_files() -> None:
-    assert _shared(1_000, TokenBudget(9_000, 100, 9_000, 0)) == TokenBudget(600, 100, 300, 0)
-    assert _shared(1_000, TokenBudget(100, 9_000, 9_000, 9_000)) == TokenBudget(100, 500, 300, 100)
-    assert _shared(1_000, TokenBudget(100, 100, 9_000, 9_000)) == TokenBudget(100, 100, 700, 100)
-    assert _shared(1_000, TokenBudget(100, 0, 0, 9_000)) == TokenBudget(100, 0, 0, 900)
+    assert _allocate(1_000, TokenBudget(9_000, 100, 9_000, 0)) == TokenBudget(600, 100, 300, 0)
+    assert _allocate(1_000, TokenBudget(100, 9_000, 9_000, 9_000)) == TokenBudget(100, 500, 300, 100)
+    assert _allocate(1_000, TokenBudget(100, 100, 9_000, 9_000)) == TokenBudget(100, 100, 700, 100)
+    assert _allocate(1_000, TokenBudget(100, 0, 0, 9_000)) == TokenBudget(100, 0, 0, 900)

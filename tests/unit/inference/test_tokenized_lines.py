@@ -1,4 +1,8 @@
-"""A window contains the lines around the cursor that fit, and begins at a stable position."""
+"""Windows over tokenized lines: the lines next to the cursor that fit into the prompt.
+
+An anchor is a line with which a window may begin. Only the text of the line decides whether it is
+an anchor, so a window keeps its beginning while the user types.
+"""
 
 from collections.abc import Sequence
 
@@ -18,7 +22,7 @@ TYPED = st.none() | st.lists(st.just(0), max_size=12)
 LINES = st.lists(st.sampled_from([f"line {number}\n" for number in range(40)]), max_size=40)
 LIMITS = st.integers(min_value=0, max_value=120)
 ANCHORS = [f"x{number}\n" for number in range(200) if is_anchor(f"x{number}")]
-OTHERS = [f"x{number}\n" for number in range(200) if not is_anchor(f"x{number}")]
+NO_ANCHORS = [f"x{number}\n" for number in range(200) if not is_anchor(f"x{number}")]
 ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 PYTHON = FileType.PYTHON
 WRITER = make_prompt_writer()
@@ -73,7 +77,7 @@ def test_a_clipped_beginning_is_whole_lines_within_the_limit(
 
 
 def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
-    passage = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
+    passage = _passage([*NO_ANCHORS[:5], ANCHORS[0], *NO_ANCHORS[5:20]])
 
     # The limit excludes the first lines, but not the anchor.
     window = passage.anchor([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
@@ -82,24 +86,26 @@ def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
 
 
 def test_a_text_that_fits_is_kept_from_its_beginning() -> None:
-    passage = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
+    passage = _passage([NO_ANCHORS[0], ANCHORS[0], *NO_ANCHORS[1:20]])
 
+    # is_whole=False: these lines are only the end of the text, so the window begins with an anchor.
     whole_text = passage.anchor([0], max_tokens=1_000, is_whole=True)
     anchored_text = passage.anchor([0], max_tokens=1_000, is_whole=False)
 
     assert whole_text.token_ids == [*passage.token_ids, 0]
-    assert anchored_text.token_ids == whole_text.token_ids[len(OTHERS[0]) :]
+    assert anchored_text.token_ids == whole_text.token_ids[len(NO_ANCHORS[0]) :]
 
 
-def test_the_typed_part_begins_at_the_last_anchor_of_finished_lines() -> None:
-    passage = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
-    before = len(OTHERS[0]) + len(ANCHORS[0])
+def test_the_typed_part_begins_at_the_last_anchor_before_the_current_line() -> None:
+    passage = _passage([NO_ANCHORS[0], ANCHORS[0], ANCHORS[1]])
+    before = len(NO_ANCHORS[0]) + len(ANCHORS[0])
 
     typing = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    # Without a line that is being typed, the current line is the last one, just finished.
     finished = passage.anchor(None, max_tokens=1_000, is_whole=True)
 
     assert typing.typed_from == before
-    assert finished.typed_from == len(OTHERS[0])
+    assert finished.typed_from == len(NO_ANCHORS[0])
 
 
 def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
@@ -116,7 +122,7 @@ def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
     assert all_tokens[: len(first.token_ids)] == first.token_ids
 
 
-def test_tokenized_lines_are_cached_for_their_partition() -> None:
+def test_tokenized_lines_are_cached_for_their_partition_and_file_type() -> None:
     cache, other_cache = (
         TokenizedLinesCache(WRITER, partition) for partition in (ADA_PARTITION, GUS_PARTITION)
     )
@@ -128,12 +134,12 @@ def test_tokenized_lines_are_cached_for_their_partition() -> None:
     assert cache.get_last_lines(CODE, FileType.INI, max_tokens=500) is not first
 
 
-ENDLESS = "😀" * 400
+LONG_LINE = "😀" * 400
 
 
 @pytest.mark.parametrize(
     "text",
-    [f"{ENDLESS}\n", f"{CODE[:300]}\n{ENDLESS}\n", f"{ENDLESS}\n{CODE[:300]}\n"],
+    [f"{LONG_LINE}\n", f"{CODE[:300]}\n{LONG_LINE}\n", f"{LONG_LINE}\n{CODE[:300]}\n"],
     ids=["alone", "last", "first"],
 )
 @given(typed_ids=TYPED, max_tokens=LIMITS)
@@ -146,6 +152,7 @@ def test_a_very_long_line_is_kept_only_up_to_the_limit(
     last = cache.get_last_lines(text, PYTHON, max_tokens=max_tokens)
     first = cache.get_first_lines(text, PYTHON, max_tokens=max_tokens)
 
+    # One token more than the limit shows that the line does not fit.
     assert max(len(last.token_ids), len(first.token_ids)) <= max_tokens + 1
     assert last.slide(typed_ids, max_tokens=max_tokens) == whole_text.slide(
         typed_ids, max_tokens=max_tokens

@@ -1,4 +1,7 @@
-"""Texts are encoded line by line if the tokens stay the same."""
+"""The tokenizer: it encodes a text line by line, and splits off the last word for token healing.
+
+A text is encoded line by line only if its tokens stay the same.
+"""
 
 import inspect
 from argparse import ArgumentParser
@@ -18,6 +21,7 @@ DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights
 TOKENS = load_tokenizer(str(DEMO_WEIGHTS))
 CODE = inspect.getsource(ArgumentParser)
 
+# Has no pre-tokenizer, which would split a text into pieces.
 WITHOUT_PIECES = Tokenizer(HfTokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")))
 
 
@@ -35,12 +39,12 @@ def test_lines_of_any_text_have_the_same_tokens(text: str) -> None:
     assert encode_by_line(TOKENS, text) == TOKENS.encode(text)
 
 
-def test_half_a_surrogate_pair_is_separated_from_the_next_word() -> None:
+def test_a_word_after_half_a_surrogate_pair_is_split_off() -> None:
     assert TOKENS.split_word("x = '\ud800' + val") == ("x = '\ud800' +", " val")
 
 
 @given(st.text(alphabet="ab1 .:;)\t'#é漢", max_size=60), st.sampled_from(["val", " val", "x.val"]))
-def test_a_long_line_before_a_word_does_not_change_it(before: str, word: str) -> None:
+def test_a_long_line_before_a_word_does_not_change_the_split(before: str, word: str) -> None:
     short, long = "read(), " * 2, "read(), " * 200
 
     prefix, healed = TOKENS.split_word(f"{short}{before};{word}")
@@ -81,10 +85,13 @@ _QWEN = (
 
 
 def byte_level(pattern: str) -> HfTokenizer:
-    """Return an untrained tokenizer: each byte of a piece is a token, so pieces stay distinct."""
+    """Return an untrained tokenizer that splits texts at the pattern.
+
+    Each byte is a token, but a colon and a line break after it are one token.
+    """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: number for number, letter in enumerate(alphabet)}
-    newline, colon = "Ċ", ":"
+    newline, colon = "Ċ", ":"  # as a byte-level vocabulary writes them
     vocabulary[colon + newline] = len(vocabulary)
     tokenizer = HfTokenizer(models.BPE(vocabulary, [(colon, newline)]))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -96,7 +103,7 @@ def byte_level(pattern: str) -> HfTokenizer:
     return tokenizer
 
 
-def test_a_tokenizer_that_joins_colon_and_line_break_is_split_after_both() -> None:
+def test_lines_are_split_after_a_line_break_that_the_tokenizer_joins_to_a_colon() -> None:
     tokens = Tokenizer(byte_level(_QWEN))
 
     lines = tokens.split_lines("if a:\n    b\n")
@@ -111,23 +118,26 @@ def without_split_rule() -> Tokenizer:
     return Tokenizer(words)
 
 
-def test_a_tokenizer_that_marks_the_beginning_of_a_text_never_gets_lines() -> None:
+def test_a_text_is_not_split_if_the_tokenizer_marks_its_beginning() -> None:
     assert without_split_rule().split_lines("word\nword\n") == ["word\nword\n"]
 
 
 def tokenizer_of_library() -> Tokenizer:
-    """Return a tokenizer that splits in two steps, which only the model's own library handles."""
+    """Return a tokenizer that splits a text in two steps.
+
+    The project's own encoder does not support this, so the library `tokenizers` encodes the text.
+    """
     tokenizer = HfTokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
-    never = pre_tokenizers.Split("\0\0", "isolated")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([never, tokenizer.pre_tokenizer])
+    matches_nothing = pre_tokenizers.Split("\0\0", "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([matches_nothing, tokenizer.pre_tokenizer])
     return Tokenizer(tokenizer)
 
 
 BY_LIBRARY = tokenizer_of_library()
 KINDS = {
-    "before": TOKENS,
-    "after": Tokenizer(byte_level(_QWEN)),
-    "library": BY_LIBRARY,
+    "split before line breaks": TOKENS,
+    "split after line breaks": Tokenizer(byte_level(_QWEN)),
+    "encoded by the library": BY_LIBRARY,
     "without split rule": without_split_rule(),
 }
 ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
@@ -135,7 +145,9 @@ ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-def test_lines_encoded_together_have_the_tokens_of_each(kind: str, data: st.DataObject) -> None:
+def test_lines_encoded_together_have_the_same_tokens_as_single_lines(
+    kind: str, data: st.DataObject
+) -> None:
     tokens = KINDS[kind]
     lines = tokens.split_lines(data.draw(st.text(data.draw(ALPHABETS), max_size=60)))
     some_lines = data.draw(st.lists(st.sampled_from(lines), max_size=6))  # in any order, some twice
@@ -159,6 +171,6 @@ def test_the_lines_of_a_text_are_encoded_together(monkeypatch: pytest.MonkeyPatc
     assert encoded == [CODE]
 
 
-def test_a_missing_tokenizer_is_named() -> None:
+def test_the_error_message_names_a_missing_tokenizer() -> None:
     with pytest.raises(BadSetting, match="/nonexistent-folder"):
         load_tokenizer("/nonexistent-folder")

@@ -90,7 +90,7 @@ CASES: Final = {
         "if (a) {\n    b();\n  }\n  c();",
         suffix="\n}\n",
     ),
-    "an inner end, though the suffix begins with one": Case(
+    "an inner `end`, though the suffix begins with one": Case(
         "def f\n  ", "if a\n    b\n  end\n  c\nend\n", "if a\n    b\n  end\n  c", suffix="\nend\n"
     ),
     "an else after a brace": Case(
@@ -151,6 +151,7 @@ CASES: Final = {
     ),
     "a third line that ends early": Case("", "ab()\nab()\na", "ab()\nab()\na"),
     "a third line at the very end": Case("", "a()\na()\na()", "a()\na()"),
+    # A line ends when it has 40 repetitive characters. It is checked at every 16th character.
     "a line that repeats itself": Case("f(a", ", b_c" * 40, (", b_c" * 40)[:48].rstrip()),
     "two alternating lines": Case("", "a()\nb()\n" * 4, "a()\nb()\na()\nb()"),
     # half a character
@@ -167,11 +168,11 @@ CASES: Final = {
     "nothing": Case("a = ", "", ""),
     "blank lines": Case("def f():\n    ", "\n\n   \n", ""),
     "line breaks at the end": Case("", "a\n\n\n", "a"),
-    # a blank line, which ends inline completions
+    # modes: a blank line ends inline completions, and the block's end does not end fim completions
     "a blank line while typing": Case(
         "def f():\n    ", "a()\n\n    b()\n", "a()", mode=Mode.INLINE
     ),
-    "the client knows where it ends": Case(
+    "a line that leaves the block, in the mode fim": Case(
         "def f():\n    ", "a()\nb()\n", "a()\nb()", mode=Mode.FIM
     ),
 }
@@ -185,7 +186,7 @@ def test_a_completion_ends_at_the_expected_position(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_end_is_the_same_for_single_characters(name: str) -> None:
+def test_the_end_is_the_same_if_each_character_arrives_alone(name: str) -> None:
     case = CASES[name]
 
     assert _truncate(_context(case), *case.engine_text) == case.shown_text
@@ -271,7 +272,7 @@ def test_a_bracket_in_the_first_column_does_not_close_an_indented_line() -> None
     assert unmatched == 2
 
 
-def test_a_brace_after_a_condition_of_several_lines_belongs_to_the_first() -> None:
+def test_a_brace_after_a_condition_of_several_lines_belongs_to_its_first_line() -> None:
     count = BracketCounter("f() {\n  if (a(\n        b)) {\n    c()", "\n}\n").count_unmatched
 
     assert count("\n  }") == 0

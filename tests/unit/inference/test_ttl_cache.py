@@ -53,6 +53,7 @@ def test_the_size_is_limited() -> None:
 
     for number in range(200):
         _is_computed(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
+        # The latest value may exceed the limit until the next call.
         assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
 
 
@@ -63,6 +64,8 @@ def test_a_partition_has_a_quarter_and_evicts_no_values_of_others() -> None:
     for number in range(200):
         _is_computed(cache, GUS_PARTITION, number, size=20)
 
+    # Each of the partition's two generations may exceed its limit by one value of 20. Ada's value
+    # weighs 1.
     assert _weight(cache) <= MAX_WEIGHT * MAX_SHARE + 2 * 20 + 1
     assert not _is_computed(cache, ADA_PARTITION, 0)
 
@@ -100,7 +103,7 @@ def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
     assert len(cache) == 0
 
 
-async def test_values_of_every_prompt_writer_are_evicted() -> None:
+async def test_a_background_task_evicts_expired_values_of_a_prompt_writer() -> None:
     clock = FakeClock()
     writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=clock)
     writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, partition=ADA_PARTITION)

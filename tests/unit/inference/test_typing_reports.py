@@ -13,7 +13,7 @@ from tests.fakes.tenants import ACME, ADA
 
 
 async def send_typed(editor: Editor, chars: Any) -> list[str]:
-    """Return the codes of the rejections so far."""
+    """Send a typing report. Return the codes of all rejections so far."""
     await editor.connection.on_frame(json.dumps({"type": "typing", "chars": chars}))
     return [frame.code for frame in editor.frames if isinstance(frame, ErrorFrame)]
 
@@ -47,6 +47,7 @@ async def test_invalid_counts_are_rejected(chars: Any, code: str) -> None:
         assert await send_typed(editor, chars) == [code]
 
     assert editor.journal.records == []
+    # The error message does not repeat the name of an unknown language.
     assert not any("klingon" in str(frame) for frame in editor.frames)
 
 

@@ -1,4 +1,4 @@
-"""The company, the browser and the editor of a sign-in by the device flow."""
+"""Fixtures for a sign-in by the device flow: a company, a user's browser and an editor."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Editor:
         return self.codes
 
     def poll(self, *, waits_s: float = INTERVAL_S, **fields: str) -> dict[str, Any]:
-        """Wait, and return the answer to a poll."""
+        """Wait, request the key once, and return the response."""
         self.wait(timedelta(seconds=waits_s))
         parameters = {"grant_type": DEVICE_CODE_GRANT, "client_id": "caret-ls"}
         parameters["device_code"] = self.codes.get("device_code", "")

@@ -16,7 +16,7 @@ from tests.integration.console.device_flow.editor import (
 )
 
 
-def test_an_anonymous_visitor_signs_in_first(editor: Editor) -> None:
+def test_an_anonymous_visitor_is_redirected_to_sign_in(editor: Editor) -> None:
     editor.start()
 
     answer = open_page(Client(), editor.user_code)
@@ -40,12 +40,12 @@ def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, edit
         ("/oauth/device_authorization", {"client_id": "caret-ls", "editor": ""}, "invalid_request"),
         (
             "/oauth/device_authorization",
-            {"client_id": "caret-ls", "machine": "x" * 56},
+            {"client_id": "caret-ls", "machine": "x" * 56},  # one character too long
             "invalid_request",
         ),
         (
             "/oauth/device_authorization",
-            {"client_id": "caret-ls", "machine": "a\u202eb"},
+            {"client_id": "caret-ls", "machine": "a\u202eb"},  # reverses the text after it
             "invalid_request",
         ),
         ("/oauth/token", {}, "invalid_request"),

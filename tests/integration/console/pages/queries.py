@@ -1,4 +1,4 @@
-"""The number of queries of a page, for tests that limit it."""
+"""Count the database queries of a page, for tests that limit them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

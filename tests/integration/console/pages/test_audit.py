@@ -26,7 +26,7 @@ from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_k
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-# The kinds of objects that the page names.
+# The kinds of objects for which the page looks up a name.
 NAMED_KINDS = {
     *("audit_sink", "budget", "export", "hold", "invitation", "key", "scim_token", "scim_user"),
     *("team", "tenant", "user"),
@@ -47,6 +47,7 @@ def audrey(company: Company, sign_in: SignIn) -> Client:
 def record_door_change(
     company: Company, number: int = 1, action: str = "door.painted", target: str = ""
 ) -> None:
+    """Record a change of an object that does not exist in Caret, a door."""
     with tenant_scope(company.tenant_id):
         record_change(
             actor=company.administrator.actor,
@@ -106,7 +107,7 @@ def remove_from_team(company: Company) -> uuid.UUID:
     return team.id
 
 
-def test_an_entry_is_a_sentence_with_names_and_the_ids_behind_them(
+def test_an_entry_is_a_sentence_with_names_whose_tooltips_are_ids(
     company: Company, audrey: Client
 ) -> None:
     team_id = remove_from_team(company)
@@ -157,7 +158,7 @@ def test_each_recorded_action_has_a_sentence() -> None:
 def test_entries_are_found_by_prefix_and_by_name(
     company: Company, audrey: Client, filters: dict[str, str], expected_num: int
 ) -> None:
-    remove_from_team(company)
+    remove_from_team(company)  # records three changes
 
     assert len(list_sentences(audit_page(audrey, **filters))) == expected_num
 
@@ -301,7 +302,7 @@ def test_a_budget_has_the_name_of_its_holder(company: Company, audrey: Client) -
         assert f'<b title="budget:{budget.id}">{name}</b>' in page
 
 
-def test_a_reference_that_is_no_id_has_no_name(company: Company, audrey: Client) -> None:
+def test_a_target_without_an_id_is_shown_unchanged(company: Company, audrey: Client) -> None:
     record_door_change(company, target="team:parser")
 
     assert '<b title="team:parser">parser</b>' in audit_page(audrey)

@@ -77,7 +77,7 @@ def test_the_page_shows_usage_costs_and_credit_of_this_month(
     page = bill.get("/billing").content.decode()
 
     assert "2,000,000" in page
-    assert "€1.20" in page  # two million tokens at 0.60
+    assert "€1.20" in page  # two million tokens at €0.60 per million
     assert "€7.00" in page
     assert "€19.00 per month" in page
 
@@ -163,7 +163,7 @@ def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(
     assert page.count('class="ledger-day"') == 1
     assert re.search(r"\(3\)</span> <b>€1.20</b>", page)
     assert "2 transactions below €0.01 each" in page
-    assert "€0.0036</span>" in page
+    assert "€0.0036</span>" in page  # 0.003 + 0.0006
 
 
 @pytest.mark.parametrize(

@@ -25,13 +25,14 @@ def company() -> Company:
 
 
 def read_published_epoch(company: Company) -> int:
+    """Return the cache epoch in the tenant's snapshot. Each purge increases it by one."""
     data = redis_connection.connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data).cache_epoch
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_every_role_sees_the_page_and_only_administrators_purge(
+def test_every_role_sees_the_page_and_only_owners_and_administrators_purge(
     company: Company, sign_in: SignIn, sign_in_now: SignIn, role: Role
 ) -> None:
     page = sign_in(company.people[role]).get("/cache")
@@ -51,7 +52,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
 
 
 def test_hit_rates_are_shown_by_language(company: Company, sign_in: SignIn) -> None:
-    for person in make_colleagues(company, 5):
+    for person in make_colleagues(company, 5):  # figures of fewer users would be suppressed
         add_requests(company, person)
     roll_up(company)
 

@@ -1,4 +1,4 @@
-"""The content exclusion pages: gitignore-like syntax, the path test, and recent rejections."""
+"""The content exclusion pages: gitignore-like syntax, the path test, and blocked requests."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tests.integration.console.pages.queries import few_queries
 PAGE = "/content-exclusion"
 DENIALS = "/content-exclusion/denials"
 PAYMENTS_RULE = '<code>keys/**</code> <span class="soft">payments</span>'
-TEXT = '"*":\n  - "**/.env"\npayments: ["keys/**"]'
+RULES_YAML = '"*":\n  - "**/.env"\npayments: ["keys/**"]'
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def parse_rules(page: str) -> list[tuple[str, str]]:
     return list(zip(patterns, repositories, strict=True))
 
 
-def post_yaml(client: Client, step: str, text: str = TEXT, **fields: str) -> Any:
+def post_yaml(client: Client, step: str, text: str = RULES_YAML, **fields: str) -> Any:
     values = {"step": step, "content_exclusion": text, "expected_version": "1"} | fields
     return client.post(PAGE, values)
 
@@ -109,7 +109,7 @@ def test_a_path_that_matches_no_rule_is_not_excluded(alice: Client) -> None:
     assert "Not excluded by the tenant" in page
 
 
-def test_the_tester_ignores_case_as_gateways_do(alice: Client) -> None:
+def test_the_path_test_ignores_case_and_accepts_backslashes_as_gateways_do(alice: Client) -> None:
     page = post_yaml(alice, "test", repository="Payments", path="KEYS\\Prod.txt").content.decode()
 
     assert PAYMENTS_RULE in unescape(page)
@@ -196,7 +196,7 @@ def test_a_pattern_alone_is_reviewed_as_a_rule_for_all_repositories(alice: Clien
 
 def test_the_editor_changes_between_list_and_yaml_with_the_unsaved_rules(alice: Client) -> None:
     as_yaml = post_list(alice, "yaml", [("keys/**", "payments")])
-    as_list = post_yaml(alice, "list", TEXT).content.decode()
+    as_list = post_yaml(alice, "list", RULES_YAML).content.decode()
 
     assert parse_form(as_yaml)["content_exclusion"] == '"payments":\n  - "keys/**"'
     assert parse_rules(as_list) == [("**/.env", ""), ("keys/**", "payments"), ("", "")]
@@ -207,7 +207,7 @@ def test_an_unknown_step_keeps_all_rules(alice: Client, step: str) -> None:
     assert parse_rules(post_list(alice, step, [("a", "")])) == [("a", ""), ("", "")]
 
 
-def test_the_tester_names_the_rule_in_the_list(alice: Client) -> None:
+def test_the_path_test_names_the_rule_in_the_list(alice: Client) -> None:
     page = post_list(
         alice, "test", [("**/secrets/**", ""), ("keys/**", "payments")], path="a/secrets/key"
     )

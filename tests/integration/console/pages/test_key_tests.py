@@ -213,6 +213,7 @@ def test_a_key_without_http_modes_gets_an_explanation_and_no_test_button(
     created = create_key(actor=company.platform, new=new, now=timezone.now())
 
     assert "over HTTP" in result_of(client, created.text)
+    assert gateway.requests == []
     assert "Test this key" not in client.get(f"/keys/{created.key.lookup_id}").content.decode()
 
 

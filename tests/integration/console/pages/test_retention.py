@@ -355,3 +355,6 @@ def test_destructive_actions_require_a_step_up(
 
     assert answer["Location"].startswith("/account/confirm?next=")
     assert read_retention_days(company) == DEFAULT_DAYS
+    holds = list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
+    assert all(hold.released_at is None for hold in holds)
+    assert bool(holds) == (path == "hold")

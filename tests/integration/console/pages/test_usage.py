@@ -319,7 +319,7 @@ def test_two_pages_list_each_request_once(company: Company, sign_in: SignIn) -> 
     second = client.get(next_link[1].replace("&amp;", "&")).content.decode()
 
     assert len(links_to_requests(first)) == 50
-    assert {*links_to_requests(first), *links_to_requests(second)} == request_ids
+    assert sorted(links_to_requests(first) + links_to_requests(second)) == sorted(request_ids)
 
 
 @pytest.mark.parametrize(
