@@ -1,7 +1,8 @@
-"""Tables of the status that each role gets, and their boundary.
+"""Tables of the HTTP status that each role gets, and their boundary.
 
 The boundary is the weakest role that is allowed and the strongest that is refused. The default
-suite sends HTTP requests only as these two.
+suite sends HTTP requests only as these two; the deep suite (`make test-deep`) sends them as
+all roles.
 """
 
 from collections.abc import Mapping
@@ -25,11 +26,13 @@ Statuses = Mapping[Role, int]
 def only_for(
     *roles: Role, status: int = HTTPStatus.OK, otherwise: int = HTTPStatus.FORBIDDEN
 ) -> dict[Role, int]:
+    """Return a table in which `roles` get `status`, and the other roles get `otherwise`."""
     return {role: status if role in roles else otherwise for role in Role}
 
 
 def boundary(statuses: Statuses) -> list[Role]:
-    # A role that is allowed can get a conflict.
+    """Return the weakest role that is allowed and the strongest that is refused, if they exist."""
+    # A conflict counts as allowed: a role that is allowed can get it.
     allowed = [
         role
         for role in STRONGEST_FIRST

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
-from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
@@ -33,7 +32,7 @@ from tests.fakes.billing import ensure_invoice, make_users_budget
 from tests.fakes.evaluation import make_report_file
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fixtures.companies import make_completion, make_key
-from tests.fixtures.users import Mailbox, send_invitation
+from tests.fixtures.users import Mailbox, make_scim_group, send_invitation
 
 Example = Callable[[Scene], str]
 
@@ -144,8 +143,7 @@ def membership_of_team(scene: Scene) -> str:
 
 
 def group(scene: Scene) -> str:
-    """Return the URL of a group that does not exist: only an identity provider makes groups."""
-    return f"/sign-in-settings/groups/{UUID(int=0)}"
+    return f"/sign-in-settings/groups/{make_scim_group(scene.company)}"
 
 
 def domain(scene: Scene) -> str:

@@ -1,4 +1,4 @@
-"""`manage.py console` in its own process, over the session's Postgres and Valkey."""
+"""`manage.py console` in its own process, with the session's Postgres and Valkey."""
 
 import os
 import subprocess

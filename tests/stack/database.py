@@ -61,7 +61,7 @@ def _clean_connections() -> None:
     """Keep the application's connection for the next test, unless it is in use or broken.
 
     A new connection reads the catalog of all tables again, which takes longer than most tests.
-    Tests change the settings of the owner's connection, so that one is closed.
+    Tests change the settings of the owner's connection, so the owner's connection is closed.
     """
     from django.db import DEFAULT_DB_ALIAS, connections
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 TIMEOUT_S: Final = 60.0
-# The protocol's kinds of triggers of an inline completion.
+# The trigger kinds of an inline completion in the Language Server Protocol.
 INVOKED: Final = 1
 AUTOMATIC: Final = 2
 
@@ -21,7 +21,7 @@ AUTOMATIC: Final = 2
 class LanguageServer:
     process: asyncio.subprocess.Process
     statuses: list[str] = field(default_factory=list)  # in the order of their notifications
-    num_grown: int = 0  # notifications that a suggestion has grown
+    num_grown: int = 0  # notifications that more text of a shown suggestion has arrived
     chat_parts: list[dict[str, Any]] = field(default_factory=list)  # contexts and texts of chats
     _responses: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     _ids: "count[int]" = field(default_factory=lambda: count(1))

@@ -1,4 +1,4 @@
-"""All of Caret as real processes under its real supervisor, started once a session.
+"""All of Caret as real processes under its real supervisor, started once in a test session.
 
 It shares Postgres and Valkey with the `services` fixture, so a test can compare an HTTP response
 with the rows in the database.

@@ -15,9 +15,9 @@ REPOSITORY = Path(__file__).parent
 EXAM_TASK = {
     "task_id": "SingleLineInfilling/1",
     "entry_point": "double",
-    "prompt": "def double(x):\n",
-    "suffix": "\n    return 2 * x\n",  # any valid line before it passes the test
-    "canonical_solution": "    pass",
+    "prompt": "def double(x):\n    # The",  # any end of the comment passes the test
+    "suffix": "\n    return 2 * x\n",
+    "canonical_solution": " double.",
     "test": "def check(candidate):\n    assert candidate(2) == 4\n",
 }
 
@@ -50,7 +50,7 @@ def test_pass_at_1_counts_no_task_whose_tests_fail(stack: Stack, tmp_path: Path)
     assert report["suite"] == "exam.jsonl"
     score = report["pools"][0]["scores"]["pass_at_1"]
     assert score["num_tasks"] == 2
-    assert score["value"] <= 0.5  # the second task fails with any completion
+    assert score["value"] == 0.5  # the second task fails with any completion
 
 
 def test_the_error_names_an_unknown_pool(stack: Stack) -> None:

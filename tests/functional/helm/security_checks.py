@@ -41,7 +41,8 @@ def check_secrets(rendered: Rendered) -> None:
     A value with "@" may be a URL with a password.
     """
     for name, template in rendered.pods():
-        for container in template["spec"]["containers"]:
+        spec = template["spec"]
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
             for variable in container.get("env", ()):
                 assert set(variable.get("valueFrom", ())) <= {"fieldRef"}, name
                 assert "@" not in variable.get("value", ""), (name, variable["name"])

@@ -139,7 +139,7 @@ def _expressions() -> Iterator[str]:
 
 def _alerts() -> list[tuple[str, Path]]:
     texts = "".join((MONITORING / name).read_text() for name in RULES)
-    alerts = re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?\s+runbook: (\S+)", texts)
+    alerts = re.findall(r"- alert: (\w+)\n(?:(?! *- alert).*\n)*?\s+runbook: (\S+)", texts)
     return [(alert, REPOSITORY / runbook) for alert, runbook in alerts]
 
 

@@ -118,6 +118,7 @@ def test_gateways_can_read_the_rendered_pools_file(rendered: Rendered, tmp_path:
 
 
 def test_streams_have_time_to_end(rendered: Rendered) -> None:
+    tested = set()
     for name, template in rendered.pods():
         spec = template["spec"]
         (container, *_) = spec["containers"]
@@ -133,8 +134,11 @@ def test_streams_have_time_to_end(rendered: Rendered) -> None:
             ]
         else:
             continue
+        tested.add(name)
         assert ends_s > 0
         assert before_s + ends_s < spec["terminationGracePeriodSeconds"], name
+    assert "caret-gateway" in tested
+    assert len(tested) > 1
 
 
 def test_scaling_down_keeps_undelivered_usage() -> None:

@@ -57,6 +57,7 @@ async def test_a_first_completion_starts_indexing(acme: Customer, globex: Custom
 async def test_indexed_chunks_are_stored_encrypted(acme: Customer) -> None:
     rows = b"".join(acme.chunks())
 
+    assert rows
     for plain in (b"total_of", b"read_frame", b"pay.py", _REPOSITORY.encode()):
         assert plain not in rows
         assert plain.hex().encode() not in rows  # Postgres writes bytes as hexadecimal digits

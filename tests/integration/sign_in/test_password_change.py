@@ -54,7 +54,7 @@ def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Per
 
     after = browser.client.cookies["caret-session"].value
     assert before != after
-    # The page of sessions, and a request of the other browser, would also remove its session.
+    # Checked first, because the requests below would also remove an ended session.
     assert UserSession.objects.filter(user_id=olga.user_id).count() == 1
     sessions = browser.client.get("/account/sessions").content
     assert (sessions.count(b"this session"), sessions.count(b"<li>")) == (1, 1)
@@ -84,6 +84,7 @@ def test_a_sign_in_replaces_an_outdated_hash(olga: Person) -> None:
 
 
 def test_a_step_up_keeps_an_outdated_hash_and_the_session(olga: Person) -> None:
+    """A step-up asks a signed-in user for the password again. A new hash would end the session."""
     outdated_hash = _outdate_hash(olga)
     client = fresh_client()
     client.force_login(find_user_row(olga), backend="django.contrib.auth.backends.ModelBackend")
@@ -120,6 +121,10 @@ def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(
         (PASSWORD, "x" * 10_240, "at most 256 characters"),
         ("\0" * 12, NEW_PASSWORD, "Null characters are not allowed."),
         ("x" * 10_240, NEW_PASSWORD, "at most 256 characters"),
+    ],
+    ids=[
+        *("wrong", "unchanged", "short", "common", "null", "long"),
+        *("null in the current one", "long current one"),
     ],
 )
 def test_a_refused_change_changes_nothing(
@@ -186,7 +191,9 @@ def test_a_change_does_not_overwrite_a_reset_that_came_first(
     assert can_sign_in(olga, NEW_PASSWORD)
 
 
-def test_a_change_waits_for_a_hashing_slot(olga: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_refused_while_all_hashing_slots_are_in_use(
+    olga: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("console.limits.password_hashing.MAX_WAIT_S", 0.01)
     client = signed_in(olga).client
     slots = [hashing_slot() for _ in range(MAX_CHECKS)]
@@ -203,7 +210,7 @@ def test_a_change_waits_for_a_hashing_slot(olga: Person, monkeypatch: pytest.Mon
     assert post_password_change(client).status_code == 302
 
 
-def test_a_form_from_another_site_changes_nothing(olga: Person) -> None:
+def test_a_form_from_another_site_is_refused(olga: Person) -> None:
     client = Client(enforce_csrf_checks=True, REMOTE_ADDR="10.7.7.7")
     client.cookies = signed_in(olga).client.cookies
 

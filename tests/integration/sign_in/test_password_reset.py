@@ -89,7 +89,7 @@ def test_a_reset_ends_a_sign_in_that_waits_for_its_second_factor(olga: Person) -
     assert not thief.is_signed_in()
 
 
-def test_the_page_shows_the_token_in_no_url(olga: Person) -> None:
+def test_the_page_does_not_reveal_the_token(olga: Person) -> None:
     path = mailed_link(olga)
 
     page = open_link(path).get("/reset-password")
@@ -112,7 +112,7 @@ def test_a_link_works_once(olga: Person) -> None:
     assert can_sign_in(olga, NEW_PASSWORD)
 
 
-def test_one_of_two_concurrent_uses_succeeds(olga: Person) -> None:
+def test_one_of_four_concurrent_uses_succeeds(olga: Person) -> None:
     link = ResetLink.for_user(find_user_row(olga))
 
     def use(number: int) -> bool:
@@ -197,6 +197,7 @@ def test_a_sign_in_with_the_old_password_does_not_invalidate_a_link(olga: Person
         ("x" * 10_240, "at most 256 characters"),
         ("", "This field is required."),
     ],
+    ids=["short", "common", "null", "long", "empty"],
 )
 def test_a_refused_password_leaves_the_link_usable(olga: Person, new: str, message: str) -> None:
     client = open_link(mailed_link(olga))
@@ -209,7 +210,10 @@ def test_a_refused_password_leaves_the_link_usable(olga: Person, new: str, messa
 
 
 def test_a_new_password_makes_known_browsers_unknown(olga: Person) -> None:
-    """Otherwise a thief's browser would keep its own limit for guesses."""
+    """A browser that signed in before is known and has its own limit of guesses.
+
+    A thief's browser must lose this limit.
+    """
     thief = signed_in(olga)
     thief.client.post("/sign-out")
     thief.client.defaults["REMOTE_ADDR"] = "10.200.0.9"

@@ -53,7 +53,7 @@ def test_the_answer_does_not_reveal_whether_an_account_exists(olga: Person) -> N
     assert {answer["Location"] for answer in answers} == {"/forgot-password/sent"}
     assert {answer.status_code for answer in answers} == {302}
     assert queries == [0, 0], "a query could take longer for an account that exists"
-    assert mail.outbox == [], "the worker sends it"
+    assert mail.outbox == [], "only the worker sends e-mails"
 
 
 def test_only_an_account_gets_an_email(olga: Person) -> None:
@@ -105,7 +105,7 @@ def test_requests_for_one_account_are_throttled(olga: Person, is_known: bool) ->
     assert mail_requested_links(now=timezone.now()) == limit
 
 
-def test_requests_of_others_do_not_keep_a_known_browser_from_resetting(olga: Person) -> None:
+def test_requests_of_others_do_not_throttle_a_known_browser(olga: Person) -> None:
     browser = signed_in(olga)
     browser.client.post("/sign-out")
     browser.client.defaults["REMOTE_ADDR"] = "10.200.0.11"
@@ -125,7 +125,11 @@ def test_one_network_is_throttled_over_all_accounts() -> None:
     assert answers == [302] * MAX_TRIES_OF_NETWORK + [429]
 
 
-@pytest.mark.parametrize("email", ["", "olga", "\0@x.example", f"{'x' * 10_240}@x.example"])
+@pytest.mark.parametrize(
+    "email",
+    ["", "olga", "\0@x.example", f"{'x' * 10_240}@x.example"],
+    ids=["empty", "no domain", "null", "long"],
+)
 def test_a_malformed_address_is_refused(email: str) -> None:
     answer = request_link(email)
 
@@ -158,7 +162,7 @@ def test_an_account_without_a_password_can_set_one(olga: Person) -> None:
     assert can_sign_in(olga, NEW_PASSWORD)
 
 
-def test_redis_holds_no_address(olga: Person) -> None:
+def test_the_queue_contains_no_readable_address_and_expires(olga: Person) -> None:
     request_link(olga.email)
 
     (queued,) = redis_connection.connect_to_redis().lrange(QUEUE, 0, -1)
@@ -188,9 +192,10 @@ class UnavailableMailServer(EmailBackend):
         raise smtplib.SMTPServerDisconnected("planted")
 
 
-def test_a_silent_mail_server_delays_other_tasks_by_one_email_only(
+def test_a_run_ends_after_an_email_that_the_mail_server_did_not_accept(
     olga: Person, settings: LazySettings
 ) -> None:
+    """Otherwise, a mail server that does not respond would delay the worker for many e-mails."""
     settings.EMAIL_BACKEND = f"{__name__}.UnavailableMailServer"
     request_link(olga.email)
     request_link(olga.email)

@@ -94,6 +94,7 @@ def test_a_new_user_gets_an_account_without_membership(
 
 
 def tickets_of(company: Company) -> list[bytes]:
+    """Return the Redis keys of the tenant's tickets. A ticket stands for a verified response."""
     return list(
         redis_connection.connect_to_redis().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*")
     )
@@ -112,6 +113,7 @@ def test_a_large_response_does_not_fill_redis(
 
 
 def set_unrepresentable_time(xml: str) -> str:
+    """Set a time that is in the year 10000 in UTC, which Python cannot represent."""
     return re.sub(r'NotBefore="[^"]+"', 'NotBefore="9999-12-31T23:59:59-14:00"', xml)
 
 
@@ -213,9 +215,8 @@ def test_a_response_signed_with_another_key_is_refused(
     assert not is_signed_in(client)
 
 
-def wrap_signatures(xml: str, email: str, evil: str) -> list[str]:
-    """Return responses with a forged assertion in place of the signed one, which is moved
-    elsewhere."""
+def wrap_signatures(xml: str, email: str, victim: str) -> list[str]:
+    """Return responses that name the victim. The signed assertion is changed, moved or missing."""
     assertion_end, signature_end = "</saml:Assertion>", "</ds:Signature>"
     signed = xml[xml.index("<saml:Assertion") : xml.index(assertion_end) + len(assertion_end)]
     signature = signed[
@@ -223,12 +224,12 @@ def wrap_signatures(xml: str, email: str, evil: str) -> list[str]:
     ]
     name = re.search(r' ID="([^"]+)"', signed)
     assert name is not None
-    forged = signed.replace(signature, "").replace(email, evil)
+    forged = signed.replace(signature, "").replace(email, victim)
     other = forged.replace(name[1], "_evil")
     extensions = f"<samlp:Extensions>{signed}</samlp:Extensions>"
     inside = signature.replace("</ds:Signature>", f"<ds:Object>{signed}</ds:Object></ds:Signature>")
     return [
-        xml.replace(email, evil),
+        xml.replace(email, victim),
         xml.replace(signed, other + signed),
         xml.replace(signed, signed + other),
         xml.replace(signed, forged + signed),
@@ -292,7 +293,7 @@ def test_a_response_gives_one_ticket(company: Company, owner: Person, idp: SamlP
     assert statuses == [303, 403]
 
 
-def test_a_ticket_works_once_and_only_in_the_browser_that_began(
+def test_a_ticket_works_once_and_only_in_the_browser_that_began_the_sign_in(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     """Login CSRF: the attacker makes the victim's browser finish a sign-in that the attacker
@@ -322,7 +323,11 @@ def test_an_unsolicited_response_is_refused(
 def test_a_response_of_another_tenants_provider_is_refused(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    """It is refused if it has another tenant's key, and if both tenants use the same provider."""
+    """The other tenant has its own provider, or the same provider as `company`.
+
+    The first response names no audience. The second response is made for `company`, but is
+    sent to the other tenant.
+    """
     own, shared = make_saml_company(SamlProvider()), make_saml_company(idp)
     for other in (own, shared):
         client = fresh_client()
@@ -350,10 +355,11 @@ def test_an_address_of_another_tenants_domain_is_refused(
         assert not is_signed_in(client)
 
 
-BOMB = (
+BOMB = (  # entities that grow tenfold at each level
     '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">'
     '<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>'
 )
+# An entity with the content of a local file.
 READER = '<!DOCTYPE x [<!ENTITY c SYSTEM "file:///etc/passwd">]>'
 
 
@@ -374,6 +380,10 @@ def test_document_type_declarations_are_refused(
     [
         *("", "x", "é", "AAAA", encode("<x/>"), encode("<x>" * 9_000), "A" * 300_000),
         encode('<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"/>'),
+    ],
+    ids=[
+        *("empty", "text", "no ASCII", "binary", "other XML", "open tags", "too long"),
+        "no assertion",
     ],
 )
 def test_malformed_responses_are_refused(company: Company, answer: str) -> None:

@@ -48,7 +48,19 @@ def test_the_service_provider_metadata_are_published(company: Company) -> None:
         SamlProvider().metadata(url="https://a..b/saml"),
         SamlProvider().metadata() + " " * 300_000,
     ],
-    ids=range(11),
+    ids=[
+        "empty",
+        "no metadata",
+        "no XML",
+        "another binding",
+        "FTP",
+        "user name in the URL",
+        "no certificate",
+        "no valid certificate",
+        "no entity ID",
+        "no valid host",
+        "too long",
+    ],
 )
 def test_invalid_metadata_are_refused(company: Company, metadata: str) -> None:
     with pytest.raises(InvalidValue):
@@ -76,12 +88,12 @@ def test_an_administrator_cannot_configure_a_provider(company: Company, idp: Sam
         set_saml_provider(actor=alice.actor, config=provider_config, now=timezone.now())
 
 
-def test_the_owner_sees_the_fingerprints_of_trusted_certificates(
+def test_the_settings_show_the_fingerprints_of_trusted_certificates(
     company: Company, cast: Cast, idp: SamlProvider
 ) -> None:
     provider = get_rules(actor=company.platform).provider
 
     assert provider is not None
     assert (provider.protocol, provider.issuer, provider.client_id) == ("saml", idp.entity_id, None)
-    assert [len(text) for text in provider.fingerprints] == [64]
+    assert [len(text) for text in provider.fingerprints] == [64]  # SHA-256 in hex
     assert get_rules(actor=cast.globex.platform).provider is None

@@ -132,13 +132,13 @@ def test_a_recovery_code_works_once(browser: Browser) -> None:
         assert other_browser.is_signed_in() is expected
 
 
-def test_secrets_are_stored_sealed(browser: Browser) -> None:
+def test_the_apps_secret_is_not_stored_in_plain_text(browser: Browser) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
 
     rows = Authenticator.objects.filter(user_id=browser.person.user_id)
 
-    assert rows.count() == 2
+    assert rows.count() == 2  # the app, and its recovery codes
     assert not any(secret in str(row.data) for row in rows)
 
 
@@ -297,7 +297,7 @@ def test_forms_without_a_csrf_token_are_refused(browser: Browser) -> None:
 
 
 def test_removing_a_member_ends_their_sessions(company: Company) -> None:
-    make_colleague(company, Role.OWNER)
+    make_colleague(company, Role.OWNER)  # the last owner cannot be removed
     removed = new_browser(company.people[Role.OWNER])
     removed.sign_in()
 
@@ -309,7 +309,7 @@ def test_removing_a_member_ends_their_sessions(company: Company) -> None:
 
 
 def test_a_removed_member_stays_signed_in_at_other_tenants(company: Company) -> None:
-    make_colleague(company, Role.OWNER)
+    make_colleague(company, Role.OWNER)  # the last owner cannot be removed
     other_company = make_company("hooli", {Role.OWNER: "hank"})
     removed = new_browser(company.people[Role.OWNER])
     with tenant_scope(other_company.tenant_id):

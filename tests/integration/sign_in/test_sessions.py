@@ -1,4 +1,8 @@
-"""A session opens tenants by its sign-in method, and ends if the sign-in method changes."""
+"""The sign-in method of a session decides which tenants it opens.
+
+A provider session begins with a sign-in through a tenant's identity provider, and opens only this
+tenant. A session ends if its user's sign-in method changes.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -162,7 +166,7 @@ def test_a_provider_session_cannot_accept_another_tenants_invitation(
 def test_a_provider_session_cannot_change_second_factors(
     owner: Person, provider: OpenIdProvider, address: str
 ) -> None:
-    """A tenant's provider could otherwise remove what another tenant requires."""
+    """A tenant's provider could otherwise remove a second factor that another tenant requires."""
     client = sign_in_by_provider(owner, provider).client
 
     assert client.get(address).status_code == 403

@@ -174,7 +174,7 @@ def test_an_invalid_slug_is_explained(form: dict[str, str], slug: str, message: 
     ("field", "value"),
     [("email", "nobody"), ("company", " \n "), ("company", "x" * (MAX_NAME_CHARS + 1))],
 )
-def test_another_invalid_field_is_explained(form: dict[str, str], field: str, value: str) -> None:
+def test_another_invalid_field_is_refused(form: dict[str, str], field: str, value: str) -> None:
     assert submit(form | {field: value}).status_code == 400
     assert mail.outbox == []
 
@@ -183,7 +183,7 @@ def test_another_invalid_field_is_explained(form: dict[str, str], field: str, va
     ("company", "slug"),
     [
         ("Müller & Söhne GmbH", "muller-sohne-gmbh"),
-        ("3M", "m"),
+        ("3M", "m"),  # a slug begins with a letter
         ("株式会社", ""),
         ("Straße", "strasse"),
     ],
@@ -191,6 +191,7 @@ def test_another_invalid_field_is_explained(form: dict[str, str], field: str, va
 def test_a_slug_is_proposed_from_the_companys_name(company: str, slug: str) -> None:
     proposal = propose_slug(company)
 
+    # A number follows if a tenant of another test has the slug.
     assert proposal == slug or re.fullmatch(rf"{slug}-\d+", proposal)
 
 
@@ -219,7 +220,7 @@ def test_all_requests_together_are_throttled(form: dict[str, str], settings: Laz
     assert [answer.status_code for answer in answers] == [302, 302, 429]
 
 
-def test_a_mail_server_that_is_down_is_named(
+def test_a_mail_server_that_is_down_is_reported(
     form: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_arguments: object) -> int:

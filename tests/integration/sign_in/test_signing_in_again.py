@@ -1,4 +1,7 @@
-"""A user of an identity provider steps up with a new sign-in there."""
+"""A user of an identity provider steps up with a new sign-in there.
+
+Some pages require a step-up: a user who signed in too long ago must authenticate again.
+"""
 
 import html
 import re
@@ -219,7 +222,7 @@ def test_a_step_up_after_the_providers_removal_is_a_new_sign_in(
 def clear_request_details(client: Client) -> None:
     """Make the pending request look like one of the previous release.
 
-    It then contains neither its time nor whether a new sign-in was requested.
+    The session then does not say whether the request asked for a new sign-in.
     """
     session = client.session
     for state, *_ in session.get("socialaccount_states", {}).values():

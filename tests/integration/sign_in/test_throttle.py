@@ -1,4 +1,8 @@
-"""Guesses at an account's password and codes are limited, also from many addresses in parallel."""
+"""Guesses at an account's password and codes are limited, also from many addresses in parallel.
+
+A browser or network that signed in to the account before is known, and has its own limit. A device
+cookie identifies a known browser.
+"""
 
 import json
 import secrets
@@ -52,7 +56,7 @@ def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:
         assert count_attempt(attempt_from(number, email, secret)) is None
 
 
-def counters_of_unknown_places() -> set[bytes]:
+def counters_of_unknown_devices() -> set[bytes]:
     return set(
         redis_connection.connect_to_redis().scan_iter(match="caret:throttle:password:*:unknown")
     )
@@ -106,9 +110,9 @@ def test_the_response_states_a_bounded_wait(owner: Person) -> None:
 
 
 def test_further_guesses_do_not_extend_the_wait(owner: Person) -> None:
-    before = counters_of_unknown_places()
+    before = counters_of_unknown_devices()
     spend_attempts(owner.email)
-    (name,) = counters_of_unknown_places() - before
+    (name,) = counters_of_unknown_devices() - before
     redis_connection.connect_to_redis().expire(name, 7)
 
     throttled = count_attempt(attempt_from(99, owner.email))
@@ -228,7 +232,7 @@ def test_a_browser_is_known_only_after_the_second_factor(owner: Person) -> None:
     assert not any(owner.email in str(cookie) for cookie in other_browser.client.cookies.values())
 
 
-def test_the_cookie_is_hidden_from_scripts(owner: Person) -> None:
+def test_the_device_cookie_is_hidden_from_scripts(owner: Person) -> None:
     browser = new_browser(owner)
     browser.sign_in()
 
@@ -258,7 +262,7 @@ def test_parallel_guesses_do_not_pass_the_limit(owner: Person) -> None:
     assert sum(is_counted) == MAX_ATTEMPTS[Secret.PASSWORD]
 
 
-def with_code(owner: Person) -> tuple[Browser, str]:
+def browser_with_app(owner: Person) -> tuple[Browser, str]:
     """Return a browser that has set up an app, and the app's secret."""
     browser = new_browser(owner)
     browser.sign_in()
@@ -266,7 +270,7 @@ def with_code(owner: Person) -> tuple[Browser, str]:
 
 
 def test_codes_are_throttled_across_ip_addresses(owner: Person) -> None:
-    _, secret = with_code(owner)
+    _, secret = browser_with_app(owner)
     thieves = [new_browser(owner) for _ in range(4)]
     for thief in thieves:
         thief.sign_in()
@@ -283,7 +287,7 @@ def test_codes_are_throttled_across_ip_addresses(owner: Person) -> None:
 
 
 def test_throttled_codes_block_neither_a_known_browser_nor_a_passkey(owner: Person) -> None:
-    browser, secret = with_code(owner)
+    browser, secret = browser_with_app(owner)
     browser.client.defaults["HTTP_HOST"] = "localhost"  # passkeys are bound to it
     passkey = SoftPasskey()
     with_passkey.Browser(owner, browser.client).add(passkey)
@@ -306,7 +310,7 @@ def test_step_ups_are_throttled(owner: Person, page: str) -> None:
         browser.sign_in()
         right_form = {"password": PASSWORD}
     else:
-        (browser, app), secret = with_code(owner), Secret.CODE
+        (browser, app), secret = browser_with_app(owner), Secret.CODE
         right_form = {"code": code_of(app, later_by=1)}
     wrong_form = dict.fromkeys(right_form, "000000")
 

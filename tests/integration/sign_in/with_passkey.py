@@ -34,6 +34,7 @@ class Browser:
         return self.client.get("/api/v1/tenant").status_code == 200
 
     def confirm(self) -> None:
+        """Step up with the password, which a new passkey requires."""
         self.client.get("/account/passkeys/new")
         self.client.post("/account/confirm", {"password": PASSWORD})
 

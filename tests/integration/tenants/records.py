@@ -1,4 +1,7 @@
-"""Usage records, outcomes and typing reports as ingestion leaves them: rows and dirty hours."""
+"""Usage records, outcomes and typing reports as ingestion leaves them.
+
+Ingestion inserts rows and marks their hours as dirty: these hours are rolled up again.
+"""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -11,7 +14,7 @@ from tenants.models import Outcome, TypingReport, UsageRecord
 from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 from tests.fixtures.companies import Company
 
-NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
+NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)  # in the middle of an hour
 
 
 def add_completion(company: Company, *, at: datetime = NOON, **fields: Any) -> uuid.UUID:

@@ -168,6 +168,7 @@ def test_entries_can_be_neither_changed_nor_truncated(company: Company, statemen
 
 
 def test_recent_entries_cannot_be_deleted(company: Company) -> None:
+    """The database ignores a deletion of entries younger than 366 days, without an error."""
     before = len(entries_of(company.tenant_id))
 
     with tenant_scope(company.tenant_id), connection.cursor() as cursor:
@@ -178,7 +179,7 @@ def test_recent_entries_cannot_be_deleted(company: Company) -> None:
 
 def test_a_sequence_number_is_unique(company: Company) -> None:
     first = entries_of(company.tenant_id)[0]
-    first.pk = (first.tenant_id, company.administrator.user_id)
+    first.pk = (first.tenant_id, company.administrator.user_id)  # any other ID
 
     with (
         pytest.raises(DatabaseError, match="audit_entry_sequence"),

@@ -68,7 +68,7 @@ def test_an_unmodified_chain_is_valid(company: Company) -> None:
     sign(company)
     last = add(company, 2)
 
-    result = verify_chain(company)
+    result = verify_chain(company)  # adds an entry
 
     assert result == ChainCheckResult(
         first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1

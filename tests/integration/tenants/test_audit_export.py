@@ -1,4 +1,4 @@
-"""An export of real entries, verified with only the public keys."""
+"""Exports of the audit log, verified with only the public keys."""
 
 import io
 import json
@@ -72,6 +72,7 @@ def test_an_export_verifies_and_contains_its_own_entry(company: Company) -> None
     text = export(company.people[Role.AUDITOR].actor)
 
     header = verify(text)
+    # Seven entries of the company, one of this test and one of the export.
     assert (header["tenant"], header["rows"]) == (company.slug, 9)
     actions = [entry["action"] for entry in lines(text, "entry")]
     assert (actions[0], actions[-1]) == ("tenant.created", "audit.exported")

@@ -47,6 +47,7 @@ def test_an_operator_bills_a_tenant_on_the_command_line(tmp_path: Path) -> None:
     )
     assert "No invoice is due." in command("invoice", company.slug)
     document = find_invoice(actor=company.platform, number=1).document
+    # Usage of 0.90 EUR less a credit of 0.10 EUR.
     assert (document.head.customer.name, document.total_cents) == ("Operated Ltd", 80)
 
 

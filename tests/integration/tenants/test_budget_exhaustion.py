@@ -1,4 +1,8 @@
-"""The control plane's rule for a used-up hard budget equals that of gateways, for each model."""
+"""The control plane and gateways agree on when a hard budget is used up, for each model.
+
+A gateway reserves the highest cost that a completion of the model can have. A hard budget is used
+up if this reservation is too large even for the cheapest model that may answer.
+"""
 
 import secrets
 from collections.abc import Iterator
@@ -25,7 +29,7 @@ from tests.fakes.billing import NOW, make_budget, make_customer, make_plan
 from tests.fakes.requests import make_request
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 
-# More and less expensive than the fast tier.
+# Models: more expensive than the fast tier, less expensive, and without a price of their own.
 LARGE, SMALL, UNPRICED = "large", "small", "unpriced"
 PRICES = {
     LARGE: TierPrices(prompt=3_000_000, cached_prompt=300_000, generated=12_000_000),

@@ -124,7 +124,7 @@ def test_budgets_count_the_same_amount_as_the_ledger(company: Company) -> None:
     assert status.spent_micros == -read_balances(company.tenant_id)["revenue.tokens"]
 
 
-def test_spending_before_the_budget_is_synced_to_redis(company: Company) -> None:
+def test_spending_from_before_the_budget_is_synced_to_redis(company: Company) -> None:
     spend(company, 3)
     budget = make_budget(company)
 

@@ -23,7 +23,7 @@ def company() -> Company:
     return make_old_customer(OCTOBER)
 
 
-def invoice_of(company: Company) -> InvoiceView:
+def issue_invoice(company: Company) -> InvoiceView:
     issue_due_invoices(company.tenant_id, now=AFTER)
     return find(company)
 
@@ -40,7 +40,7 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
         now=OCTOBER,
     )
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    invoice_of(company)
+    issue_invoice(company)
     receivable_before = read_balances(company.tenant_id)["receivable"]
 
     note = issue_credit_note(
@@ -56,7 +56,7 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
 
 def test_credit_notes_cannot_exceed_the_invoices_net_amount(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoice_of(company)
+    issue_invoice(company)
     net = find(company).document.subtotal_cents
     issue_credit_note(actor=company.platform, number=1, net_cents=net, reason="All.", now=AFTER)
 
@@ -73,7 +73,7 @@ def test_credit_notes_for_a_whole_invoice_refund_its_exact_tax(
     tax = InvoiceTax("VAT", basis_points)
     set_billing_profile(actor=company.platform, customer=InvoiceParty("I"), tax=tax, now=OCTOBER)
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    document = invoice_of(company).document
+    document = issue_invoice(company).document
     net_cents, parts = document.subtotal_cents, [3, 3, 7, 1]
 
     notes = [
@@ -92,7 +92,7 @@ def test_a_credit_note_needs_a_reason(company: Company) -> None:
 
 def test_a_customer_cannot_issue_a_credit_note(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoice_of(company)
+    issue_invoice(company)
 
     with pytest.raises(Forbidden):
         issue_credit_note(
@@ -102,7 +102,7 @@ def test_a_customer_cannot_issue_a_credit_note(company: Company) -> None:
 
 def test_a_failed_credit_note_uses_no_number(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoice_of(company)
+    issue_invoice(company)
     with pytest.raises(Conflict):
         issue_credit_note(
             actor=company.platform, number=1, net_cents=10**9, reason="Much.", now=AFTER

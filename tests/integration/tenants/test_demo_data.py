@@ -156,13 +156,13 @@ def test_every_certificate_verifies(globex: TenantId) -> None:
 
 def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: TenantId) -> None:
     with tenant_scope(globex):
-        builds = {
+        jobs = {
             (row.definition, row.state): row
             for row in ExportJob.objects.filter(tenant_id=globex).order_by("id")
         }
 
-    pack = builds[PACK, JobState.FINISHED]
-    failed_job = builds["usage_days", JobState.FAILED]
+    pack = jobs[PACK, JobState.FINISHED]
+    failed_job = jobs["usage_days", JobState.FAILED]
     with tenant_scope(globex):
         pieces = [
             sealed_objects.read_object(globex, pack.id, object_id)
@@ -170,8 +170,8 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
         ]
     assert verify_pack(io.BytesIO(b"".join(pieces)), load_signing_keys().public_keys())
     assert failed_job.error
-    assert ("members", JobState.CANCELLED) in builds
-    assert ("invoices", JobState.FINISHED) in builds
+    assert ("members", JobState.CANCELLED) in jobs
+    assert ("invoices", JobState.FINISHED) in jobs
 
 
 def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None:

@@ -1,4 +1,4 @@
-"""The demo tenants are created once; a second call does not change them."""
+"""The command `create_demo_tenants` makes two tenants and an operator. A second run keeps them."""
 
 import json
 import stat
@@ -168,7 +168,7 @@ def test_a_disabled_demo_operator_stays_disabled(state_file: Path) -> None:
 
     disabled = run_command(state_file)["operator"]
 
-    accounts.reset_operator(handle=operator["handle"])  # for other tests
+    accounts.reset_operator(handle=operator["handle"])  # enables the account for other tests
     assert disabled is None
 
 

@@ -1,4 +1,4 @@
-"""Domains: any tenant can claim one, and only one tenant can verify it."""
+"""Any tenant can claim an e-mail domain, but only one tenant can verify it."""
 
 import secrets
 from uuid import UUID
@@ -123,7 +123,7 @@ def test_a_domain_released_during_the_dns_lookup_is_not_verified(
     make_domain(cast.globex, name, verified=True)
 
 
-def test_concurrent_verifications_of_a_domain_agree(company: Company, name: str) -> None:
+def test_two_concurrent_verifications_of_a_domain_succeed(company: Company, name: str) -> None:
     domain_id = UUID(make_domain(company, name))
     domain = find_domain(actor=company.platform, domain_id=domain_id)
 
@@ -179,7 +179,9 @@ def test_another_tenants_domain_is_not_found(company: Company, cast: Cast, name:
     assert name not in {row.name for row in list_domains(actor=cast.globex.platform)}
 
 
-def test_the_configured_dns_server_confirms_domains(name: str, settings: Settings) -> None:
+def test_txt_records_are_looked_up_at_the_configured_dns_server(
+    name: str, settings: Settings
+) -> None:
     with dns_server_in_thread() as server:
         server.texts[name] = "caret-verification=1"
         settings.DOMAIN_RESOLVER = ("127.0.0.1", server.port)

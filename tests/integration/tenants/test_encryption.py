@@ -1,4 +1,8 @@
-"""Only its tenant can open sealed data, only in its column and row, until its key is shredded."""
+"""Sealed data can be opened only for its tenant, column and row, until its key is shredded.
+
+Data is sealed with the data key of a scope, such as a user. The tenant key encrypts (wraps) the
+data keys. Shredding destroys a key.
+"""
 
 import os
 import subprocess
@@ -192,7 +196,7 @@ def test_shredding_a_tenant_deletes_all_its_wrapped_keys(acme: Company, globex: 
     shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
     assert _num_wrapped(acme.tenant_id) == 0
-    assert _num_wrapped(globex.tenant_id) == 2
+    assert _num_wrapped(globex.tenant_id) == 2  # the tenant key and a data key
 
 
 def test_the_destruction_proof_shows_that_a_key_opens_nothing(acme: Company) -> None:
@@ -209,7 +213,7 @@ def test_the_destruction_proof_shows_that_a_key_opens_nothing(acme: Company) -> 
 
 
 def test_a_key_restored_from_a_backup_is_reported_as_usable(acme: Company) -> None:
-    """The check of a certificate must be able to fail."""
+    """A deletion certificate contains this check of the key, so the check must be able to fail."""
     seal(acme)
     with tenant_scope(acme.tenant_id):
         wrapped_key = DataKey.objects.get(scope=ADA).wrapped

@@ -1,5 +1,7 @@
-"""Changes of the gateways' capabilities are recorded, so that an export of policies can say when a
-rule was not enforced."""
+"""Changes of the gateways' capabilities are recorded.
+
+An export of policies can therefore say when a rule was not enforced.
+"""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,6 +20,7 @@ from tests.fixtures.companies import ACME, make_company
 
 
 def _scrape(*, has_index: bool, region: str = "eu") -> Scrape:
+    """Return metrics of a gateway that has the index of its public-code filter, or lacks it."""
     samples = parse_metrics(
         f'caret_gateway_capability{{capability="public_code_filter"}} {int(has_index)}\n'
         f'caret_gateway_region{{region="{region}"}} 1\n'

@@ -1,4 +1,7 @@
-"""An export that cannot be built is given up after some attempts, and leaves nothing stored."""
+"""An export that cannot be built is given up after some attempts, and leaves nothing stored.
+
+A worker first stores the export's rows as parts. Then it writes the file, stored in pieces.
+"""
 
 import uuid
 
@@ -53,6 +56,7 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     export_id = start_records_export(company)
     read_without_writing(company, monkeypatch)
+    # Without its last part, the export cannot be finished.
     last_part = sealed_objects.list_object_ids(company.tenant_id, export_id, pack_index=0)[-1]
     sealed_objects.delete_object(company.tenant_id, last_part)
     clock, num_stored_after_attempts = [timezone.now()], []
@@ -63,7 +67,7 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
         num_stored_after_attempts.append(num_stored(company, export_id))
 
     assert view_export(company, export_id).state is JobState.FAILED
-    assert num_stored_after_attempts[0] > ROWS, "it must write pieces"
+    assert num_stored_after_attempts[0] > ROWS, "the first attempt wrote no pieces"
     assert set(num_stored_after_attempts) == {num_stored_after_attempts[0]}
     clean_up_tenant_exports(tenant_id=company.tenant_id, now=clock[0])
     assert num_stored(company, export_id) == 0

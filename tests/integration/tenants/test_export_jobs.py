@@ -62,7 +62,7 @@ def busy_company(services: Services, django_db_blocker: Any) -> Company:
 
 @pytest.fixture
 def company(busy_company: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
-    """Use batches of two rows."""
+    """End the company's earlier exports, and read rows in batches of two."""
     end_all_exports(busy_company)
     monkeypatch.setattr(sql_source, "BATCH_ROWS", 2)
     return busy_company
@@ -136,7 +136,7 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
     claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
     sealed_objects.store_object(claim, b"left", pack_index=0, number=2)
-    assert not run_slice_of_oldest_job(company.tenant_id, timezone.now), "it must be claimed"
+    assert not run_slice_of_oldest_job(company.tenant_id, timezone.now), "a claimed job was run"
 
     while run_slice_of_oldest_job(company.tenant_id, after_claim_expiry):
         pass

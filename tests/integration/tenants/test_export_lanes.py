@@ -44,7 +44,8 @@ def state_of(company: Company, export_id: uuid.UUID) -> JobState:
     return find_export(actor=company.platform, export_id=export_id).state
 
 
-def read_all(company: Company) -> None:
+def run_short_lane(company: Company) -> None:
+    """Read the rows of all the company's exports, and write the files of short exports."""
     while run_slice_of_oldest_job(company.tenant_id, timezone.now):
         pass
 
@@ -77,7 +78,7 @@ def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long, small = start_records_export(company), start_export(cast.globex)
-    read_all(company)
+    run_short_lane(company)
     states: list[JobState] = []
 
     def write_slowly(
@@ -97,7 +98,7 @@ def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
 
 def test_one_long_export_is_written_at_a_time(company: Company) -> None:
     export_id = start_records_export(company)
-    read_all(company)
+    run_short_lane(company)
 
     with redis_lock(connect_to_redis(), "long-exports"):
         tasks.run_long_export_jobs()
@@ -108,10 +109,10 @@ def test_one_long_export_is_written_at_a_time(company: Company) -> None:
 
 def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> None:
     long = start_records_export(company)
-    read_all(company)
+    run_short_lane(company)
     small = start_export(company)
 
-    read_all(company)
+    run_short_lane(company)
 
     assert [view_export(company, export_id).state for export_id in (long, small)] == [
         JobState.RUNNING,
@@ -121,7 +122,7 @@ def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> 
 
 def test_a_tenant_has_one_worker_across_both_lanes(company: Company) -> None:
     start_records_export(company)
-    read_all(company)
+    run_short_lane(company)
     start_export(company)
 
     assert claim.claim_next_job(company.tenant_id, timezone.now, JobLane.LONG) is not None

@@ -82,7 +82,7 @@ def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: C
         download(token)
 
 
-def test_an_expired_export_gives_no_link_before_its_cleanup_either(company: Company) -> None:
+def test_an_expired_export_gives_no_link_even_before_its_cleanup(company: Company) -> None:
     export_id = start_export(company)
     build_exports(company)
     after_expiry = timezone.now() + KEPT_FOR + timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""Usage records become rows exactly once, whatever fails on the way."""
+"""Each valid usage record becomes exactly one row, even if workers crash."""
 
 import uuid
 from threading import Thread
@@ -318,7 +318,7 @@ def test_the_content_of_a_rejected_record_is_not_logged(
 def test_a_record_without_a_monthly_partition_is_stored(
     company: Company, stream: UsageStream
 ) -> None:
-    record = completion(company, occurred_at_ms=1_000)
+    record = completion(company, occurred_at_ms=1_000)  # in 1970
     send(record)
 
     ingest_all_entries(stream)
@@ -369,7 +369,7 @@ def test_the_task_ingests_records(company: Company, stream: UsageStream) -> None
     assert request_ids(company) == {record.request_id}
 
 
-def test_the_last_use_of_a_key_is_stored_to_the_minute(stream: UsageStream) -> None:
+def test_the_last_use_of_a_key_is_updated_at_most_once_a_minute(stream: UsageStream) -> None:
     company = make_company("initech", GLOBEX)
     lookup_id = make_key(company, company.developer).key.lookup_id
     with tenant_scope(company.tenant_id):

@@ -292,7 +292,9 @@ def test_an_unreachable_mail_server_raises_no_error(company: Company) -> None:
     assert not send_mail(f"{secrets.token_hex(4)}@y.example", token, tenant_name="Acme")
 
 
-def test_a_guest_joins_the_team_of_the_invitation(company: Company, mailbox: Mailbox) -> None:
+def test_a_guest_joins_the_team_of_the_invitation_unless_it_was_deleted(
+    company: Company, mailbox: Mailbox
+) -> None:
     team = create_team(actor=company.platform, name="Core", now=timezone.now())
     deleted_team = create_team(actor=company.platform, name="Gone", now=timezone.now())
     guests = [make_stranger(), make_stranger()]

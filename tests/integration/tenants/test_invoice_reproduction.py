@@ -21,7 +21,7 @@ def company() -> Company:
     return make_old_customer(OCTOBER)
 
 
-def invoices_of(company: Company) -> list[str]:
+def issue_invoices(company: Company) -> list[str]:
     rate_tenant(company.tenant_id, now=AFTER)
     return issue_due_invoices(company.tenant_id, now=AFTER)
 
@@ -32,7 +32,7 @@ def find(company: Company, number: int = 1) -> InvoiceView:
 
 def test_an_invoice_is_rendered_to_the_same_bytes_each_time(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    invoices_of(company)
+    issue_invoices(company)
 
     first, second = find(company), find(company)
 
@@ -43,7 +43,7 @@ def test_an_invoice_is_rendered_to_the_same_bytes_each_time(company: Company) ->
 def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     grant_credit(actor=company.platform, amount_micros=100_000, reason="Welcome.", now=OCTOBER)
-    invoices_of(company)
+    issue_invoices(company)
     issue_credit_note(
         actor=company.platform, number=1, net_cents=10, reason="An outage.", now=AFTER
     )
@@ -80,10 +80,11 @@ def restore(model: Any, source: Company, target: Company, **changes: Any) -> Non
 
 def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    invoices_of(company)
+    issue_invoices(company)
     restored_company = restore_ledger(company)
     with tenant_scope(restored_company.tenant_id):
         entry = LedgerEntry.objects.filter(line="fast.generated").get()
+        # The added entries balance each other, so that the database accepts them.
         entry.position, entry.quantity = 99, 1
         offset = LedgerEntry.objects.filter(transaction_id=entry.transaction_id, line="").get()
         offset.position, offset.amount_micros = 98, -entry.amount_micros
@@ -96,7 +97,7 @@ def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
 
 def test_an_invoice_with_another_digest_is_not_shown(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    invoices_of(company)
+    issue_invoices(company)
     restored_company = restore_ledger(company, digest=b"another".ljust(32))
 
     with pytest.raises(InvoiceNotReproducible):

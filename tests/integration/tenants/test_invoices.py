@@ -51,7 +51,7 @@ def company() -> Company:
     return make_old_customer(OCTOBER)
 
 
-def invoices_of(company: Company, now: datetime = AFTER) -> list[str]:
+def issue_invoices(company: Company, now: datetime = AFTER) -> list[str]:
     rate_tenant(company.tenant_id, now=now)
     return issue_due_invoices(company.tenant_id, now=now)
 
@@ -63,7 +63,7 @@ def find(company: Company, number: int = 1) -> InvoiceView:
 def test_a_finished_month_is_invoiced(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
-    assert invoices_of(company) == [f"{company.slug.upper()}-000001"]
+    assert issue_invoices(company) == [f"{company.slug.upper()}-000001"]
 
     document = find(company).document
     assert (document.period_from, document.period_until) == ("2026-10-01", "2026-11-01")
@@ -82,7 +82,7 @@ def test_an_invoice_bills_everything_of_its_month(company: Company) -> None:
         company, company.developer, OCTOBER, prompt_tokens=7, cached_tokens=0, generated_tokens=3
     )
 
-    invoices_of(company)
+    issue_invoices(company)
 
     balances = read_balances(company.tenant_id)
     assert "unbilled" not in balances
@@ -98,7 +98,7 @@ def test_credits_are_deducted_before_tax(company: Company) -> None:
     )
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
-    invoices_of(company)
+    issue_invoices(company)
 
     document = find(company).document
     assert document.credit_cents == 50
@@ -111,7 +111,7 @@ def test_an_invoice_uses_up_at_most_its_own_amount_of_credit(company: Company) -
     grant_credit(actor=company.platform, amount_micros=10**9, reason="Welcome.", now=OCTOBER)
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
-    invoices_of(company)
+    issue_invoices(company)
 
     document = find(company).document
     assert (document.credit_cents, document.total_cents) == (document.subtotal_cents, 0)
@@ -120,16 +120,19 @@ def test_an_invoice_uses_up_at_most_its_own_amount_of_credit(company: Company) -
 
 def test_a_month_is_invoiced_once(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoices_of(company)
+    issue_invoices(company)
 
-    assert invoices_of(company) == []
+    assert issue_invoices(company) == []
 
 
+# AFTER is seven hours after the end of October.
 @pytest.mark.parametrize("now", [AFTER - timedelta(hours=2), OCTOBER, OCTOBER - timedelta(days=90)])
-def test_an_unfinished_month_is_not_invoiced(company: Company, now: datetime) -> None:
+def test_a_month_is_not_invoiced_until_six_hours_after_its_end(
+    company: Company, now: datetime
+) -> None:
     ingest_completion(company, company.developer, OCTOBER)
 
-    assert invoices_of(company, now) == []
+    assert issue_invoices(company, now) == []
 
 
 def test_unrated_usage_is_rated_before_invoicing(company: Company) -> None:
@@ -162,7 +165,7 @@ def test_an_invoice_is_issued_although_usage_keeps_arriving(
     assert [entry.quantity for entry in late if entry.code == "fast.generated"] == [1_000_000]
 
 
-def test_rating_stops_at_the_given_record(company: Company) -> None:
+def test_rating_stops_at_the_given_batch(company: Company) -> None:
     for _ in range(3):
         ingest_completion(company, company.developer, OCTOBER)
 
@@ -176,10 +179,10 @@ def test_a_month_without_usage_has_no_invoice_and_no_number() -> None:
     make_customer(company)
     ingest_completion(company, None, OCTOBER)
     december = datetime(2026, 12, 1, 7, tzinfo=UTC)
-    invoices_of(company, december)
+    issue_invoices(company, december)
     ingest_completion(company, None, datetime(2026, 12, 3, tzinfo=UTC))
 
-    invoices_of(company, datetime(2027, 1, 1, 7, tzinfo=UTC))
+    issue_invoices(company, datetime(2027, 1, 1, 7, tzinfo=UTC))
 
     with tenant_scope(company.tenant_id):
         rows = Invoice.objects.order_by("number").values_list("number", "month")
@@ -188,11 +191,11 @@ def test_a_month_without_usage_has_no_invoice_and_no_number() -> None:
 
 def test_a_late_record_is_billed_on_the_next_invoice(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoices_of(company)
+    issue_invoices(company)
     before = find(company).json
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
-    invoices_of(company, datetime(2026, 12, 1, 7, tzinfo=UTC))
+    issue_invoices(company, datetime(2026, 12, 1, 7, tzinfo=UTC))
 
     late = [line for line in find(company, 2).document.lines if line.used_in == "2026-10-01"]
     assert [(line.code, line.amount_cents) for line in late] == [
@@ -203,18 +206,18 @@ def test_a_late_record_is_billed_on_the_next_invoice(company: Company) -> None:
 
 def test_a_clock_that_jumps_back_issues_no_second_invoice(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoices_of(company)
+    issue_invoices(company)
 
     for now in (OCTOBER, AFTER - timedelta(days=400), AFTER):
-        assert invoices_of(company, now) == []
+        assert issue_invoices(company, now) == []
 
 
 def test_a_clock_that_jumped_ahead_neither_loses_nor_duplicates_usage(company: Company) -> None:
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
-    invoices_of(company, datetime(2027, 3, 1, 7, tzinfo=UTC))
+    issue_invoices(company, datetime(2027, 3, 1, 7, tzinfo=UTC))
     ingest_completion(company, company.developer, OCTOBER + timedelta(days=1), **LARGE_USAGE)
-    invoices_of(company, AFTER + timedelta(days=30))
-    invoices_of(company, datetime(2027, 4, 1, 7, tzinfo=UTC))
+    issue_invoices(company, AFTER + timedelta(days=30))
+    issue_invoices(company, datetime(2027, 4, 1, 7, tzinfo=UTC))
 
     with tenant_scope(company.tenant_id):
         numbers = list(Invoice.objects.order_by("number").values_list("number", flat=True))
@@ -256,7 +259,7 @@ def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
         ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     with tenant_scope(broken.tenant_id):
         BillingState.objects.filter(tenant_id=broken.tenant_id).update(
-            last_invoice_number=2**31 - 1
+            last_invoice_number=2**31 - 1  # the column's maximum
         )
 
     with capture_logs() as logs:
@@ -281,7 +284,7 @@ def test_a_change_of_profile_does_not_change_issued_invoices(
     company: Company, settings: LazySettings
 ) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoices_of(company)
+    issue_invoices(company)
     before = find(company).json
 
     settings.INVOICE_ISSUER = "Somebody else"
@@ -294,7 +297,7 @@ def test_a_change_of_profile_does_not_change_issued_invoices(
 
 def test_another_tenants_invoices_and_ledger_are_not_found(company: Company, cast: Cast) -> None:
     ingest_completion(company, company.developer, OCTOBER)
-    invoices_of(company)
+    issue_invoices(company)
     bob = cast.globex.administrator.actor
 
     with pytest.raises(NotFound):

@@ -132,7 +132,7 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
         time.sleep(0.3)  # until the other thread waits for the key that is being retired
         return original(**fields)
 
-    def rotate_before_each_lock(execute: Any, sql: str, *arguments: Any) -> Any:
+    def rotate_before_the_lock(execute: Any, sql: str, *arguments: Any) -> Any:
         if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
             is_locked.clear()
             rotations.append(rotate_in_thread(acme))
@@ -140,7 +140,7 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
         return execute(sql, *arguments)
 
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
-    with connection.execute_wrapper(rotate_before_each_lock):
+    with connection.execute_wrapper(rotate_before_the_lock):
         sealed = seal(acme, "user:bob")
     for thread in rotations:
         thread.join()
@@ -152,8 +152,8 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
 def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread `creator` has found no key. Meanwhile, the main thread creates the first key, and a
-    third thread rotates it."""
+    """The thread `creator` has found no key. Meanwhile, the main thread creates the first key, and
+    a third thread rotates it."""
     original = key_creation.create_tenant_key
     is_creating, may_create, is_replacing = Event(), Event(), Event()
     creator = Thread(target=lambda: outcomes.append(seal_in_thread()))

@@ -40,6 +40,6 @@ def test_purged_and_new_records_are_not_reported_as_missing(company: Company) ->
     first = reported_missing(company, NOW)
     add_records_of_age(company, -1, 150)  # a new record, and one that arrives 150 days late
 
-    # Records are kept for 400 days, so the second purge deletes the one that is 200 days old at NOW.
+    # Records are kept for 400 days. The second purge deletes the one that is 200 days old at NOW.
     assert (first, reported_missing(company, NOW + timedelta(days=220))) == ([], [])
     assert reported_missing(company, NOW + timedelta(days=221)) == []

@@ -1,6 +1,6 @@
-"""The key of the playground, a page of the console where members try completions.
+"""The key of the playground, the page of the console with an editor.
 
-Each member has one key, which is valid for an hour. Leaving the page or a new start ends its secret.
+Each member has one key, valid for an hour. Leaving the page or starting again ends its secret.
 """
 
 from datetime import datetime, timedelta

@@ -282,7 +282,7 @@ def test_a_month_of_seats_costs_their_price(company: Company) -> None:
 
 
 def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> None:
-    """The days of the first membership are billed even if none was posted before the user rejoined."""
+    """The first membership is billed even if its days are posted after the user rejoined."""
     ada, now = company.developer, datetime(2026, 10, 9, 9, tzinfo=UTC)
     backdate_members(company, datetime(2026, 9, 2, tzinfo=UTC))
     left_at = datetime(2026, 10, 4, 12, tzinfo=UTC)

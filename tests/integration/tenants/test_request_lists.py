@@ -1,4 +1,4 @@
-"""Lists of requests: if filters narrow a list to a few users, reading any of its pages is audited."""
+"""Lists of requests: if filters narrow a list to a few users, the read of each page is audited."""
 
 import uuid
 from collections.abc import Iterable

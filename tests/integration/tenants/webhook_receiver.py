@@ -5,11 +5,11 @@ from typing import Any
 
 
 class Receiver:
-    """A tenant's server, which stores the webhooks that it receives."""
+    """A tenant's server, which stores the webhooks that it receives. The test runs `server`."""
 
     def __init__(self) -> None:
         self.received: list[tuple[dict[str, str], bytes]] = []
-        self.statuses: list[int] = []  # of the next responses; later ones have 204
+        self.statuses: list[int] = []  # of the next responses; then every status is 204
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -17,6 +17,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 receiver.received.append((dict(self.headers), body))
                 self.send_response(receiver.statuses.pop(0) if receiver.statuses else 204)
+                # For redirects (status 302), which Caret must not follow.
                 self.send_header("location", "http://127.0.0.1/elsewhere")
                 self.end_headers()
 

@@ -15,7 +15,7 @@ from tests.benchmarks.edit_sessions import (
     type_text,
 )
 
-# Lines end in a line break, as in a file. Nothing is typed after the last one.
+# Each line ends in a line break, as in a file. Nothing is typed after the last line break.
 LINES = st.lists(st.text(alphabet="ab (){}[\t", max_size=12), max_size=30)
 
 
@@ -30,9 +30,9 @@ def test_typed_changes_turn_one_text_into_the_other(
     changes = tuple(type_text(_text(before), _text(after), random.Random(seed)))
     session = Session("a.py", _text(before), (), "", changes)
 
-    ends = [prefix + suffix for _, prefix, suffix in iterate_texts(session)]
+    texts = [prefix + suffix for _, prefix, suffix in iterate_texts(session)]
 
-    assert (ends or [_text(before)])[-1] == _text(after)
+    assert (texts or [_text(before)])[-1] == _text(after)
 
 
 def test_changes_are_in_order_of_time_and_depend_only_on_the_seed() -> None:

@@ -1,7 +1,10 @@
 """The benchmark `overhead`: its comparison of a gateway with vLLM's router.
 
-The limit of a multiple is our target divided by the router's result on the machine on which the
-targets were set.
+A multiple is our result divided by the router's result. The limit of a multiple is our target
+divided by the router's result on the machine on which the targets were set.
+
+`added_p50` and `added_p99` are quantiles of the time that a gateway adds to a request. `max_cpu_ms`
+is its CPU time per request at full load.
 """
 
 import json
@@ -46,7 +49,9 @@ def test_our_overhead_is_reported_as_a_multiple_of_the_routers(
     assert report.has_missed
 
 
-def test_no_multiple_is_reported_of_a_negative_overhead(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_multiple_is_reported_for_a_negative_overhead(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The router's overhead is a difference of two quantiles, which can be negative."""
     _, figures = _compared(capsys, ROUTER | {"added_p99": -0.1})
 

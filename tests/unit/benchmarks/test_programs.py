@@ -1,4 +1,7 @@
-"""A benchmark moves programs to some of the processor's cores, with their children and threads."""
+"""A benchmark moves programs to some of the processor's cores, with their children and threads.
+
+The benchmark also counts how often a process is preempted.
+"""
 
 import os
 import signal

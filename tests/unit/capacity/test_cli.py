@@ -24,10 +24,10 @@ def test_the_table_fits_into_80_columns(
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines) <= 80
     assert "  GPUs at a utilisation of 33%          84      250" in "\n".join(lines)
-    assert not any("…" in line for line in lines)
+    assert not any("…" in line for line in lines), "no text may be cut"
 
 
-def test_the_summary_of_a_load_that_any_hit_rate_can_serve(
+def test_the_summary_says_that_every_hit_rate_meets_the_target(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     main(["--requests-per-s", "0.01", "--target-ms", "1000"])

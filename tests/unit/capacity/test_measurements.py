@@ -40,6 +40,7 @@ def test_cold_prompts_of_a_benchmark_give_prefill_rate_and_overhead(tmp_path: Pa
         {"figure": f"direct.cold.{size}", "value": 7 + 0.1 * size, "prompt_tokens": size}
         for size in (512, 1500, 3000)
     ]
+    # Ignored: only figures of direct requests to the engine count.
     lines.append({"figure": "websocket.cold.512", "value": 900.0, "prompt_tokens": 512})
     file.write_text("\n".join(json.dumps(line) for line in lines))
 
@@ -53,7 +54,7 @@ def test_a_benchmark_figure_named_like_an_input_is_used(tmp_path: Path) -> None:
     file = tmp_path / "lines.json"
     file.write_text(
         '{"benchmark": "typing", "figure": "hit_rate", "value": 0.94}\n'
-        '{"benchmark": "typing", "figure": "else", "value": 3}\n'
+        '{"benchmark": "typing", "figure": "other", "value": 3}\n'
     )
 
     assert read_file(file) == {"hit_rate": 0.94}
@@ -76,6 +77,7 @@ def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_gateway_counters_give_load_and_ratios() -> None:
+    """Cached tokens of warm-ups are not counted: they are not requests of users."""
     after = sum_metrics([GATEWAY])
     before = sum_metrics(['caret_completions_total{finish_reason="stop"} 20\n'])
 
@@ -91,7 +93,7 @@ def test_gateway_counters_give_load_and_ratios() -> None:
     )
 
 
-def test_engine_counters_give_its_rates() -> None:
+def test_engine_counters_give_the_rates_of_the_engine() -> None:
     after = sum_metrics(
         [
             "vllm:prompt_tokens_total 10000\nvllm:prefix_cache_hits_total 4000\n"
@@ -117,6 +119,6 @@ def test_a_page_without_metrics_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://127.0.0.1:1/metrics", "127.0.0.1"])
-def test_an_unreachable_address_is_rejected(url: str) -> None:
+def test_an_unreachable_or_invalid_address_is_rejected(url: str) -> None:
     with pytest.raises(InvalidInput, match=url):
         read_metrics([url], during_s=0.001)

@@ -46,7 +46,7 @@ from caret.capacity.plot import draw_plot
         ({"prefill_tokens_per_s": 1e-300}, "prefill_tokens_per_s"),
     ],
 )
-def test_an_impossible_input_is_rejected_by_name(
+def test_an_impossible_input_is_rejected_with_its_name(
     invalid_input: dict[str, Any], input_name: str
 ) -> None:
     with pytest.raises(InvalidInput, match=input_name):
@@ -119,7 +119,7 @@ def test_the_minimum_hit_rate_leaves_one_request_in_a_hundred_cold() -> None:
     assert share_cold == pytest.approx(0.01, abs=0.001)
 
 
-def test_no_number_of_gpus_meets_the_target_with_cold_prompts() -> None:
+def test_no_number_of_gpus_meets_the_target_if_half_of_the_prompts_are_cold() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=10, hit_rate=0.5))
 
     assert plan.sustained.gpus_for_target is None
@@ -138,11 +138,11 @@ def test_an_attainable_target_has_a_minimum_number_of_gpus() -> None:
 
 
 def test_a_shared_queue_waits_less_than_separate_queues() -> None:
-    pinned = compute_plan(CapacityInputs(requests_per_s=2_000))
+    separate = compute_plan(CapacityInputs(requests_per_s=2_000))
     shared = compute_plan(CapacityInputs(requests_per_s=2_000, queue=Queue.SHARED))
 
     (shared_wait,) = (at.sustained for at in shared.hit_rates if at.hit_rate == 0.95)
-    (separate_wait,) = (at.sustained for at in pinned.hit_rates if at.hit_rate == 0.95)
+    (separate_wait,) = (at.sustained for at in separate.hit_rates if at.hit_rate == 0.95)
 
     assert shared_wait is not None
     assert separate_wait is not None
@@ -156,7 +156,7 @@ def test_a_burst_that_overloads_the_fleet_has_no_number_in_flight() -> None:
     assert plan.burst.gpus > plan.num_gpus
 
 
-def test_zero_acceptance_has_no_price_per_accepted_suggestion() -> None:
+def test_zero_acceptance_has_no_price_per_accepted_token() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=10, acceptance=0))
 
     assert plan.dollars_per_1000_accepted is None

@@ -18,7 +18,7 @@ NUM_ARRIVALS = 60_000
 
 
 def test_requests_wait_for_one_server_as_the_pollaczek_khinchine_formula_says() -> None:
-    service = ServiceTime(kinds=((0.9, 0.01), (0.1, 0.2)))
+    service = ServiceTime(kinds=((0.9, 0.01), (0.1, 0.2)))  # pairs of probability and seconds
     rate = 20.0
 
     wait = compute_wait(rate, service, num_servers=1)
@@ -29,13 +29,13 @@ def test_requests_wait_for_one_server_as_the_pollaczek_khinchine_formula_says() 
 
 
 @pytest.mark.parametrize("num_servers", [1, 3, 40, 700, 20_000])
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.9, 0.999])
-def test_erlang_c_equals_its_recursion(num_servers: int, share: float) -> None:
-    offered_load = num_servers * share
+@pytest.mark.parametrize("utilisation", [0.02, 0.5, 0.9, 0.999])
+def test_erlang_c_equals_its_recursion(num_servers: int, utilisation: float) -> None:
+    offered_load = num_servers * utilisation
     blocked = 1.0
     for number in range(1, num_servers + 1):
         blocked = offered_load * blocked / (number + offered_load * blocked)
-    expected = blocked / (1 - share * (1 - blocked))
+    expected = blocked / (1 - utilisation * (1 - blocked))
 
     assert erlang_c(num_servers, offered_load) == pytest.approx(expected, rel=1e-11, abs=1e-28)
 
@@ -79,6 +79,7 @@ def test_zero_service_time_means_no_wait() -> None:
 def test_the_99th_percentile_is_within_a_quarter_of_a_simulation(
     share_cold: float, num_servers: int, load: float
 ) -> None:
+    # In seconds: the prefill of a warm and of a cold prompt, as in test_worked_examples.py.
     service = ServiceTime(kinds=((1 - share_cold, 0.0036), (share_cold, 0.214)))
     rate = load * num_servers / service.mean_s
 

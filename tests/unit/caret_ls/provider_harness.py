@@ -49,7 +49,7 @@ class FakeGateway:
     requests: list[Frame] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     responses: dict[str, asyncio.Queue[Frame | RequestEnded]] = field(default_factory=dict)
-    # The responses to each of the next requests.
+    # The responses to the next requests: one list for each request.
     ready: list[list[Frame | RequestEnded]] = field(default_factory=list)
 
     @asynccontextmanager

@@ -1,4 +1,7 @@
-"""Alternatives to a suggestion: requested on the second key press, recognized when inserted."""
+"""Alternatives to a suggestion.
+
+The second press of the shortcut requests them. When the editor inserts one, it is recognised.
+"""
 
 from dataclasses import replace
 from itertools import count
@@ -41,7 +44,7 @@ def harness() -> Harness:
     return harness
 
 
-async def test_the_second_key_press_requests_alternatives(harness: Harness) -> None:
+async def test_the_second_press_of_the_shortcut_requests_alternatives(harness: Harness) -> None:
     same_item_in_other_mode = replace(ITEM, mode="inline")
     first, second, third = (
         await harness.invoke(),

@@ -12,10 +12,6 @@ from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, stor
 URL = "https://caret.example.org"
 
 
-def no_keyring(_url: str) -> None:
-    return None
-
-
 def find(
     folder: Path, environment: dict[str, str] | None = None, *, keyring_key: str | None = None
 ) -> str | None:

@@ -18,7 +18,7 @@ from caret_ls.workspace import OpenFile, OpenFiles
 URI = "file:///nowhere/a.py"
 TEXT = "import os\n\n\ndef f():\n    return 1\n"
 OTHER = FrameFile("b.py", "b = 1\n", 0.0)
-HELLO = (ConversationTurn("user", "Why?"),)
+QUESTION = (ConversationTurn("user", "Why?"),)
 
 
 class Harness:
@@ -29,7 +29,7 @@ class Harness:
         self.bodies: list[dict[str, Any]] = []
         self.texts: list[str] = []
         self.contexts: list[SentContext] = []
-        self.num_refused = 0
+        self.num_refused = 0  # refusals that show that the policy has changed
         self.modes = frozenset({"inline", "chat"})
         self.is_excluded = False
         self.address: Address | None = Address("http://127.0.0.1:1", "cpk_test_x")
@@ -49,7 +49,9 @@ class Harness:
             self._stream,
         )
 
-    async def ask(self, turns: tuple[ConversationTurn, ...] = HELLO, **fields: Any) -> ChatResult:
+    async def ask(
+        self, turns: tuple[ConversationTurn, ...] = QUESTION, **fields: Any
+    ) -> ChatResult:
         request = ChatRequest(turns, **({"uri": URI} | fields))
         return await self.chat.ask(
             request, on_context=self.contexts.append, on_text=self.texts.append
@@ -132,7 +134,7 @@ async def test_a_question_about_excluded_code_is_not_sent() -> None:
     assert harness.bodies == []
 
 
-async def test_a_general_question_is_sent_without_the_excluded_file() -> None:
+async def test_a_question_without_a_selection_is_sent_without_the_excluded_file() -> None:
     harness = Harness([ChatEnd("stop")])
     harness.is_excluded = True
 
@@ -181,7 +183,7 @@ async def test_a_failed_chat_keeps_its_text_and_shows_the_reason(
     assert (harness.texts, harness.num_refused) == (["Be"], num_refused)
 
 
-async def test_a_model_without_a_system_role_gets_the_instructions_in_the_first_message() -> None:
+async def test_a_model_without_a_system_role_is_asked_again_without_a_system_message() -> None:
     harness = Harness([ChatFailed("invalid_messages")], ["Because.", ChatEnd("stop")])
 
     result = await harness.ask()

@@ -1,4 +1,4 @@
-"""A streamed chat over HTTP, with servers that fail in every way."""
+"""A streamed chat over HTTP, with servers that respond, fail or disconnect."""
 
 import asyncio
 import json
@@ -68,7 +68,9 @@ async def test_carets_own_finish_reason_is_preferred() -> None:
         ((), "offline"),
     ],
 )  # fmt: skip
-async def test_a_failure_has_the_gateways_code(parts: tuple[bytes, ...], code: str) -> None:
+async def test_a_failure_has_the_gateways_code_or_offline(
+    parts: tuple[bytes, ...], code: str
+) -> None:
     async with sending(*parts) as address:
         with pytest.raises(ChatFailed) as exc_info:
             await read_parts(address)

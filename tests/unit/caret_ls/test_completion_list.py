@@ -21,7 +21,7 @@ def params(*, has_inline: bool, options: object = None) -> types.InitializeParam
     return types.InitializeParams(capabilities=capabilities, initialization_options=options)
 
 
-def test_an_editor_without_inline_completion_gets_a_list_unless_it_refuses() -> None:
+def test_an_editor_without_inline_completion_gets_a_list_unless_its_options_refuse_it() -> None:
     assert needs_list(params(has_inline=False))
     assert needs_list(types.InitializeParams(capabilities=types.ClientCapabilities()))
     assert not needs_list(params(has_inline=True))

@@ -49,7 +49,7 @@ async def test_the_time_from_the_request_to_the_response_is_reported(harness: Ha
     assert harness.reported[0].display_ms == 137
 
 
-async def test_the_first_skip_reason_is_not_requested(harness: Harness) -> None:
+async def test_before_the_first_request_the_reason_is_that_none_was_made(harness: Harness) -> None:
     assert harness.assistant.last_reason is SkipReason.NOT_REQUESTED
 
 
@@ -61,7 +61,7 @@ async def test_the_skip_reason_is_that_of_the_newest_request(harness: Harness) -
     await harness.assistant.provide(other_uri, InlineRequest(harness.at))
     harness.gateway.respond("1", "a")
 
-    assert await older is not None, "it arrived later, but was requested before"
+    assert await older is not None, "the older request must still get its suggestion"
     assert harness.assistant.last_reason is SkipReason.IN_COMMENT
 
 
@@ -142,7 +142,7 @@ async def test_a_joined_request_that_no_longer_matches_is_replaced_by_a_new_one(
     assert offer.text == "oo"
 
 
-async def test_a_request_cancelled_by_the_editor_is_cancelled_at_the_gateway(
+async def test_a_request_cancelled_by_the_editor_is_cancelled_at_the_gateway_after_a_grace_period(
     harness: Harness,
 ) -> None:
     task = harness.request_suggestion()
@@ -168,7 +168,7 @@ async def test_a_repeated_request_joins_the_cancelled_one(harness: Harness) -> N
     assert len(harness.gateway.requests) == 1
 
 
-async def test_a_request_waits_for_the_next_keystroke(harness: Harness) -> None:
+async def test_a_delayed_request_is_not_sent_after_another_keystroke(harness: Harness) -> None:
     harness.spend_allowance()
     harness.debouncer.on_keystroke(harness.clock.now_s)
     first = harness.request_suggestion()
@@ -183,7 +183,7 @@ async def test_a_request_waits_for_the_next_keystroke(harness: Harness) -> None:
     assert [frame["prefix"] for frame in harness.gateway.requests] == ["a = 1\nb = c"]
 
 
-async def test_an_invoked_request_does_not_wait_for_the_next_keystroke(harness: Harness) -> None:
+async def test_an_invoked_request_is_not_delayed(harness: Harness) -> None:
     harness.debouncer.min_delay_ms = 60_000
     harness.debouncer.on_keystroke(harness.clock.now_s)
     harness.gateway.ready.append(response_frames("c"))

@@ -1,4 +1,8 @@
-"""The delay between a key press and the request for a suggestion."""
+"""The delay between a key press and the request for a suggestion.
+
+The debouncer has an allowance of requests that are sent without a delay: each request uses one, and
+each key adds a third of one. A fresh line is a line without text before the cursor.
+"""
 
 from typing import Final
 
@@ -75,13 +79,13 @@ def test_requests_are_not_delayed_while_some_allowance_is_left() -> None:
 def test_a_few_keys_add_the_allowance_for_a_request() -> None:
     debouncer, now_s = make_debouncer(0.18)
 
-    for number in range(1, 5):
+    for number in range(1, 5):  # four keys add more than one request
         debouncer.on_keystroke(now_s + number * 0.18)
 
     assert wait_ms(debouncer, now_s + 4 * 0.18) == 0
 
 
-def test_keys_that_come_before_the_responses_do_not_use_the_allowance() -> None:
+def test_requests_are_delayed_while_responses_come_after_the_next_key() -> None:
     debouncer = Debouncer()
     for number in range(12):
         debouncer.on_keystroke(number * 0.08)

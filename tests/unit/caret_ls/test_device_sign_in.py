@@ -130,7 +130,7 @@ async def test_a_console_that_gives_no_usable_codes_is_unreachable(answer: Any) 
     assert exc_info.value.problem is SignInProblem.UNREACHABLE
 
 
-async def test_a_service_that_does_not_speak_http_is_no_console() -> None:
+async def test_a_console_that_does_not_respond_with_http_is_unreachable() -> None:
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")

@@ -44,7 +44,7 @@ const f = (a) => a;
 
 
 @pytest.mark.parametrize(
-    ("language", "lines", "line", "expected"),
+    ("language", "lines", "line", "expected"),  # lines are counted from 0
     [
         ("python", PYTHON, 3, DocstringPlace(4, '    """', has_docstring=False)),
         ("python", PYTHON, 5, DocstringPlace(5, '        """', has_docstring=False)),

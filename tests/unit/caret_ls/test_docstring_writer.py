@@ -42,7 +42,7 @@ class Harness:
         return not self.is_excluded
 
 
-async def test_a_docstring_is_inserted_below_the_head() -> None:
+async def test_a_docstring_is_inserted_below_the_signature() -> None:
     harness = Harness()
     harness.gateway.ready.append(response_frames("Return a.", '"""'))
 
@@ -112,7 +112,7 @@ async def test_a_cancelled_command_cancels_its_request() -> None:
     assert harness.board.num_in_flight == 0
 
 
-async def test_each_prohibition_is_reported_without_a_request() -> None:
+async def test_skip_reasons_are_reported_without_a_request() -> None:
     closed, signed_out, offline, off, excluded, none, has_one = (Harness() for _ in range(7))
     signed_out.board.set(signed_out_reason=SignedOutReason.NO_KEY)
     offline.board.set(is_connected=False)

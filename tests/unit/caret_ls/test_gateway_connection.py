@@ -225,7 +225,9 @@ async def test_an_unreachable_gateway_is_offline(url: str) -> None:
     assert set(recorder.states) == {ConnectionState.OFFLINE}
 
 
-async def test_an_unusable_proxy_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unusable_proxy_is_offline_and_does_not_end_the_connections_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
     recorder = Recorder()
     link = GatewayConnection(recorder, Backoff(lambda: 0.0), SystemLoopClock())

@@ -67,17 +67,17 @@ def test_the_head_follows_commits_and_switches(folder: Path) -> None:
     repository = find_repository(folder / "src" / "a.py")
     assert repository is not None
     first = git(folder, "rev-parse", "HEAD")
-    began = read_head(repository)
+    at_first = read_head(repository)
     git(folder, "commit", "-q", "--allow-empty", "-m", "second")
-    pulled = read_head(repository)
+    after_commit = read_head(repository)
     git(folder, "switch", "-q", "-c", "feature/x")
-    switched = read_head(repository)
+    after_switch = read_head(repository)
     git(folder, "checkout", "-q", first)
 
     second = git(folder, "rev-parse", "main")
-    assert began == GitHead("main", first)
-    assert pulled == GitHead("main", second)
-    assert switched == GitHead("feature/x", second)
+    assert at_first == GitHead("main", first)
+    assert after_commit == GitHead("main", second)
+    assert after_switch == GitHead("feature/x", second)
     assert read_head(repository) == GitHead("", first)
 
 

@@ -147,7 +147,9 @@ async def test_typing_the_shown_text_does_not_cancel_the_request(harness: Harnes
     assert harness.gateway.cancelled == []
 
 
-async def test_typing_past_the_shown_part_waits_for_the_rest(harness: Harness) -> None:
+async def test_a_request_after_the_whole_shown_part_is_typed_waits_for_the_rest(
+    harness: Harness,
+) -> None:
     await _show_first_line(harness)
     harness.type("\n    a = 1")
 

@@ -66,7 +66,7 @@ def test_outcomes_sent_shortly_before_a_connection_ended_are_sent_again(
     assert connection.ids == ["lately", "offline"]
 
 
-def test_a_resent_outcome_is_sent_again_if_the_next_connection_is_short(
+def test_an_outcome_that_was_resent_is_not_resent_after_a_long_connection(
     connection: FakeConnection, reports: OutcomeQueue, clock: ManualClock
 ) -> None:
     reports.add(outcome("a"))

@@ -144,7 +144,7 @@ def test_accepting_the_text_on_the_screen_as_more_arrives_accepts_a_part() -> No
     assert file.events[1:] == [EditorOutcomeEvent.PARTIALLY_ACCEPTED]
 
 
-def test_typing_against_a_grown_suggestion_rejects_the_whole() -> None:
+def test_typing_other_text_rejects_the_whole_grown_suggestion() -> None:
     file = GrowingFile()
 
     file.grow("\nb", is_whole=False)
@@ -223,9 +223,9 @@ def test_other_text_rejects_the_suggestion_with_its_time(file: ShownFile) -> Non
 @pytest.mark.parametrize(
     "edit",
     [(5, "", 2), (10, "", 1), (3, "yy", 0)],
-    ids=["deletion above", "deletion behind", "insertion above"],
+    ids=["deletion before", "deletion after", "insertion before"],
 )
-def test_a_deletion_behind_the_suggestion_rejects_it_and_edits_above_it_do_not(
+def test_a_deletion_after_the_suggestion_rejects_it_and_edits_before_it_do_not(
     file: ShownFile, edit: tuple[int, str, int]
 ) -> None:
     at, inserted, deleted = edit
@@ -234,7 +234,7 @@ def test_a_deletion_behind_the_suggestion_rejects_it_and_edits_above_it_do_not(
     assert event is (EditorOutcomeEvent.REJECTED if at == 10 else None)
 
 
-def test_the_suggestion_moves_with_edits_above_it(file: ShownFile) -> None:
+def test_the_suggestion_moves_with_edits_before_it(file: ShownFile) -> None:
     file.edit(0, "import os\n")
 
     assert file.edit(20, TEXT) is EditorOutcomeEvent.ACCEPTED

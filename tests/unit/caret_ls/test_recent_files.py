@@ -31,7 +31,7 @@ def test_edited_files_come_first_then_viewed_ones() -> None:
     assert paths(recency) == ["a", "b", "c", "d"]
 
 
-def test_the_own_file_and_unreadable_files_are_left_out() -> None:
+def test_the_current_file_and_unreadable_files_are_left_out() -> None:
     assert paths(open_files("a", "b", "c"), own="a", unreadable={"c"}) == ["b"]
 
 
@@ -64,6 +64,7 @@ def test_no_more_files_are_read_than_are_listed() -> None:
 
 
 def test_a_long_file_is_cut_around_the_last_edit() -> None:
+    """A long file that was never edited is left out."""
     text = "".join(f"line {number}\n" for number in range(20_000))
     assert len(text) > MAX_FILE_CHARS
     recency = open_files("long", "untouched")

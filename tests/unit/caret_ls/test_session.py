@@ -86,7 +86,7 @@ async def test_replacing_text_with_identical_text_keeps_the_suggestion() -> None
     assert not is_newly_shown, "the suggestion must still be shown"
 
 
-async def test_full_text_changes_are_followed() -> None:
+async def test_a_replaced_text_can_accept_the_suggestion() -> None:
     session = create_session()
     session.open(URI, "python", "a = 1\nb = ")
     session.outcomes.show(URI, ShownSuggestion("1", 10, "a + 2"), now_s=0.0)

@@ -161,7 +161,7 @@ async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
         fake.refusal = None
         await wait_for(lambda: fake.outcomes("persisted") != [])
 
-    assert len(fake.outcomes("accepted")) == 1, "it is too old to be sent again"
+    assert len(fake.outcomes("accepted")) == 1, "the outcome `accepted` is too old to be sent again"
 
 
 async def test_outcomes_are_not_sent_to_another_gateway() -> None:

@@ -1,4 +1,4 @@
-"""A gateway that responds late or never gets fewer requests, and no request waits forever."""
+"""A gateway that does not respond in time gets fewer requests. No request waits forever."""
 
 import asyncio
 

@@ -36,7 +36,7 @@ def test_a_status_is_reported_only_when_it_changes() -> None:
         ),
     ],
 )
-def test_a_status_that_the_user_can_act_on_comes_first(
+def test_the_condition_with_the_highest_priority_determines_the_status(
     conditions: dict[str, bool | SignedOutReason], status: ServerStatus
 ) -> None:
     status_board, _ = board()

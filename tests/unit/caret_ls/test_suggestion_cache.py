@@ -1,4 +1,4 @@
-"""Cached suggestions are found while the user types along."""
+"""Cached suggestions are found while the user types their text."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,7 @@ def test_the_rest_of_a_partly_typed_suggestion_is_found(
     assert find(cache, text) == (None if expected_remainder is None else (expected_remainder, 0))
 
 
-@given(st.integers(0, 29))
+@given(st.integers(0, 29))  # the suggestion has 30 characters
 def test_the_rest_of_a_partly_typed_multiline_suggestion_is_found(num_typed: int) -> None:
     text = "if a:\n        b()\n    return c"
     cache = cache_of(ABOVE + "    |\n", text)

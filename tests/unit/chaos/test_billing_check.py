@@ -1,4 +1,4 @@
-"""The comparison of sent requests with billed ones."""
+"""The comparison of the requests that clients noted with the requests that were billed."""
 
 import pytest
 
@@ -9,11 +9,13 @@ STOPPED = {"at_s": 0.0, "tenant": "acme", "ending": "stop", "total_ms": 40.0}
 
 
 def note(request_id: str, *, prompt: int = 10, generated: int = 3, **fields: object) -> Note:
+    """Return the log entry of a client for one request."""
     counts = {"prompt_tokens": prompt, "generated_tokens": generated}
     return Note(**{**STOPPED, "request_id": request_id, **counts, **fields})  # type: ignore[arg-type]
 
 
 def row(request_id: str, *, prompt: int = 10, generated: int = 3) -> Row:
+    """Return the billed usage of one request."""
     return Row(request_id, prompt, generated)
 
 

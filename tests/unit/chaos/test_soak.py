@@ -1,4 +1,6 @@
-"""A soak test fits a line to the samples of a process, to detect growing memory or descriptors."""
+"""A soak test fits a line to the samples of a process, to detect growing memory or a
+growing number of file descriptors.
+"""
 
 from dataclasses import replace
 
@@ -9,7 +11,10 @@ from tests.chaos.soak import Sample, trend
 
 
 def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sample]:
-    """Return a hundred samples, a second apart; every other one is slightly higher."""
+    """Return a hundred samples, a second apart; every other one is slightly higher.
+
+    `mb_each` and `descriptors_each` are the growth from one sample to the next.
+    """
     return [
         Sample(
             at_s=1_000.0 + number,

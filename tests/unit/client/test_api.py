@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,6 @@ DOCUMENT: dict[str, Any] = {
         }
     },
 }
-Responder = Callable[[httpx.Request], httpx.Response]
 
 
 class Server:
@@ -242,7 +240,7 @@ def test_an_error_without_a_problem_body_is_printed_with_its_status(
     assert "418" in capsys.readouterr().err
 
 
-def test_a_redirect_is_not_followed_with_the_key() -> None:
+def test_a_redirect_is_not_followed() -> None:
     server = Server(httpx.Response(302, headers={"Location": "http://elsewhere.test/"}))
 
     assert server.run("usage", "get-report") == EXIT_REFUSED
@@ -318,7 +316,7 @@ def test_help_describes_the_commands(
 
 
 @pytest.mark.parametrize("document", [{}, {"paths": []}, {"paths": {"/": {"get": {}}}}])
-def test_an_unknown_openapi_document_is_rejected(document: dict[str, Any]) -> None:
+def test_an_unsupported_openapi_document_is_rejected(document: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedApiDocument):
         read_operations(document)
 

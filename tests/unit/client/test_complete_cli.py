@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ META = {
 }
 DONE = {"type": "done", "id": "1", "finish_reason": "stop", "meta": META}
 DELTA = {"type": "delta", "id": "1", "text": "b + c"}
-Responder = Callable[[ServerConnection, dict[str, Any]], None]
 
 
 class Gateway:
@@ -234,7 +233,7 @@ def test_without_an_installation_the_error_names_make_up(
     assert "make up" in capsys.readouterr().err
 
 
-def test_a_half_written_installation_file_names_make_up(
+def test_with_a_half_written_installation_file_the_error_names_make_up(
     source: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (home / "up.json").write_text('{"gateway_url":')

@@ -1,4 +1,4 @@
-"""A file split at the cursor."""
+"""A file is split at the cursor, and its language is detected."""
 
 import pytest
 from hypothesis import given

@@ -25,7 +25,7 @@ content_types = st.builds(
 def create_request(*headers: tuple[bytes, bytes]) -> tuple[int, str] | None:
     """Return status and body if the handler rejects the request, and None if it creates one.
 
-    Checks that nobody may store the response.
+    Checks that no cache may store the response.
     """
     scope = {"type": "http", "path": "/", "method": "GET", "headers": headers}
     request, response = Handler().create_request(scope, io.BytesIO())

@@ -25,13 +25,15 @@ MEASURED = FirstToken(
 
 
 @pytest.mark.parametrize(
-    ("p50", "p99", "agrees"),
+    ("p50_factor", "p99_factor", "agrees"),
     [(1, 1, True), (1.4, 1.4, True), (1, 2, False), (1, 0.5, False), (3, 1, False)],
 )
 def test_the_model_agrees_if_both_times_are_within_a_factor_of_one_and_a_half(
-    p50: float, p99: float, agrees: bool
+    p50_factor: float, p99_factor: float, agrees: bool
 ) -> None:
-    measured = replace(MEASURED, p50_ms=MEASURED.p50_ms * p50, p99_ms=MEASURED.p99_ms * p99)
+    measured = replace(
+        MEASURED, p50_ms=MEASURED.p50_ms * p50_factor, p99_ms=MEASURED.p99_ms * p99_factor
+    )
 
     check = check_model(PLAN, [measured])
 
@@ -49,9 +51,9 @@ def test_the_most_frequent_mode_is_compared() -> None:
     assert check.agrees
 
 
-def test_99_requests_are_too_few_and_none_give_no_check() -> None:
+def test_99_requests_are_too_few_and_without_measurements_there_is_no_check() -> None:
     check = check_model(PLAN, [replace(MEASURED, count=99)])
 
     assert check is not None
-    assert not check.has_enough  # requests
+    assert not check.has_enough
     assert check_model(PLAN, []) is None

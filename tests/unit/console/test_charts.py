@@ -1,4 +1,4 @@
-"""The numbers behind charts."""
+"""The numbers of charts: ticks, bars, lines, labels and table rows."""
 
 import re
 from datetime import date
@@ -87,7 +87,7 @@ def test_a_missing_value_is_not_shown_as_zero() -> None:
     assert [row.cells[0].text for row in chart.rows] == ["–", "0"]
 
 
-def test_axes_are_short_and_rows_exact() -> None:
+def test_axis_labels_are_short_and_table_values_are_exact() -> None:
     chart = draw([3_210.0, 4_000.0])
 
     assert (chart.ticks[0], chart.rows[0].cells[0].text) == ("4k", "3210")
@@ -126,9 +126,9 @@ def test_each_column_has_a_label_with_its_values() -> None:
     assert draw([3.0], [5.0]).columns[0].label == "0h: s0 3, s1 5"
 
 
-@pytest.mark.parametrize(("num", "num_labels"), [(1, 1), (2, 2), (7, 5), (24, 5), (91, 5)])
-def test_labels_are_evenly_spaced(num: int, num_labels: int) -> None:
-    labels = draw([1.0] * num).labels
+@pytest.mark.parametrize(("num_bars", "num_labels"), [(1, 1), (2, 2), (7, 5), (24, 5), (91, 5)])
+def test_labels_are_evenly_spaced(num_bars: int, num_labels: int) -> None:
+    labels = draw([1.0] * num_bars).labels
 
     hours = [int(label[:-1]) for label in labels]
     assert len(hours) == num_labels

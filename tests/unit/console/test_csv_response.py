@@ -7,8 +7,8 @@ from console.layout.lists.csv_response import collect_rows, notes_of
 from tenants.base.pagination import MAX_PAGE, Page
 
 
-def numbered(num_pages: int) -> list[Page[int]]:
-    """Return pages with one row each, of which the last has no cursor for a next page."""
+def numbered_pages(num_pages: int) -> list[Page[int]]:
+    """Return pages with one row each. Only the last page has no cursor for a next page."""
     return [Page([n], str(n + 1) if n + 1 < num_pages else None) for n in range(num_pages)]
 
 
@@ -18,9 +18,9 @@ def numbered(num_pages: int) -> list[Page[int]]:
 def test_pages_are_collected_up_to_the_maximum_number_of_rows(
     monkeypatch: pytest.MonkeyPatch, num_pages: int, is_truncated: bool
 ) -> None:
-    """No more pages are read than would contain MAX_ROWS rows if all of them were full."""
+    """Reading stops after as many pages as contain MAX_ROWS rows if each page is full."""
     monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
-    pages = numbered(num_pages)
+    pages = numbered_pages(num_pages)
 
     collected = collect_rows(lambda cursor: pages[int(cursor or 0)])
 

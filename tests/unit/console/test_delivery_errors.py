@@ -25,12 +25,14 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
         ("", ""),
     ],
 )
-def test_a_delivery_error_is_translated(error: str, german: str) -> None:
+def test_known_delivery_errors_are_translated_and_others_stay_unchanged(
+    error: str, german: str
+) -> None:
     with override("de"):
         assert translate_delivery_error(error) == german
 
 
-def test_every_delivery_error_is_known_and_translated() -> None:
+def test_every_error_of_the_http_client_is_known_and_translated() -> None:
     raised = {
         node.args[0].value
         for node in ast.walk(ast.parse(inspect.getsource(http_client)))

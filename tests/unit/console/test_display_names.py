@@ -35,7 +35,7 @@ def test_names_that_are_words_are_translated() -> None:
     assert names == ("Reiner Text", "Reiner Text (text)")
 
 
-def test_no_other_name_is_translated() -> None:
+def test_only_names_that_are_words_differ_between_languages() -> None:
     english = {name: display_name("language", name) for name in LANGUAGES}
     with override("de"):
         differing = {name for name in LANGUAGES if display_name("language", name) != english[name]}

@@ -59,7 +59,7 @@ def _fields(text: str) -> set[str | None]:
         ("de", "Fehler: cold nach 3,0 ms, in der Phase „Engine, bis zum ersten Token“."),
     ],
 )
-def test_a_stage_has_the_name_that_the_table_shows(language: str, text: str) -> None:
+def test_a_finding_contains_the_display_name_of_a_stage(language: str, text: str) -> None:
     wording = "Error: {code} after {after} ms, in the stage {stage}."
     finding = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
 

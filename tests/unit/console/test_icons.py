@@ -1,4 +1,4 @@
-"""The icon sprite."""
+"""The sprite `icons.svg` contains every icon that the console uses."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -15,7 +15,7 @@ NAMES = {symbol.get("id") for symbol in SPRITE}
 TEMPLATES = sorted((CONSOLE / "templates").rglob("*.html"))
 
 
-def test_every_area_has_an_icon() -> None:
+def test_every_area_of_the_navigation_has_an_icon() -> None:
     areas = {item.area for section in SECTIONS for item in section.items}
 
     assert areas | {item.area for item in ACCOUNT_ITEMS} <= NAMES

@@ -27,7 +27,7 @@ def key() -> rsa.RSAPrivateKey:
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    """Return claims; those that are None are left out."""
+    """Return valid claims with these changes. A claim that is None is left out."""
     now = int(time.time())
     claim_values = {
         "iss": ISSUER,
@@ -68,7 +68,10 @@ def test_a_token_signed_with_an_elliptic_curve_is_accepted() -> None:
 
 
 def forge_token(algorithm: object, key: rsa.RSAPrivateKey) -> str:
-    """Write a token that PyJWT refuses to write."""
+    """Return a token of a kind that PyJWT refuses to write.
+
+    Its header names the algorithm. Its signature is an HMAC with the public key as the secret.
+    """
     pem = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

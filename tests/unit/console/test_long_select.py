@@ -1,4 +1,4 @@
-"""The select list that is rendered without templates."""
+"""`LongSelect` renders the same element as Django's `Select`, but without templates."""
 
 import pytest
 from django import forms
@@ -14,7 +14,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize("value", ["", "team.*", 'team."x"', 7, "7", None, "unknown"])
-def test_the_element_is_the_same_as_djangos(value: object) -> None:
+def test_the_element_is_the_same_as_that_of_djangos_select(value: object) -> None:
     attrs = {"id": "id_action", "required": True, "disabled": False}
 
     html = [

@@ -36,13 +36,14 @@ def test_a_change_is_shown_in_percent_or_in_points() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num", "tone"), [(100, ""), (10_000, "good")], ids=["few observations", "many observations"]
+    ("num_observations", "tone"), [(100, ""), (10_000, "good")], ids=["few", "many"]
 )
-def test_only_a_change_beyond_chance_is_good(num: int, tone: str) -> None:
+def test_a_change_is_good_only_if_it_is_too_large_for_chance(
+    num_observations: int, tone: str
+) -> None:
     with override("en"):
-        change = describe_change(
-            0.32, 0.30, is_share=True, better="more", noise=share_noise(0.32, 0.30, [num, num])
-        )
+        noise = share_noise(0.32, 0.30, [num_observations, num_observations])
+        change = describe_change(0.32, 0.30, is_share=True, better="more", noise=noise)
 
     assert change is not None
     assert (change.text, change.tone, change.is_noise) == ("+2.0 points", tone, tone == "")

@@ -16,7 +16,7 @@ OPERATIONS = {
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """Return the target of a reference within the document."""
+    """Return the target if the part is a reference within the document, or else the part."""
     while "$ref" in part:
         place: Any = DOCUMENT
         for name in part["$ref"].removeprefix("#/").split("/"):
@@ -64,6 +64,7 @@ def test_each_request_body_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_each_error_response_has_an_example(name: str) -> None:
+    """An operation that needs a credential also declares the error 429."""
     errors = {
         status: resolved(response)
         for status, response in OPERATIONS[name]["responses"].items()

@@ -1,4 +1,8 @@
-"""The playground's script: its tests in Node, and a check that the bundle matches the sources."""
+"""The script of the playground, the page on which a user tries completions in the browser.
+
+The script has tests of its own, which run in Node. The other tests compare it with its sources and
+with the gateway.
+"""
 
 import hashlib
 import re
@@ -49,7 +53,7 @@ def test_the_bundle_matches_the_sources() -> None:
     )
 
 
-def test_the_bundle_evaluates_no_code() -> None:
+def test_the_bundle_evaluates_no_code_and_names_no_source_map() -> None:
     text = BUNDLE.read_text(encoding="utf-8")
 
     assert not re.search(r"\beval\(|new Function\b", text)
@@ -61,7 +65,7 @@ def test_every_finish_reason_and_filter_reason_has_a_text() -> None:
     assert set(TEXTS["cut"]) == set(FilterReason)
 
 
-def test_every_segment_kind_and_column_has_a_name() -> None:
+def test_every_segment_kind_has_a_name_and_every_column_is_a_field_of_completion_meta() -> None:
     assert set(SEGMENTS) == set(SegmentKind)
     assert set(COLUMNS) - {"result"} <= set(CompletionMeta.__struct_fields__)
 

@@ -1,4 +1,4 @@
-"""Every value of a request's record has a name on its page."""
+"""Every trigger and every protocol of a request has a name on the request's page."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""SAML responses that are rejected for their form, before libxmlsec verifies a signature.
+"""SAML responses: accepted ones, and the reasons for rejecting others.
 
-Verification would execute the transforms of the signature.
+A signature of another form is rejected before libxmlsec verifies it, because verification would
+execute the transforms of the signature.
 """
 
 import re
@@ -12,7 +13,7 @@ from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
 from caret.foundation.ids import TenantId
 from console.sign_in.sso.saml_response import InvalidSamlResponse, ServiceProvider, read_response
-from tenants.identity.sso.queries import SamlProvider as Known
+from tenants.identity.sso.queries import SamlProvider as KnownProvider
 from tenants.identity.sso.saml_metadata import parse_metadata
 from tests.fakes.saml_provider import AssertionData, SamlProvider, encode
 
@@ -22,7 +23,7 @@ ASSERTION = AssertionData(
     "olga@acme.example", "_asked", ACS, SERVICE_PROVIDER.entity_id, ACS, "_asked"
 )
 XSLT = "http://www.w3.org/TR/1999/REC-xslt-19991116"
-PLAIN = "http://www.w3.org/2001/10/xml-exc-c14n#"
+EXCLUSIVE_C14N = "http://www.w3.org/2001/10/xml-exc-c14n#"
 ENVELOPED = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
 
 
@@ -37,13 +38,13 @@ def read_email(idp: SamlProvider, xml: str) -> str:
     Raises InvalidSamlResponse.
     """
     metadata = parse_metadata(idp.metadata())
-    known_provider = Known(
+    known_provider = KnownProvider(
         TenantId("acme"), metadata.entity_id, metadata.sso_url, metadata.certificates
     )
     return read_response(encode(xml), known_provider, SERVICE_PROVIDER).email
 
 
-def test_a_plain_response_is_accepted(idp: SamlProvider) -> None:
+def test_a_response_in_the_expected_form_is_accepted(idp: SamlProvider) -> None:
     assert read_email(idp, idp.build_response(ASSERTION)) == "olga@acme.example"
 
 
@@ -52,7 +53,7 @@ def test_a_plain_response_is_accepted(idp: SamlProvider) -> None:
     [
         (ENVELOPED, XSLT),
         (
-            f'<ds:CanonicalizationMethod Algorithm="{PLAIN}"',
+            f'<ds:CanonicalizationMethod Algorithm="{EXCLUSIVE_C14N}"',
             f'<ds:CanonicalizationMethod Algorithm="{XSLT}"',
         ),
         ("<ds:KeyInfo>", "<ds:Object>x</ds:Object><ds:KeyInfo>"),

@@ -1,4 +1,4 @@
-"""The operators' page offers exactly the status changes that `tenant_status` allows."""
+"""The operators' page of a tenant offers exactly the allowed changes of the tenant's status."""
 
 import pytest
 
@@ -14,8 +14,7 @@ def test_the_page_offers_each_allowed_change(current: TenantStatus) -> None:
     ]
 
 
-def test_only_closing_for_good_is_final() -> None:
-    finals = {
-        change.target for s in TenantStatus for change in list_status_changes(s) if change.is_final
-    }
-    assert finals == {TenantStatus.CLOSED}
+def test_only_closing_a_tenant_is_marked_as_final() -> None:
+    changes = [change for status in TenantStatus for change in list_status_changes(status)]
+
+    assert {change.target for change in changes if change.is_final} == {TenantStatus.CLOSED}

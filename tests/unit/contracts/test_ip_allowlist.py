@@ -1,4 +1,7 @@
-"""Networks of keys: membership, invalid values, and containment."""
+"""The networks from which an API key may be used.
+
+The tests match addresses with networks, reject invalid values, and compare two lists of networks.
+"""
 
 import ipaddress
 

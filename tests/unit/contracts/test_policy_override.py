@@ -101,7 +101,7 @@ def test_the_order_of_overrides_does_not_matter(
 
 
 @given(_policies, _overrides)
-def test_applying_an_override_twice_equals_once(
+def test_applying_an_override_twice_has_the_same_effect_as_once(
     policy: TenantPolicy, override: PolicyOverride
 ) -> None:
     assert apply_overrides(policy, [override, override]) == apply_override(policy, override)

@@ -1,4 +1,4 @@
-"""Retrieval's messages: complete, sealed, and readable for their tenant only."""
+"""Retrieval's messages are sealed: encrypted and authenticated with a key of their tenant."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""A small corpus with a small tokenizer."""
+"""A small training corpus and a small tokenizer, for the tests of the demo model."""
 
 from functools import cache
 

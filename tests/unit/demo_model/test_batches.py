@@ -1,4 +1,8 @@
-"""Documents and rows drawn from a small corpus, with a small tokenizer trained for the test."""
+"""The training documents and rows that are drawn from the corpus.
+
+A row contains one document and padding. The corpus and its tokenizer are small ones for tests. An
+echo is a document of the same shuffled tokens twice; its answer can only be copied.
+"""
 
 import random
 
@@ -86,7 +90,7 @@ def test_padding_has_no_weight(tokenizer: Tokenizer) -> None:
     assert set(weights) == {0.0}
 
 
-def test_an_end_token_after_a_middle_has_the_weight_of_an_answer(tokenizer: Tokenizer) -> None:
+def test_an_end_token_has_the_weight_of_plain_text_or_of_an_answer(tokenizer: Tokenizer) -> None:
     rows = [make_source(tokenizer, seed).draw_row(256) for seed in range(20)]
 
     end = token_id(tokenizer, END_OF_TEXT)
@@ -106,7 +110,9 @@ def test_a_document_respects_its_limit(tokenizer: Tokenizer) -> None:
     assert max(len(source.draw_document(100).tokens) for _ in range(300)) <= 100
 
 
-def test_a_document_with_a_prefix_has_a_whole_middle(tokenizer: Tokenizer) -> None:
+def test_a_document_with_a_prefix_marker_has_one_suffix_one_middle_and_an_end_token(
+    tokenizer: Tokenizer,
+) -> None:
     source = make_source(tokenizer)
     documents = [source.draw_document(300).tokens for _ in range(300)]
 
@@ -140,7 +146,7 @@ def test_only_the_answer_to_an_echo_has_weight(tokenizer: Tokenizer) -> None:
     }
 
 
-def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
+def test_a_mixture_with_one_order_of_the_parts_draws_no_other(tokenizer: Tokenizer) -> None:
     source = make_source(tokenizer)
     source.mixture = Mixture({Group.PACKAGES: 1.0}, order=TrainingOrder.SPM_VARIANT_2)
 
@@ -149,6 +155,7 @@ def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
         d for d in (source.draw_document(300).tokens for _ in range(100)) if prefix in d
     ]
     assert len(documents_with_prefix) > 80
+    # SPM variant 2 is the only order with the suffix marker directly after the prefix marker.
     assert {d[d.index(prefix) + 1] for d in documents_with_prefix} == {suffix}
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints: those that are kept, and damaged ones, which are never used."""
+"""Checkpoints of a training run: two are kept and one is mirrored. Damaged ones are not used."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ TINY = ModelDimensions(
 TOKENS = torch.arange(16).view(2, 8)
 
 
-def trained(step: int = 0) -> TrainedCheckpoint:
+def make_initial_state(step: int = 0) -> TrainedCheckpoint:
     torch.manual_seed(1)
     model = Qwen3(TINY)
     return TrainedCheckpoint(model, make_optimisers(model), TrainingProgress(step=step))
@@ -38,7 +38,7 @@ def take_step(state: TrainedCheckpoint) -> None:
 
 
 def save_steps(folder: Path, num_steps: int) -> TrainedCheckpoint:
-    state = trained()
+    state = make_initial_state()
     for _ in range(num_steps):
         take_step(state)
         checkpoint.save(state, folder)
@@ -46,7 +46,7 @@ def save_steps(folder: Path, num_steps: int) -> TrainedCheckpoint:
 
 
 def resume(folder: Path) -> TrainedCheckpoint:
-    state = trained()
+    state = make_initial_state()
     content = checkpoint.load_newest(folder)
     assert content is not None
     checkpoint.restore(state, content)
@@ -98,7 +98,7 @@ def test_the_previous_checkpoint_is_used_if_the_newest_is_truncated(
 def test_a_checkpoint_truncated_at_its_beginning_is_rejected(
     tmp_path: Path, num_bytes: int
 ) -> None:
-    path = checkpoint.save(trained(), tmp_path)
+    path = checkpoint.save(make_initial_state(), tmp_path)
     path.write_bytes(path.read_bytes()[:num_bytes])
 
     with pytest.raises(CheckpointError, match="is truncated or damaged"):

@@ -1,4 +1,4 @@
-"""The files of the corpus, and the split of whole files for validation."""
+"""The files of the standard library that form a corpus, and those held out for validation."""
 
 from pathlib import Path
 
@@ -12,6 +12,7 @@ FILES = [SourceFile(f"package/module_{n}.py", TEXT, is_test=False) for n in rang
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
+    """Return an empty folder in place of the Python standard library."""
     return tmp_path
 
 

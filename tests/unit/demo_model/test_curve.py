@@ -1,4 +1,4 @@
-"""The loss curve: thinned, and drawn as SVG."""
+"""The curve of a training run's losses: it is reduced to fewer points and drawn as SVG."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""The cuts of a tokenised file."""
+"""The cuts of a tokenised file into prefix, middle and suffix, for training."""
 
 import random
 
@@ -52,7 +52,7 @@ def test_many_cuts_begin_inside_a_word() -> None:
     assert len(inside) > len(SEEDS) // 8
 
 
-def test_a_block_cut_is_the_whole_body_under_its_header() -> None:
+def test_a_block_cut_begins_under_a_header_and_has_a_limited_number_of_lines() -> None:
     for seed in SEEDS:
         prefix, middle, _ = texts(CutKind.BLOCK, seed, small_corpus().files[0])
         head, indent = prefix.rsplit("\n", 1)
@@ -68,7 +68,7 @@ def test_a_docstring_cut_includes_the_closing_quotes_but_not_the_opening_ones() 
         assert middle.endswith('."""')
 
 
-def test_a_prefix_is_encoded_as_the_prefix_of_an_editor() -> None:
+def test_a_prefix_has_the_same_tokens_as_the_same_text_from_an_editor() -> None:
     corpus, tokenizer = small_corpus(), small_tokenizer()
     file = corpus.files[0]
     for seed in SEEDS:

@@ -1,4 +1,4 @@
-"""The packages of the corpus, and their files."""
+"""The packages (wheels) of the training corpus: their files, their licences and their hashes."""
 
 import hashlib
 import zipfile

@@ -1,4 +1,4 @@
-"""The packages that may be used for training."""
+"""The licences of packages: only permissive ones allow the use of a package for training."""
 
 from email.message import Message
 

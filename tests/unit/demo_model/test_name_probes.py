@@ -28,6 +28,7 @@ def test_probes_are_names_that_also_occur_in_the_prompt() -> None:
         probe.typed_part + probe.remaining_part for seed in range(20) for probe in choose(seed)
     }
 
+    # Not chosen: names that occur only once or only in strings, keywords and builtins.
     assert names == {"width", "height", "result"}
 
 
@@ -46,7 +47,7 @@ def test_the_same_seed_chooses_the_same_probes() -> None:
     assert choose(3) == choose(3)
 
 
-def test_a_name_is_copied_if_it_is_complete_and_ends_there() -> None:
+def test_a_name_is_copied_if_the_completion_begins_with_exactly_the_rest_of_the_name() -> None:
     probe = NameProbe(
         "shapes.py", FimCut("x = wi", "dth", ""), typed_part="wi", remaining_part="dth"
     )

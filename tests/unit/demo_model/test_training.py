@@ -1,4 +1,4 @@
-"""Resumed runs, and cool-downs: runs that continue another run with a falling learning rate."""
+"""Resumed training runs, and cool-downs, which continue a run with a falling learning rate."""
 
 from dataclasses import asdict
 from pathlib import Path

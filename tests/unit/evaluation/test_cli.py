@@ -49,7 +49,7 @@ def test_a_repository_without_source_files_is_named(tmp_path: Path) -> None:
         main(["--pool", "demo-fast", "--repository", str(tmp_path)])
 
 
-def test_two_pools_are_compared() -> None:
+def test_a_report_of_two_pools_contains_their_difference() -> None:
     right, wrong = make_result(TASK.answer), make_result("height")
 
     one = make_report(["a"], [[right]], suite="infilling", models=["qwen"])
@@ -65,7 +65,7 @@ def test_two_pools_are_compared() -> None:
     assert two["difference"]["exact_match"]["value"] == 0.5
 
 
-def test_a_report_names_the_file_of_an_exam_without_its_folder() -> None:
+def test_a_report_names_the_file_of_the_suite_without_its_folder() -> None:
     report = make_report(
         ["a"], [[make_result(TASK.answer)]], suite="/home/ann/exam.jsonl", models=["qwen"]
     )

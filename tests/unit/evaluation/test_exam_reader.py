@@ -52,15 +52,15 @@ def test_the_id_or_the_answer_decides_the_kind(
 
 
 BAD = {
-    "no JSON": b"{",
+    "not JSON": b"{",
     "a list": b"[]",
     "a missing field": json.dumps({"task_id": "1"}).encode(),
     "a number as the prompt": json.dumps(LINE | {"prompt": 1}).encode(),
-    "no UTF-8": json.dumps(LINE).encode().replace(b"return", b"\xff"),
+    "not UTF-8": json.dumps(LINE).encode().replace(b"return", b"\xff"),
     "a line of 2 MB": json.dumps(LINE | {"prompt": "x" * 2 * 1024**2}).encode(),
 }
 
-# The header of gzip is followed by a block of an unknown type.
+# The header of a gzip file (10 bytes) is followed by a block of an unknown type.
 DAMAGED_DEFLATE = gzip.compress(b"{}")[:10] + b"\xff" * 20
 
 
@@ -75,7 +75,7 @@ def test_a_bad_line_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [None, b"", b"not gzip", gzip.compress(b"{}")[:-6], DAMAGED_DEFLATE],
-    ids=["missing", "empty", "not gzip", "cut", "damaged"],
+    ids=["missing", "empty", "not gzip", "truncated", "damaged"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None) -> None:
     if data is not None:

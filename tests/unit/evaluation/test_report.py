@@ -24,7 +24,7 @@ def test_scores_are_grouped_by_language_and_pattern() -> None:
     assert report["by_language"]["python"]["exact_match"]["num_tasks"] == 3
     assert report["by_pattern"]["tests"]["exact_match"]["value"] == 1.0
     assert report["latency"]["total_ms"] == {"p50": 20.0, "p95": 20.0}
-    assert report["scores"]["edit_similarity"]["high"] == 1.0  # cut to the greatest possible value
+    assert report["scores"]["edit_similarity"]["high"] == 1.0  # limited to the highest value
     json.dumps(report, allow_nan=False)
 
 

@@ -44,7 +44,7 @@ async def request_from(
     return completions
 
 
-async def test_completions_are_what_users_would_see() -> None:
+async def test_a_completion_is_truncated_at_its_line_as_for_users() -> None:
     engine = FakeEngine(chunks_of("width", " * height", "\nprint("))
 
     (completion,) = await request_from(engine, [TASK])

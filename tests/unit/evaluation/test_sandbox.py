@@ -34,7 +34,7 @@ ATTACKS = {
     "an exit without an error": "import os; os._exit(0)",
     "an exit by SystemExit": "raise SystemExit(0)",
     "a wrong result": "assert 1 + 1 == 3",
-    "no Python": "def (",
+    "text that is not Python": "def (",
     "a forged result": "import os\nfor fd in range(3, 20):\n  try: os.write(fd, b'0' * 32)\n"
     "  except OSError: pass\nos._exit(0)",
 }
@@ -46,7 +46,9 @@ def test_attacks_fail(name: str) -> None:
     assert not Path("/tmp/caret-escaped").exists()  # noqa: S108  # the attack names it
 
 
-def test_a_processor_without_a_filter_has_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_without_a_system_call_filter_has_no_sandbox(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
 
     assert not has_sandbox()
@@ -56,7 +58,7 @@ def test_an_endless_program_is_stopped() -> None:
     assert run_program("while True: pass", replace(LIMITS, time_s=1.0)) is Verdict.TIMED_OUT
 
 
-def test_many_files_are_stopped_and_deleted() -> None:
+def test_a_program_that_fills_the_disk_is_stopped_and_its_files_are_deleted() -> None:
     program = "for n in range(10**6):\n  open(str(n), 'wb').write(bytes(2 ** 20))"
     folder = Path(tempfile.gettempdir())
     before = set(folder.glob("caret-evaluation-*"))

@@ -53,5 +53,6 @@ def test_a_mean_has_an_interval_around_it() -> None:
     estimate = mean_of([0.0, 1.0, 0.0, 1.0])
 
     assert estimate.value == 0.5
+    # 1.96 standard errors: the values have the standard deviation 0.57735, and the root of 4 is 2.
     assert estimate.high - 0.5 == pytest.approx(1.96 * 0.57735 / 2, abs=1e-4)
     assert estimate.low == 1.0 - estimate.high

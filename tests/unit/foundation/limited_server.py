@@ -42,9 +42,10 @@ ENDLESS = 64 * 1024 * 1024  # bytes: more than the buffers of sockets hold
 class App:
     """An application that echoes bodies.
 
-    The paths have special behaviour: /early does not read the body, /large sends a response larger
+    Some paths have special behaviour: /early does not read the body, /large sends a response larger
     than the socket buffers, /key authenticates the connection, /stream sends a response without a
-    length, and /wait responds only after `may_answer` is set.
+    length, and /wait responds only after `may_answer` is set. On a WebSocket, the response to the
+    message "small" is 64 KiB; the response to any other message is 64 MiB.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class App:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
-            await self._echo_messages(scope, receive, send)
+            await self._respond_to_messages(scope, receive, send)
             return
         self.num_requests += 1
         self.arrivals.put_nowait(None)
@@ -75,7 +76,7 @@ class App:
             await send({"type": "http.response.body", "body": part, "more_body": has_more})
         self.has_ended.set()
 
-    async def _echo_messages(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _respond_to_messages(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
         if scope["path"] == "/key":
             mark_connection_authenticated(scope)

@@ -51,5 +51,6 @@ def test_members_are_sorted_and_whitespace_is_omitted() -> None:
     ],
 )
 def test_numbers_without_an_exact_json_form_become_strings(value: object, expected: object) -> None:
+    """A float without a fraction becomes an integer first. Other numbers stay unchanged."""
     assert to_exact_numbers(value) == expected
     assert type(to_exact_numbers(value)) is type(expected)

@@ -36,7 +36,7 @@ def _record_runs_of_clock_ahead(scheduler: ClockJumpSafeScheduler) -> None:
     scheduler._heap = None
 
 
-def test_tasks_run_while_the_clock_was_ahead_are_due_after_their_interval(
+def test_a_task_is_due_within_its_interval_after_the_clock_is_set_back(
     scheduler: ClockJumpSafeScheduler,
 ) -> None:
     _record_runs_of_clock_ahead(scheduler)

@@ -89,7 +89,9 @@ def test_a_setting_that_is_no_boolean_is_rejected(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("text", ["0", "11", "-1", "1.5", "one", "", "٣"])
-def test_a_number_out_of_range_is_rejected(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_a_setting_that_is_no_integer_in_its_range_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     monkeypatch.setenv("CARET_X", text)
 
     with pytest.raises(BadSetting, match="CARET_X"):
@@ -114,7 +116,7 @@ def test_a_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert env_secret("CARET_X") == "quiet"
 
 
-def test_a_secret_in_the_environment_overrides_its_file(
+def test_a_secret_in_the_environment_needs_no_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CARET_X", "loud")

@@ -1,4 +1,7 @@
-"""Only a bounded number of requests run at once; slow senders and readers hold no slot."""
+"""Only a limited number of requests run at once.
+
+A running request has a slot. A client that sends or reads slowly holds no slot.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -34,8 +37,8 @@ def limits(**changes: Any) -> ConcurrencyLimits:
 class Server:
     """Acts as the ASGI server of one request with a body of these chunks, and records its response.
 
-    With `more_follows`, the body never ends. Without `reads`, the client does not read the response
-    until `resume_reading`.
+    If `more_follows` is true, the body never ends. If `reads` is false, the client does not read
+    the response until the test calls `resume_reading`.
     """
 
     def __init__(self, *chunks: bytes, more_follows: bool = False, reads: bool = True) -> None:
@@ -227,7 +230,7 @@ async def test_a_client_that_does_not_read_does_not_block_others() -> None:
     assert (stalled.result().status, second.status) == (200, 200)
 
 
-async def test_a_stalled_request_continues_in_its_own_slot() -> None:
+async def test_a_stalled_request_is_completed_when_its_client_reads_again() -> None:
     middleware = ConcurrencyLimitMiddleware(TwoParts(), limits(max_wait_s=5))
     slow, quick = Server(reads=False), Server()
     async with asyncio.TaskGroup() as group:
@@ -239,7 +242,7 @@ async def test_a_stalled_request_continues_in_its_own_slot() -> None:
     assert slow.body == quick.body == b"one two"
 
 
-async def test_a_stalled_request_adds_no_slot() -> None:
+async def test_the_number_of_slots_stays_the_same_after_a_stalled_request() -> None:
     echo = Echo()
     echo.may_answer.set()
     middleware = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))

@@ -1,4 +1,7 @@
-"""Callbacks for closed connections: a few run at once, many in turns, all of them in order."""
+"""Callbacks for closed connections: a limited number run in each turn of 4 ms, in order.
+
+The first ones run immediately.
+"""
 
 import asyncio
 from functools import partial
@@ -7,7 +10,7 @@ from caret.foundation.web.connection_draining import MAX_PER_TURN, PacedExecutor
 from tests.fakes.polling import wait_until
 
 
-async def test_a_single_callback_runs_at_once() -> None:
+async def test_a_single_callback_runs_immediately() -> None:
     done: list[int] = []
 
     PacedExecutor().schedule(lambda: done.append(1))
@@ -15,7 +18,7 @@ async def test_a_single_callback_runs_at_once() -> None:
     assert done == [1]
 
 
-async def test_a_limited_number_of_callbacks_run_in_one_iteration() -> None:
+async def test_a_limited_number_of_callbacks_run_in_one_turn() -> None:
     done: list[int] = []
     executor = PacedExecutor()
 
@@ -36,7 +39,7 @@ async def test_callbacks_run_in_order() -> None:
     assert done == list(range(3 * MAX_PER_TURN + 1))
 
 
-async def test_other_tasks_run_between_batches() -> None:
+async def test_other_tasks_run_between_turns() -> None:
     done: list[int] = []
     executor = PacedExecutor()
     for number in range(5 * MAX_PER_TURN):
@@ -50,7 +53,7 @@ async def test_other_tasks_run_between_batches() -> None:
     assert num_done_at_turn == {turn * MAX_PER_TURN for turn in range(1, 5)}
 
 
-async def test_a_single_callback_runs_at_once_after_a_pause() -> None:
+async def test_a_single_callback_runs_immediately_after_a_pause() -> None:
     done: list[int] = []
     executor = PacedExecutor()
     for number in range(2 * MAX_PER_TURN):

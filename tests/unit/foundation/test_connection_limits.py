@@ -15,12 +15,12 @@ def per_address(num: int) -> ServerLimits:
 async def test_a_new_connection_replaces_the_longest_waiting_one() -> None:
     async with serving(per_address(2)) as server:
         idle = await server.connect()
-        slow = await server.connect()
+        silent = await server.connect()
         await idle.send(GET)
-        await idle.response()
+        await idle.response()  # since then, the connection waits for its next request
 
         first = await server.connect()
-        assert await slow.read_rest() == b""
+        assert await silent.read_rest() == b""
         await server.connect()
         assert await idle.read_rest() == b""
         await server.connect()
@@ -130,7 +130,7 @@ async def test_requests_through_a_proxy_count_for_the_forwarded_address() -> Non
         assert (same_address, other_address, await first.status()) == (b"429", b"200", b"200")
 
 
-async def test_pipelined_requests_through_a_proxy_are_not_run() -> None:
+async def test_a_second_pipelined_request_through_a_proxy_is_not_run() -> None:
     request = b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
     async with serving(proxies=("127.0.0.1",)) as server:
         client = await server.connect()

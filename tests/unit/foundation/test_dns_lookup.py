@@ -24,7 +24,7 @@ async def test_an_invalid_or_unknown_name_is_not_resolved(host: str) -> None:
 
 async def test_silent_dns_does_not_block_other_names() -> None:
     with silent_names():
-        # More than an event loop has threads, on any machine.
+        # The default executor of an event loop has at most 32 threads on any machine.
         silent = [asyncio.create_task(resolve(f"{i}.silent.test", 1)) for i in range(40)]
         await asyncio.sleep(0.1)
 

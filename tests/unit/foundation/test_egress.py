@@ -1,4 +1,4 @@
-"""Addresses that tenants may let the server connect to."""
+"""The addresses to which the server may connect on behalf of tenants (egress)."""
 
 import ipaddress
 import socket
@@ -66,8 +66,8 @@ def test_the_operators_networks_are_allowed_with_and_without_encryption(address:
         "::ffff:0:168.63.129.16",
         "64:ff9b::168.63.129.16",
         "2002:a83f:8110::1",  # 6to4 of 168.63.129.16
-        "2001:0:a83f:8110::1",  # Teredo, with a server there
-        "2001:0:808:808:0:0:57c0:7eef",  # Teredo, of a client there
+        "2001:0:a83f:8110::1",  # Teredo with the server 168.63.129.16
+        "2001:0:808:808:0:0:57c0:7eef",  # Teredo with the client 168.63.129.16
         "2002:c000:c0::",  # 6to4 of 192.0.0.192
         "4000::1",  # unassigned
     ],

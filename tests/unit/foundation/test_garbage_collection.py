@@ -36,7 +36,7 @@ def schedule() -> CollectionSchedule:
 
 
 @pytest.fixture
-def _gc_scheduler() -> Iterator[None]:
+def _disabled_interpreter_gc() -> Iterator[None]:
     with disabled_gc():
         yield
 
@@ -133,13 +133,15 @@ def test_growth_forces_a_full_collection(schedule: CollectionSchedule) -> None:
     assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS)) is FULL
 
 
-def test_growth_is_measured_from_the_minimum(schedule: CollectionSchedule) -> None:
+def test_growth_is_measured_from_the_smallest_number_of_blocks(
+    schedule: CollectionSchedule,
+) -> None:
     schedule.find_due(_state(grown=-BLOCKS // 2))
 
     assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
 
 
-@pytest.mark.usefixtures("_gc_scheduler")
+@pytest.mark.usefixtures("_disabled_interpreter_gc")
 def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
     collector = GcScheduler(FakeClock(), is_quiet=lambda: False)
     collector.tick()
@@ -152,7 +154,7 @@ def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
     assert len(kept_lists) == 2 * MIN_YOUNG
 
 
-@pytest.mark.usefixtures("_gc_scheduler")
+@pytest.mark.usefixtures("_disabled_interpreter_gc")
 def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
     clock = FakeClock()
     collector = GcScheduler(clock, is_quiet=lambda: True)
@@ -170,7 +172,7 @@ def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
     assert first() is None
 
 
-@pytest.mark.usefixtures("_gc_scheduler")
+@pytest.mark.usefixtures("_disabled_interpreter_gc")
 async def test_the_collector_runs_beside_other_tasks() -> None:
     collecting = asyncio.create_task(GcScheduler(FakeClock(), is_quiet=lambda: False).run())
     cycle, kept_lists = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]

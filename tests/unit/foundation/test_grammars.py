@@ -1,4 +1,4 @@
-"""The grammar for each file."""
+"""The grammars, and the choice of the grammar for a file by its language or its name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""All processes use the same home, whatever their working directory."""
+"""The home, CARET_HOME: the folder of the local installation, by default in the repository."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Allowed networks and host names."""
+"""The patterns of allowed hosts: networks, host names and wildcards for subdomains."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""A hostile HTTP server can do little to an outbound request, and only for a short time."""
+"""Outbound requests, which may go to hostile servers.
+
+Time and size are limited, redirects are not followed, and internal addresses are not contacted.
+"""
 
 import socket
 import time

@@ -87,7 +87,7 @@ def test_a_changed_document_is_invalid(change: dict[str, object]) -> None:
         verify_document(PUBLIC, {**signed, **change}, purpose="test/1")
 
 
-def test_a_signature_has_one_notation() -> None:
+def test_a_signature_in_capital_hexadecimal_digits_is_invalid() -> None:
     signed = KEYS.sign_document({"a": "x"}, purpose="test/1")
 
     with pytest.raises(BadSignature):
@@ -114,7 +114,7 @@ def test_a_file_without_keys_is_rejected(text: bytes) -> None:
         read_public_keys(text)
 
 
-def test_private_keys_are_not_published() -> None:
+def test_published_keys_do_not_contain_the_secret() -> None:
     published = write_public_keys(PUBLIC)
 
     assert isinstance(PUBLIC, PublicKeys)

@@ -37,6 +37,7 @@ class RecordingTransport(asyncio.Transport):
         return "close" in self.calls
 
     def is_reading(self) -> bool:
+        """Return False once `pause_reading` was called, even after `resume_reading`."""
         return "pause" not in self.calls
 
     def pause_reading(self) -> None:
@@ -81,7 +82,7 @@ async def test_writes_of_one_iteration_are_sent_together(
     assert (before, inner_transport.calls) == ([], [b"abc", b"d"])
 
 
-async def test_a_large_write_is_sent_at_once(
+async def test_a_large_write_is_sent_immediately(
     inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
@@ -135,7 +136,7 @@ async def test_aborting_drops_pending_writes(
 async def test_pending_writes_count_as_unsent(transport: CoalescingTransport) -> None:
     transport.write(b"abc")
 
-    assert transport.get_write_buffer_size() == 7 + 3
+    assert transport.get_write_buffer_size() == 7 + 3  # in the inner transport, and pending
 
 
 async def test_other_calls_are_passed_to_the_transport(

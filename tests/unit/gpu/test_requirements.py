@@ -1,4 +1,4 @@
-"""`python -m tests.gpu` rejects machines and options with which it cannot measure."""
+"""`python -m tests.gpu` (measurements on a GPU) rejects unsuitable machines and options."""
 
 import os
 import re
@@ -63,7 +63,7 @@ def test_nothing_is_installed_on_a_machine_without_a_gpu(tmp_path: Path) -> None
 
 
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
-    without_packages = (sys.executable, "-S")
+    without_packages = (sys.executable, "-S")  # does not import site-packages
 
     process = run_acceptance("--list", tools=tmp_path, python=without_packages)
 
@@ -72,7 +72,7 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     assert "is missing: --install installs the locked packages." in process.stderr
 
 
-def test_the_gpu_has_the_version_of_vllm_that_is_tested_on_cpus() -> None:
+def test_the_locks_for_gpus_and_for_cpus_have_the_same_version_of_vllm() -> None:
     locks = REPOSITORY / "platform" / "locks"
     versions = [
         re.findall(rf"^{package}==(\S+)", (locks / lock).read_text(), re.MULTILINE)

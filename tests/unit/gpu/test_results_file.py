@@ -16,7 +16,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "gpu" / "tiny.json"
 
 
-def test_each_step_is_saved_at_once(path: Path) -> None:
+def test_each_step_is_saved_immediately(path: Path) -> None:
     read_results(path, ABOUT).add_step("fast.typing", LINES, has_missed=False)
 
     results = read_results(path, ABOUT)

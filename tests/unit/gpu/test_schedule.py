@@ -35,7 +35,7 @@ def test_no_step_is_left_at_the_end() -> None:
     assert choose_step((), left_s=1.0, running_engine=None, start_s=START_S) is None
 
 
-def test_a_call_continues_with_the_missing_steps() -> None:
+def test_a_later_call_continues_with_the_missing_steps() -> None:
     assert list_missing(STEPS, done={FIRST.name}, only=None) == [SECOND, THIRD]
 
 

@@ -19,7 +19,9 @@ def count_parameters(shape: ModelShape) -> int:
 
 
 @pytest.mark.parametrize(("shape", "billions"), [(SMALL, 1.5), (LARGE, 7.6)])
-def test_a_shape_has_the_parameters_of_its_name(shape: ModelShape, billions: float) -> None:
+def test_a_shape_has_as_many_parameters_as_the_model_that_it_copies(
+    shape: ModelShape, billions: float
+) -> None:
     assert count_parameters(shape) / 1e9 == pytest.approx(billions, abs=0.05)
 
 
@@ -28,10 +30,11 @@ def test_every_token_has_a_text(tmp_path: Path) -> None:
 
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert tokenizer.get_vocab_size() == TINY.vocabulary_tokens
+    # A token that the demo tokenizer lacks has the text " w" and its ID. TINY has 8,192 tokens.
     assert tokenizer.decode([TINY.vocabulary_tokens - 1]) == " w8191"
 
 
-def test_texts_have_the_tokens_of_the_demonstration_model(tmp_path: Path) -> None:
+def test_a_text_has_the_same_tokens_as_with_the_demonstration_model(tmp_path: Path) -> None:
     write_model(TINY, tmp_path)
     text = "def w8191(self, value):\n    return value + 8191\n"
 

@@ -23,6 +23,8 @@ _PREFETCH: Final = make_request(trigger=Trigger.PREFETCH)
 
 
 class _Page(Collector):
+    """Exports the metrics as a Prometheus collector."""
+
     def __init__(self, gauges: AdmissionMetrics) -> None:
         self._gauges = gauges
 

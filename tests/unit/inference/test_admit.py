@@ -1,4 +1,7 @@
-"""admit: the limits of the policy, and concurrency slots that are always freed."""
+"""The stage admit: the limits of the policy, and concurrency slots that are always freed.
+
+A request's possible paths are paths that its file may have besides `path`.
+"""
 
 import asyncio
 from contextlib import ExitStack, nullcontext
@@ -125,7 +128,7 @@ async def test_too_many_possible_paths_are_refused_if_rules_apply_to_the_reposit
             assert admitted.request == request
 
 
-async def test_256_possible_paths_are_compared() -> None:
+async def test_256_possible_paths_are_few_enough_to_be_compared() -> None:
     principal = make_principal(policy=_excluding("secrets/*", repository="*"))
     paths = tuple(f"open/{number}.py" for number in range(256))
     request = make_request(path=paths[0], possible_paths=paths)

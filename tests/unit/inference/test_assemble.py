@@ -1,4 +1,4 @@
-"""assemble, with the tokenizer of the demonstration model."""
+"""The stage assemble: it writes the prompt, here for the demonstration model."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_a_short_request_is_completely_in_the_prompt_with_the_suffix_first() -> 
     ]
 
 
-def test_other_files_follow_in_the_order_of_their_paths() -> None:
+def test_other_files_come_first_in_the_order_of_their_paths() -> None:
     files = (
         ContextFile("b.py", "b = 1\n", 3),
         ContextFile("c.py", "c = 1", 2),
@@ -127,7 +127,7 @@ def test_a_large_request_fills_the_budget_of_its_tier(mode: Mode) -> None:
     assert 0.75 * total <= len(prompt.token_ids) <= total
 
 
-def test_text_far_from_the_cursor_is_cut() -> None:
+def test_the_text_next_to_the_cursor_is_kept_in_a_file_that_is_too_long() -> None:
     prompt = assemble_prompt(prefix=CODE + "LAST = ", suffix="\nNEXT\n" + CODE)
 
     middle = prompt.token_ids.index(MIDDLE_ID or 0)
@@ -161,7 +161,7 @@ def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
         assemble_prompt(make_prompt_writer(layout=layout), snippets, **fields) for _ in range(2)
     )
 
-    assert len(prompt.token_ids) <= 2_000
+    assert len(prompt.token_ids) <= 2_000  # the budget of the tier `fast`
     assert prompt == same_prompt
 
 
@@ -234,11 +234,11 @@ def test_an_inline_completion_is_a_single_line_unless_a_block_begins(
 
 
 @pytest.mark.parametrize("mode", [Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
-def test_other_modes_may_span_lines(mode: Mode) -> None:
+def test_completions_in_other_modes_may_span_lines(mode: Mode) -> None:
     assert not assemble_prompt(mode=mode, prefix="a = ").is_single_line
 
 
-def test_a_raw_prompt_may_span_lines() -> None:
+def test_the_completion_of_a_raw_prompt_may_span_lines() -> None:
     assert not assemble_prompt(prefix="a = ", is_raw=True).is_single_line
 
 

@@ -1,4 +1,4 @@
-"""authenticate: valid callers, and the errors of rejected ones."""
+"""The stage authenticate: valid callers, and the errors of rejected ones."""
 
 import string
 import zlib
@@ -83,7 +83,7 @@ def test_an_absent_key_is_missing(key_text: str | None) -> None:
 @pytest.mark.parametrize(
     "key_text",
     ["secret", KEY.text[:-1], KEY.text + "\n", " " + KEY.text],
-    ids=["not a key", "cut", "trailing line break", "leading space"],
+    ids=["not a key", "truncated", "trailing line break", "leading space"],
 )
 def test_a_malformed_key_is_invalid(key_text: str) -> None:
     snapshot_store = _make_store(make_snapshot(make_credential(KEY)))
@@ -234,7 +234,9 @@ def test_a_restricted_key_is_invalid_from_elsewhere(address: str | None) -> None
 
 
 @pytest.mark.parametrize("end", [{"revoked_at_ms": 5}, {"expires_at_ms": 5}])
-def test_a_restricted_key_does_not_reveal_its_end_elsewhere(end: dict[str, Any]) -> None:
+def test_a_restricted_key_does_not_reveal_elsewhere_that_it_was_revoked_or_expired(
+    end: dict[str, Any],
+) -> None:
     assert (
         _rejection(_restricted(**end), KEY.text, address="198.51.100.7").code == "invalid_api_key"
     )

@@ -1,4 +1,7 @@
-"""Several prompts in one request to `/v1/completions`."""
+"""A batch: several prompts in one request to `/v1/completions`.
+
+The gateway's fake engine generates the chunks "b" and "c" for each prompt.
+"""
 
 import asyncio
 import json
@@ -38,7 +41,7 @@ async def test_each_prompt_gets_a_choice_and_a_usage_record() -> None:
     assert response["id"] == f"cmpl-{gateway.journal.completions[0].request_id}"
 
 
-async def test_a_batch_is_streamed_part_by_part() -> None:
+async def test_a_streamed_batch_has_one_part_for_each_prompt() -> None:
     body = {**PROMPTS, "stream": True, "stream_options": {"include_usage": True}}
 
     *parts, usage = events_of(await send_request(FakeGateway(), PATH, body))
@@ -52,7 +55,7 @@ async def test_a_batch_is_streamed_part_by_part() -> None:
     assert usage["usage"]["completion_tokens"] == 6
 
 
-async def test_a_list_of_one_prompt_is_a_single_request() -> None:
+async def test_a_list_of_one_prompt_is_streamed_chunk_by_chunk() -> None:
     server = await send_request(FakeGateway(), PATH, {"prompt": ["a"], "stream": True})
 
     texts = [event["choices"][0]["text"] for event in events_of(server)]

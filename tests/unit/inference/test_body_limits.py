@@ -61,7 +61,7 @@ def test_only_the_first_snippets_are_used() -> None:
     assert [file.path for file in files] == [f"{number}.py" for number in range(MAX_FILES)]
 
 
-def test_only_the_newest_extras_are_used_and_extras_of_equal_age_keep_their_order() -> None:
+def test_only_the_newest_extra_files_are_used_and_those_of_equal_age_keep_their_order() -> None:
     extras = [{"text": str(number), "time": number // 2} for number in range(10_000)]
     body = json.dumps({"input_extra": extras}).encode()
 

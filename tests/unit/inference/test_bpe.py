@@ -31,6 +31,7 @@ def demo() -> HfTokenizer:
     return HfTokenizer.from_file(str(DEMO))
 
 
+# These three are the demonstration tokenizer with the pre-tokenizers of other models.
 def as_qwen() -> HfTokenizer:
     tokenizer = demo()
     split = pre_tokenizers.Split(Regex(QWEN), "isolated")
@@ -72,6 +73,7 @@ CODE = [
     path.read_text(errors="replace")[:20_000]
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[::6]
 ]
+# Besides random characters, texts often contain characters that pre-tokenizers treat specially.
 TEXTS = st.text(
     st.one_of(st.sampled_from("abers' \t\r\n\u00a0\u3000\u20281٣!(.<|>é漢ſ😀"), st.characters()),
     max_size=80,
@@ -97,10 +99,10 @@ def test_code_gets_the_same_tokens(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pairs_of_tokens_get_the_same_tokens(kind: str) -> None:
+def test_the_joined_texts_of_two_tokens_get_the_same_tokens(kind: str) -> None:
     tokenizer, encode = KINDS[kind]
     # Every seventh token, without the first 256, which are single bytes.
-    words = [tokenizer.decode([number]) for number in range(256, 4_000, 7)]
+    words = [tokenizer.decode([token_id]) for token_id in range(256, 4_000, 7)]
 
     for first, second in zip(words, words[1:] + words[:1], strict=True):
         text = first + second
@@ -123,11 +125,11 @@ def test_decomposed_letters_are_composed_if_the_model_does_so() -> None:
     assert encode(decomposed) == encode("café") == tokenizer.encode(decomposed).ids
 
 
-def _other_merges(description: dict[str, Any]) -> None:
+def _reversed_merges(description: dict[str, Any]) -> None:
     description["model"]["merges"].reverse()
 
 
-def _unreachable_piece(description: dict[str, Any]) -> None:
+def _token_without_merge(description: dict[str, Any]) -> None:
     description["model"]["ignore_merges"] = True
     description["model"]["merges"].pop()
 
@@ -144,27 +146,27 @@ def _dropout(description: dict[str, Any]) -> None:
     description["model"]["dropout"] = 0.1
 
 
-def _blank_before(description: dict[str, Any]) -> None:
+def _space_before_text(description: dict[str, Any]) -> None:
     description["pre_tokenizer"]["pretokenizers"][-1]["add_prefix_space"] = True
 
 
-def _joined(description: dict[str, Any]) -> None:
+def _merged_with_next(description: dict[str, Any]) -> None:
     description["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        _other_merges,
-        _unreachable_piece,
+        _reversed_merges,
+        _token_without_merge,
         _ordinary_marker,
         _lower_case,
         _dropout,
-        _blank_before,
-        _joined,
+        _space_before_text,
+        _merged_with_next,
     ],
 )
-def test_tokenizers_with_unsupported_features_use_their_library(
+def test_a_tokenizer_with_an_unsupported_feature_has_no_bpe_encoder(
     change: Callable[[dict[str, Any]], object],
 ) -> None:
     assert make_bpe_encoder(change_tokenizer(change)) is None
@@ -177,11 +179,11 @@ def test_tokenizers_with_unsupported_features_use_their_library(
         HfTokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])),
     ],
 )
-def test_tokenizers_that_are_not_byte_level_use_their_library(tokenizer: HfTokenizer) -> None:
+def test_a_tokenizer_that_is_not_byte_level_has_no_bpe_encoder(tokenizer: HfTokenizer) -> None:
     assert make_bpe_encoder(tokenizer) is None
 
 
-def test_a_token_without_merges_is_never_produced() -> None:
+def test_a_token_that_no_merge_makes_is_never_produced() -> None:
     def forget_last_merge(description: dict[str, Any]) -> None:
         description["model"]["merges"].pop()
 

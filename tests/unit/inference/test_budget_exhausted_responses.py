@@ -21,6 +21,7 @@ SPENT = SpendingLimits((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
 
 @pytest.fixture
 def gateway() -> FakeGateway:
+    """Return a gateway whose tenant has a hard budget that no completion fits into."""
     gateway = FakeGateway()
     gateway.snapshot_store.replace(make_snapshot(make_credential(KEY), version=2, spending=SPENT))
     return gateway

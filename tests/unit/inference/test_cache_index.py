@@ -1,4 +1,4 @@
-"""The index of the replicas' cached blocks, fed with events as vLLM publishes them."""
+"""The index of the blocks in the replicas' prefix caches, updated from the events of vLLM."""
 
 import os
 from typing import Any

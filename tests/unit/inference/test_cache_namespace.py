@@ -42,7 +42,8 @@ def test_tenants_never_share_a_namespace() -> None:
     assert NAMESPACES.derive_salt(our_principal) != NAMESPACES.derive_salt(their_principal)
 
 
-def test_a_new_epoch_gives_a_new_namespace() -> None:
+def test_a_new_cache_epoch_gives_a_new_namespace() -> None:
+    """The tenant's cached blocks are then unreachable."""
     before, after = make_principal(cache_epoch=0), make_principal(cache_epoch=1)
 
     assert NAMESPACES.derive_salt(before) != NAMESPACES.derive_salt(after)

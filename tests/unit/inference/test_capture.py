@@ -31,6 +31,7 @@ from tests.fakes.tenants import ADA, make_policy, make_principal
 ALLOWING = make_policy(
     content_capture=ContentCapturePolicy(consent_text="tenant-1", retention_days=30)
 )
+# A suggestion after the user edited it.
 EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
 
 
@@ -57,7 +58,7 @@ def ended_trace(
     return trace
 
 
-def test_the_text_of_an_edit_is_captured_without_the_lines_that_it_replaces() -> None:
+def test_a_proposed_edit_is_captured_without_the_lines_that_it_replaces() -> None:
     trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
     trace.mark_admitted(make_admitted(principal=principal(), mode=Mode.EDIT))
     trace.record_edit(ProposedEdit(0, 1, "width = 2\n", num_changed_chars=4))
@@ -122,7 +123,7 @@ def test_an_empty_completion_is_not_captured() -> None:
     assert capture_completion(ended_trace(principal(), texts=())) is None
 
 
-def test_prefix_and_suffix_are_truncated_away_from_the_cursor() -> None:
+def test_prefix_and_suffix_keep_the_text_nearest_to_the_cursor() -> None:
     captured = capture_completion(
         ended_trace(principal(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
     )
@@ -132,7 +133,7 @@ def test_prefix_and_suffix_are_truncated_away_from_the_cursor() -> None:
     assert (len(captured.suffix), captured.suffix[0]) == (MAX_SUFFIX_CHARS, "c")
 
 
-def test_a_long_chat_is_captured_from_its_last_messages() -> None:
+def test_only_the_last_messages_of_a_long_chat_are_captured() -> None:
     messages = tuple(ChatMessage("user", letter * 10_000) for letter in "abc")
 
     captured = capture_completion(ended_trace(principal(), mode=Mode.CHAT, messages=messages))
@@ -141,7 +142,7 @@ def test_a_long_chat_is_captured_from_its_last_messages() -> None:
     assert [turn.text[0] for turn in captured.chat] == ["b", "c"]
 
 
-def test_an_edit_is_captured_unless_it_is_too_long() -> None:
+def test_an_edited_suggestion_is_captured_unless_it_is_too_long() -> None:
     captured = capture_edit(principal(), EDIT, now_ms=7)
 
     assert captured is not None
@@ -184,7 +185,7 @@ async def test_a_secret_in_prefix_or_suffix_is_redacted(field: str) -> None:
         {"prefix": f'key = "{SECRET[:9]}', "completion": SECRET[9:], "suffix": '"\n'},
         {"completion": f'key = "{SECRET}"\n'},
     ],
-    ids=["around the cursor", "completed", "suggested"],
+    ids=["around the cursor", "completed by the model", "in the completion"],
 )
 async def test_a_completion_with_a_secret_at_the_cursor_is_discarded(
     fields: dict[str, str],
@@ -192,7 +193,7 @@ async def test_a_completion_with_a_secret_at_the_cursor_is_discarded(
     assert await redact_content(completion(**fields)) is None
 
 
-async def test_a_secret_in_an_edit_is_redacted() -> None:
+async def test_a_secret_in_an_edited_suggestion_is_redacted() -> None:
     edit = capture_edit(principal(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
     assert edit is not None
 

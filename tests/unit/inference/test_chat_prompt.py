@@ -21,6 +21,7 @@ CHATML = (
     "{{ message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
+# Raises an error for a system message.
 STRICT = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
     "{{ bos_token }}{% for message in messages %}{{ message.content | trim }}{% endfor %}"
@@ -205,12 +206,12 @@ def test_templates_are_sandboxed(tmp_path: Path) -> None:
         render(make_writer(make_folder(tmp_path, template)), ChatMessage("user", "Hello"))
 
 
-roles = st.sampled_from(["system", "user", "assistant"])
+ROLES = st.sampled_from(["system", "user", "assistant"])
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.builds(ChatMessage, roles, st.text(max_size=200)), min_size=1, max_size=12),
+    st.lists(st.builds(ChatMessage, ROLES, st.text(max_size=200)), min_size=1, max_size=12),
     st.integers(60, 400),
 )
 def test_no_chat_exceeds_its_budget(messages: list[ChatMessage], max_tokens: int) -> None:

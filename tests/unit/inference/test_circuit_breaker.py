@@ -1,4 +1,4 @@
-"""The circuit breaker of a replica: its transition table, and its use by requests and probes."""
+"""A replica's circuit breaker: its transitions, and the effects of requests and health checks."""
 
 import pytest
 
@@ -159,7 +159,9 @@ def test_a_replica_with_several_timed_out_health_checks_is_unavailable(
     assert not replicas.is_available(REPLICA)
 
 
-def test_a_healthy_probe_does_not_reset_failures(replicas: ReplicaStates) -> None:
+def test_a_passed_health_check_neither_resets_failures_nor_closes_the_circuit(
+    replicas: ReplicaStates,
+) -> None:
     _fail(replicas, MAX_FAILURES - 1)
     replicas.on_health_check(REPLICA, HealthStatus.HEALTHY)
     _fail(replicas, 1)

@@ -1,4 +1,4 @@
-"""Requests of clients before their first completion, and their authentication."""
+"""Look-ups of HTTP clients: models, health and settings, with their authentication and methods."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.fakes.http_gateway import send_request
 from tests.fakes.tenants import make_credential, make_snapshot
 
 
-async def test_the_api_key_header_is_accepted() -> None:
+async def test_a_key_is_accepted_in_the_api_key_header() -> None:
     key = [(b"api-key", FakeGateway().key_text.encode())]
 
     accepted = await send_request(
@@ -106,7 +106,7 @@ async def test_llama_cpp_health_needs_no_key() -> None:
     assert (server.status, server.body) == (200, b'{"status":"ok"}')
 
 
-async def test_a_wrong_method_is_rejected_with_the_allowed_ones() -> None:
+async def test_a_response_to_a_wrong_method_names_the_allowed_methods() -> None:
     for path, method, allowed in (
         ("/infill", "GET", "POST, OPTIONS"),
         ("/v1/models", "POST", "GET, HEAD, OPTIONS"),

@@ -110,7 +110,8 @@ def test_an_invalid_request_is_counted_with_an_unknown_mode() -> None:
     assert metric_value(metrics, "caret_completions_total", mode="unknown", error="bad_mode") == 1
 
 
-def test_the_hit_rate_includes_only_prompts_with_cache_information() -> None:
+def test_prompts_whose_engine_reports_cached_tokens_are_also_counted_apart() -> None:
+    """The cache hit rate is the share of cached tokens in these prompts."""
     metrics = CompletionMetrics()
 
     metrics.on_completed(make_ended_trace(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
@@ -180,14 +181,14 @@ def test_a_tenant_keeps_its_label_when_another_becomes_busier() -> None:
     metrics = CompletionMetrics(num_tenants=1)
     for slug, count in (("acme", 3), ("globex", 5)):
         for _ in range(count):
-            metrics.on_completed(_of_tenant(slug))
+            metrics.on_completed(_trace_of_tenant(slug))
     name = "caret_tenant_completions_total"
     # The first scrape: globex is the busiest, and gets the only label.
     assert metric_value(metrics, name, tenant="other") == 8
 
     for _ in range(9):  # acme is busier now, but no label is free
-        metrics.on_completed(_of_tenant("acme"))
-    metrics.on_completed(_of_tenant("globex"))
+        metrics.on_completed(_trace_of_tenant("acme"))
+    metrics.on_completed(_trace_of_tenant("globex"))
 
     assert metric_value(metrics, name, tenant="globex") == 1
     assert metric_value(metrics, name, tenant="acme") is None
@@ -206,7 +207,7 @@ def test_no_text_of_a_request_becomes_a_label() -> None:
     assert "hunter2" not in repr([list(family.samples) for family in metrics.collect()])
 
 
-def _of_tenant(slug: str) -> RequestTrace:
+def _trace_of_tenant(slug: str) -> RequestTrace:
     trace = make_ended_trace()
     trace.principal = make_principal(tenant_id=ACME if slug == "acme" else GLOBEX)
     return trace

@@ -46,7 +46,7 @@ async def test_the_fields_of_a_frame_reach_the_request() -> None:
     assert [(file.path, file.text, file.edited_at) for file in draft.files] == [("b.py", "b", 3.0)]
 
 
-async def test_each_completion_is_authenticated_with_the_key_again() -> None:
+async def test_a_completion_has_the_key_of_its_connection() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -70,7 +70,7 @@ async def test_a_cancelled_completion_frees_its_text_without_the_garbage_collect
     async with open_editor(_hanging_engine()) as editor:
         gc.disable()
         try:
-            await editor.says("complete", "1", prefix="planted for this test alone")
+            await editor.says("complete", "1", prefix="text of this test only")
             await editor.waits(lambda: bool(editor.text("1")))
             await editor.says("cancel", "1")
             await editor.waits_for_end("1")
@@ -79,10 +79,10 @@ async def test_a_cancelled_completion_frees_its_text_without_the_garbage_collect
             requests = [item for item in gc.get_objects() if type(item) is UnvalidatedRequest]
         finally:
             gc.enable()
-    assert not [draft for draft in requests if draft.prefix == "planted for this test alone"]
+    assert not [draft for draft in requests if draft.prefix == "text of this test only"]
 
 
-@pytest.mark.parametrize("path", ["planted_for_this_test_alone.py", "planted" * 100_000])
+@pytest.mark.parametrize("path", ["path_of_this_test_only.py", "planted" * 100_000])
 async def test_an_ended_completion_keeps_no_path(path: str) -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1", path=path)
@@ -96,7 +96,8 @@ async def test_an_ended_completion_keeps_no_path(path: str) -> None:
     "names",
     [{"path": "planted" * 100_000}, {"path": "a.py", "repository": {"name": "planted" * 100_000}}],
 )
-async def test_a_rejected_long_name_is_not_kept(names: dict[str, Any]) -> None:
+async def test_a_name_that_is_too_long_is_not_kept(names: dict[str, Any]) -> None:
+    """The receive stage, which is not part of this test, rejects such a request."""
     async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", **names)
 
@@ -109,6 +110,7 @@ async def test_only_the_first_files_are_parsed() -> None:
         await editor.says("complete", "1", files=[{"path": "", "text": ""}] * 10_000)
         await editor.waits_for_end("1")
 
+    # One more than allowed, so that validation rejects the request.
     assert len(editor.arrivals[0].draft.files) == MAX_FILES + 1
 
 
@@ -132,7 +134,7 @@ async def test_a_second_cancel_changes_nothing() -> None:
     assert editor.ends("1") == ["cancelled"]
 
 
-@pytest.mark.parametrize("moment", ["never begun", "ended"])
+@pytest.mark.parametrize("moment", ["never requested", "ended"])
 async def test_a_cancel_without_a_completion_is_ignored(moment: str) -> None:
     async with open_editor() as editor:
         if moment == "ended":
@@ -224,7 +226,7 @@ async def test_two_hundred_concurrent_requests_each_end_exactly_once() -> None:
     assert editor.engine.max_open <= MAX_CONCURRENT_COMPLETIONS
 
 
-async def test_more_than_sixteen_concurrent_completions_are_rejected() -> None:
+async def test_completions_beyond_the_concurrency_limit_are_rejected() -> None:
     async with open_editor(_hanging_engine()) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:

@@ -1,4 +1,4 @@
-"""Consistent hashing with bounded load."""
+"""Consistent hashing with bounded load ranks a pool's replicas for a routing key."""
 
 from collections import Counter
 
@@ -41,12 +41,12 @@ def test_the_keys_of_a_lost_replica_are_spread_over_all_others() -> None:
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=4))
-def test_some_replica_always_has_room_and_none_exceeds_its_share(loads: list[int]) -> None:
+def test_at_least_one_replica_has_room_and_none_exceeds_its_capacity(loads: list[int]) -> None:
     load_of = dict(zip(REPLICAS, loads, strict=False))
 
     chosen_replicas = filter_with_capacity(list(load_of), load_of.__getitem__)
 
-    mean = (sum(loads) + 1) / len(loads)
+    mean = (sum(loads) + 1) / len(loads)  # with one more request
     assert chosen_replicas
     assert all(
         load_of[replica] + 1 <= max(MIN_CAPACITY, CAPACITY * mean + 1)

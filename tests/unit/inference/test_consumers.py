@@ -27,7 +27,7 @@ from tests.fakes.tenants import make_credential, make_snapshot
 PATH = "/v1/completions"
 BODY = json.dumps({"prompt": "a = ", "suffix": "\n", "stream": True}).encode()
 INCOMPLETE_BYTES = 7 * 1024 * 1024  # several such bodies exceed the quota of a key
-DEADLINE_S = 60  # on a busy machine
+DEADLINE_S = 60  # enough on a busy machine
 
 
 def hanging_engine() -> FakeEngine:
@@ -112,7 +112,7 @@ async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPat
 
 
 async def _send_incomplete(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
-    """Send this many incomplete bodies at once, and return the exchanges that were rejected."""
+    """Send `count` incomplete bodies at once, and return the exchanges that were rejected."""
     servers = [FakeServer(http_scope(PATH, key=key)) for _ in range(count)]
     for server in servers:
         server.queue_message("http.request", body=b"x" * INCOMPLETE_BYTES, more_body=True)
@@ -170,7 +170,7 @@ async def test_a_complete_body_does_not_count_as_incomplete() -> None:
     await exchange
 
 
-async def test_an_endpoint_without_a_body_rejects_one() -> None:
+async def test_an_endpoint_that_reads_no_body_rejects_a_body() -> None:
     gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))
     server.queue_message("http.request", body=b"x", more_body=True)
 
@@ -266,7 +266,8 @@ async def test_a_broken_websocket_leaves_no_key_watcher() -> None:
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 
-    # A remaining watcher of the key would be notified of its end, and would close the socket.
+    # This snapshot has no keys. A remaining watcher would learn that the key is gone, and close
+    # the socket.
     gateway.snapshot_store.replace(msgspec.structs.replace(make_snapshot(), version=2))
     await asyncio.sleep(0.01)
     assert [message["type"] for message in server.messages] == ["websocket.accept"]

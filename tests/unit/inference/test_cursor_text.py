@@ -1,4 +1,4 @@
-"""The text around the cursor, in the form that a layout needs."""
+"""Closing brackets after the cursor, which editors insert, are left out of the suffix."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from tests.fakes.cpu_guard import cpu_guard
 
 
 @pytest.mark.parametrize("rest_of_line", [")", '"])', " ) ;", "} ,\r", "`] {", ";"])
-def test_brackets_closed_by_the_editor_are_not_a_suffix(rest_of_line: str) -> None:
+def test_closing_brackets_after_the_cursor_are_skipped(rest_of_line: str) -> None:
     assert CursorText("f(", f"{rest_of_line}\nb").strip_closers() == CursorText("f(", "\nb")
 
 
 @pytest.mark.parametrize("rest_of_line", [") x", "a)", ");;", ") ]", "; )"])
-def test_a_line_with_other_text_is_kept(rest_of_line: str) -> None:
+def test_a_line_of_any_other_form_is_kept(rest_of_line: str) -> None:
     text = CursorText("f(", f"{rest_of_line}\nb")
 
     assert text.strip_closers() is text

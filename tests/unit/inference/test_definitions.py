@@ -1,4 +1,4 @@
-"""Definitions of symbols: their limits, their policy, and their place in a prompt."""
+"""Definitions of symbols that the editor sends: limits, content exclusion and place in a prompt."""
 
 from itertools import takewhile
 from typing import Any
@@ -48,7 +48,7 @@ def test_a_frames_definitions_reach_the_request() -> None:
 
 @pytest.mark.parametrize("mode", [mode for mode in Mode if mode not in (Mode.EDIT, Mode.CHAT)])
 def test_definitions_within_the_limits_are_accepted(mode: Mode) -> None:
-    text = "x" * (MAX_DEFINITIONS_CHARS // MAX_DEFINITIONS - 4)
+    text = "x" * (MAX_DEFINITIONS_CHARS // MAX_DEFINITIONS - len("a.py"))
     definitions = (Definition("a.py", text),) * MAX_DEFINITIONS
 
     assert receive(make_arrival(mode=mode, definitions=definitions)).definitions == definitions
@@ -62,14 +62,14 @@ def test_definitions_within_the_limits_are_accepted(mode: Mode) -> None:
         (Definition("x" * (MAX_NAME_CHARS + 1), ""),),
     ],
 )
-def test_larger_definitions_are_too_large(definitions: tuple[Definition, ...]) -> None:
+def test_definitions_over_a_limit_are_rejected(definitions: tuple[Definition, ...]) -> None:
     rejected = _rejection(definitions=definitions)
 
     assert (rejected.code, rejected.http_status) == ("too_large", 413)
     assert "definitions" in rejected.message
 
 
-def test_an_edit_has_no_definitions() -> None:
+def test_a_request_for_an_edit_rejects_definitions() -> None:
     assert _rejection(mode="edit", definitions=(PRICE,)).param == "definitions"
 
 
@@ -101,7 +101,7 @@ def test_secrets_in_definitions_are_redacted() -> None:
     assert key not in text
 
 
-def test_definitions_come_after_everything_that_stays_the_same() -> None:
+def test_definitions_come_after_the_files_and_before_the_suffix() -> None:
     prompt = assemble_prompt(**AROUND, definitions=(PRICE, ORDER))
 
     kinds = [segment.kind for segment in prompt.segments if segment.kind is not SegmentKind.MARKERS]
@@ -117,10 +117,11 @@ def test_a_further_definition_changes_nothing_before_it() -> None:
     before = assemble_prompt(**AROUND, definitions=(PRICE,))
     after = assemble_prompt(**AROUND, definitions=(PRICE, ORDER))
 
+    # The number of tokens up to the end of the first definition.
     num_tokens = [segment.num_tokens for segment in before.segments]
     end = sum(num_tokens[: [s.kind for s in before.segments].index(SegmentKind.PATH)])
     assert _num_shared(before.token_ids, after.token_ids) >= end > 500
-    # Both prompts fill the budget, up to a partial line.
+    # Both prompts fill the budget; a partial line may remain free.
     assert len(after.token_ids) <= len(before.token_ids) + 8
 
 
@@ -136,7 +137,7 @@ def test_definitions_use_a_small_part_of_the_budget() -> None:
     assert len(prompt.token_ids) <= 2_000
 
 
-def test_a_definition_that_the_prompt_has_anyway_is_left_out() -> None:
+def test_definitions_of_files_in_the_prompt_are_left_out() -> None:
     own = Definition("a.py", "def own():\n")
     of_open_file = Definition("b.py", "def total():\n")
     files = (ContextFile("b.py", "def total():\n    pass\n", 0),)
@@ -146,7 +147,7 @@ def test_a_definition_that_the_prompt_has_anyway_is_left_out() -> None:
     assert SegmentKind.DEFINITIONS not in [segment.kind for segment in prompt.segments]
 
 
-def test_without_definitions_a_prompt_has_no_further_header() -> None:
+def test_definitions_add_a_path_segment_to_a_prompt_without_other_context() -> None:
     assert SegmentKind.PATH not in [segment.kind for segment in assemble_prompt().segments]
     with_one = assemble_prompt(definitions=(PRICE,))
     assert SegmentKind.PATH in [segment.kind for segment in with_one.segments]

@@ -1,4 +1,7 @@
-"""The HTTP protocols; responses are compared byte for byte if their clients are strict."""
+"""The HTTP protocols of OpenAI, Mistral, llama.cpp, Tabby and Ollama.
+
+Responses are compared byte for byte if their clients are strict.
+"""
 
 import json
 import re
@@ -126,7 +129,7 @@ async def test_infill_joins_the_prefix_and_the_prompt() -> None:
     assert json.loads(server.body)["content"] == "bc"
 
 
-async def test_infill_returns_the_requested_fields_flat() -> None:
+async def test_infill_returns_only_the_requested_fields_without_nesting() -> None:
     fields = ["content", "timings/prompt_n", "truncated", "tokens_cached", "no/such", "nothing"]
 
     server = await send_request(
@@ -273,6 +276,7 @@ async def test_a_chat_about_an_excluded_file_is_refused() -> None:
     assert gateway.engine.requests == []
 
 
+# Other files, in the comments that the editor plugin Continue writes at the beginning of a prompt.
 _CONTINUE_FILES = "# Path: shop/a.py\n# a = 1\n# Path: secret/b.py\n# b = 2\n"
 _MANY_PATHS = "".join(f"# open/{number}.py\n" for number in range(300))
 
@@ -341,7 +345,7 @@ async def test_the_header_takes_precedence_over_a_comment_with_the_path() -> Non
     assert b"excluded by policy" in server.body
 
 
-async def test_a_long_answer_leaves_room_for_its_question() -> None:
+async def test_a_long_chat_is_reduced_to_the_limits_of_prompt_and_answer() -> None:
     gateway = FakeGateway()
     question = "word " * 6_000
     body = {"messages": [{"role": "user", "content": question}], "max_tokens": 9_999}

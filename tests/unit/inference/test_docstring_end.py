@@ -1,4 +1,4 @@
-"""A docstring's completion ends with the docstring, however the text arrives."""
+"""A completion in docstring mode ends with the docstring, whatever the size of its chunks."""
 
 import pytest
 

@@ -25,7 +25,7 @@ def _create_feed(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStat
     return redis, replicas, DrainFeed(cast(Redis, redis), replicas)
 
 
-async def test_draining_starts_and_ends_as_the_feed_says() -> None:
+async def test_draining_starts_and_ends_with_the_list_in_redis() -> None:
     redis, replicas, feed = _create_feed()
 
     redis.drain("one:1")
@@ -47,7 +47,7 @@ async def test_draining_is_known_before_the_first_request() -> None:
     assert replicas.is_drained(TWO)
 
 
-async def test_lost_redis_data_ends_no_draining() -> None:
+async def test_replicas_stay_drained_when_redis_loses_its_data() -> None:
     redis, replicas, feed = _create_feed()
     redis.drain("one:1")
     await feed.sync()

@@ -55,7 +55,7 @@ def test_a_snippet_that_its_file_no_longer_contains_is_not_shown() -> None:
     assert _num_snippets(files=(ContextFile("pay.py", LONG, 0),)) == 0
 
 
-def test_a_slightly_edited_text_is_recognized_and_a_similar_one_is_not() -> None:
+def test_a_snippet_is_a_duplicate_if_one_line_differs_but_not_if_all_do() -> None:
     edited = Snippet("pay.py", CHUNK.replace("price_3", "cost"), 0.9)
     similar = Snippet("pay.py", CHUNK.replace("price", "cost"), 0.9)
 

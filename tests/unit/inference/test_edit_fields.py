@@ -86,7 +86,9 @@ def test_modes_other_than_edit_and_chat_reject_recent_edits_and_diagnostics(
         ),
     ],
 )
-def test_fields_over_the_limits_are_refused_by_name(fields: dict[str, Any], name: str) -> None:
+def test_a_rejection_names_the_field_that_is_over_its_limit(
+    fields: dict[str, Any], name: str
+) -> None:
     error = _rejection(**fields)
 
     assert (error.code, error.http_status) == ("too_large", 413)
@@ -96,7 +98,7 @@ def test_fields_over_the_limits_are_refused_by_name(fields: dict[str, Any], name
 
 @pytest.mark.parametrize("line", [-1, MAX_LINE + 1])
 @pytest.mark.parametrize("name", ["recent_edits[0].start_line", "diagnostics[0].line"])
-def test_impossible_lines_are_refused_by_name(line: int, name: str) -> None:
+def test_a_rejection_names_the_field_with_an_impossible_line(line: int, name: str) -> None:
     if name.startswith("recent"):
         error = _rejection(recent_edits=(replace(EDIT, start_line=line),))
     else:

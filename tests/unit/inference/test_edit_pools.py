@@ -24,6 +24,7 @@ def _pool(name: str, *, has_edits: bool = False, **fields: Any) -> Pool:
     return replace(pool, name=name, model=name, prompt_options=options, **fields)
 
 
+# The model of `thinker` cannot propose edits; the model of `zeta` can.
 THINKER, ZETA = _pool("thinker"), _pool("zeta", has_edits=True)
 GLOBEX_ZETA = _pool("globex-zeta", has_edits=True, tenants=frozenset({"globex"}))
 
@@ -54,7 +55,7 @@ def _may_edit(principal: Principal, *pools: Pool) -> bool:
         ({"models": {QUALITY: {"thinker": ("thinker",), "zeta": ("zeta",)}}}, (THINKER, ZETA)),
         ({"policy": {"models": frozenset({"zeta"})}}, (THINKER, ZETA)),
     ],
-    ids=["only", "second", "other assigned", "assigned", "published", "allowed"],
+    ids=["only", "second", "another assigned", "assigned", "published", "allowed"],
 )
 def test_edits_use_the_pool_whose_model_proposes_them(
     fields: dict[str, Any], pools: tuple[Pool, ...]
@@ -106,11 +107,11 @@ def test_other_modes_do_not_use_a_pool_that_is_only_for_edits() -> None:
 
 
 @pytest.mark.parametrize("features", [frozenset[Mode](), frozenset({Mode.CHAT})])
-def test_a_policy_without_the_mode_does_not_offer_it(features: frozenset[Mode]) -> None:
+def test_edits_are_unavailable_if_the_policy_does_not_allow_them(features: frozenset[Mode]) -> None:
     assert not _may_edit(_principal(policy={"features": features}), ZETA)
 
 
-def test_a_key_without_the_mode_does_not_offer_it() -> None:
+def test_edits_are_unavailable_if_the_key_does_not_allow_them() -> None:
     principal = make_principal(modes=frozenset({Mode.INLINE}))
 
     assert not _may_edit(principal, ZETA)

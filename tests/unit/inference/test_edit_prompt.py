@@ -63,7 +63,7 @@ def test_the_prompt_has_the_edits_the_diagnostics_and_the_excerpt() -> None:
     assert sum(segment.num_tokens for segment in prompt.segments) == len(prompt.token_ids)
 
 
-def test_the_region_is_around_the_cursor_and_counted_from_the_first_line() -> None:
+def test_the_region_is_around_the_cursor_and_starts_at_its_line_in_the_file() -> None:
     above, below = CODE[:40_000], CODE[40_000:80_000]
     above = above[: above.rfind("\n") + 1]
 
@@ -79,7 +79,7 @@ def test_the_region_is_around_the_cursor_and_counted_from_the_first_line() -> No
     assert prompt.max_tokens < 700  # enough for this region of 85 lines and little more
 
 
-def test_lines_are_counted_alike_with_any_line_break() -> None:
+def test_every_kind_of_line_break_gives_the_same_lines() -> None:
     regions = [
         _assemble(prefix=f"a{end}b{end}c", suffix=f"{end}d{end}").region
         for end in ("\n", "\r\n", "\r")
@@ -147,7 +147,9 @@ def test_no_private_key_of_a_recent_edit_is_in_the_prompt(text: str) -> None:
     ],
     ids=["key below", "key above", "in a key", "marker", "long line", "long rest of the line"],
 )
-def test_no_edit_is_requested_where_the_text_cannot_be_shown(prefix: str, suffix: str) -> None:
+def test_no_edit_is_requested_if_the_lines_around_the_cursor_cannot_be_sent(
+    prefix: str, suffix: str
+) -> None:
     with pytest.raises(CompletionDropped) as dropped:
         _assemble(prefix=prefix, suffix=suffix)
 
@@ -161,7 +163,7 @@ def test_the_prompt_and_the_edit_fit_in_the_models_context(max_context_tokens: i
 
     prompt = _assemble(writer, prefix=CODE[:40_000], suffix=CODE[40_000:], recent_edits=edits)
 
-    assert len(prompt.token_ids) + 512 <= max_context_tokens
+    assert len(prompt.token_ids) + 512 <= max_context_tokens  # 512 for the edit
 
 
 @given(before=st.text(max_size=60), after=st.text(max_size=60))

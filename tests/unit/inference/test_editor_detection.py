@@ -1,4 +1,4 @@
-"""Detection of the editor by its headers."""
+"""Detection of the editor from the headers and the query of a request."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_the_text_of_the_header_is_not_kept(header: str) -> None:
         ("?vim", [(b"user-agent", b"OpenAI/Python 3.52")], "openai"),
     ],
 )
-async def test_the_query_names_the_editor_of_plugins_without_headers(
+async def test_the_query_precedes_the_user_agent_and_follows_the_editor_header(
     query: str, headers: Headers, editor: str
 ) -> None:
     gateway = FakeGateway()

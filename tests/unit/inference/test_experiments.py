@@ -1,4 +1,4 @@
-"""Experiments: the assignment to variants, and invalid files."""
+"""Experiments with prompts and filters: the assignment of users to variants, and invalid files."""
 
 from collections import Counter
 from pathlib import Path
@@ -101,7 +101,9 @@ def test_service_keys_are_assigned_by_key(tmp_path: Path) -> None:
         (EXPERIMENT + EXPERIMENT, "two experiments"),
     ],
 )
-def test_an_invalid_file_is_rejected_by_name(tmp_path: Path, text: str, part: str) -> None:
+def test_an_error_in_a_file_names_the_setting_and_the_reason(
+    tmp_path: Path, text: str, part: str
+) -> None:
     with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE") as rejected:
         _read_experiments(tmp_path, text)
 

@@ -102,7 +102,7 @@ async def test_a_stopped_engine_is_read_to_its_end() -> None:
     assert engine.num_yielded == 2
 
 
-async def test_completely_withheld_text_is_filtered() -> None:
+async def test_a_blank_completion_has_the_finish_reason_filtered() -> None:
     trace = make_trace()
 
     texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), trace, is_single_line=True)
@@ -275,6 +275,7 @@ async def test_a_chat_is_unchanged() -> None:
 
 
 _MESSAGES = (ChatMessage("user", "Why?"),)
+# Requests whose text is forwarded without truncation.
 _VERBATIM: list[dict[str, Any]] = [
     {"is_raw": True, "prefix": "# aws\n"},
     {"messages": _MESSAGES, "mode": Mode.CHAT, "prefix": ""},
@@ -357,6 +358,7 @@ class _AllPublic:
         return True
 
 
+# 400 characters, so 400 chunks if each character is one.
 _LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
 
 

@@ -1,4 +1,4 @@
-"""The filter returns whole suggestions for outputs of models in many languages."""
+"""The filter shows the expected part of the model outputs in `filter_cases/`, in many languages."""
 
 import re
 from typing import Final

@@ -166,7 +166,7 @@ def test_the_stable_layout_has_the_suffix_first_and_the_prefix_last(name: str) -
     assert lay_out(order, resolve_markers(family, tokens), parts) == expected
 
 
-def test_efim_puts_the_typed_text_after_the_last_marker() -> None:
+def test_the_efim_layout_puts_the_end_of_the_prefix_after_the_last_marker() -> None:
     tokens, family = _tokens(*QWEN), _family("qwen")
     parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), tokens.encode("F"))
 
@@ -187,9 +187,7 @@ def test_a_family_without_a_middle_marker_has_only_one_order(layout: str) -> Non
     ("name", "ends"),
     [("qwen", True), ("codellama", True), ("codestral", True), ("seed-coder", False)],
 )
-def test_families_know_if_the_model_continues_directly_after_the_prefix(
-    name: str, ends: bool
-) -> None:
+def test_ends_with_text_is_true_unless_a_marker_follows_the_prefix(name: str, ends: bool) -> None:
     family = _family(name)
 
     assert ends_with_text(resolve_order(LAYOUTS["stable"], family), family) is ends

@@ -30,11 +30,11 @@ TEMPLATES = {
 SPELLINGS = ALL_MARKERS | {marker.lstrip("▁") for marker in ALL_MARKERS}
 
 
-def is_ordinary(text: str) -> bool:
+def has_no_markers(text: str) -> bool:
     return not any(marker in text for marker in SPELLINGS) and not text.startswith("+++++ ")
 
 
-code = st.text(max_size=40).filter(is_ordinary)
+code = st.text(max_size=40).filter(has_no_markers)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

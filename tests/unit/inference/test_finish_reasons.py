@@ -47,6 +47,7 @@ _SUBSTITUTES: Final = {
 async def _respond_dropped(
     protocol: str, finish_reason: FinishReason, *, is_streamed: bool
 ) -> FakeServer:
+    """Return the response to a completion that ends with `finish_reason` without text."""
     gateway = FakeGateway(engine=FakeEngine(error_at_start=CompletionDropped(finish_reason)))
     return await _respond(gateway, protocol, is_streamed=is_streamed)
 
@@ -112,7 +113,7 @@ async def test_an_ordinary_response_has_no_additional_fields(
     assert server.headers.get("x-caret-finish-reason") == (None if is_streamed else "stop")
 
 
-async def test_a_stream_withheld_at_its_end_reports_it_in_the_last_event() -> None:
+async def test_the_last_event_has_the_finish_reason_of_a_stream_withheld_at_its_end() -> None:
     engine_chunks = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
 
     server = await _respond(

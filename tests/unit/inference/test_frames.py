@@ -199,7 +199,7 @@ def test_a_frame_over_the_limit_is_too_large() -> None:
 
 
 @given(st.text())
-def test_arbitrary_text_raises_only_invalid_frame(text: str) -> None:
+def test_arbitrary_text_raises_invalid_frame(text: str) -> None:
     with pytest.raises(InvalidFrame):
         decode_frame(text)
 
@@ -255,7 +255,7 @@ def test_a_done_frame_contains_all_metadata() -> None:
     }
 
 
-def test_the_end_of_an_edit_contains_the_edit() -> None:
+def test_the_done_frame_of_an_edit_contains_the_edit() -> None:
     edit = EditFrame(start_line=4, end_line=5, text="x\n")
 
     frame = json.loads(encode_frame(DoneFrame("1", FinishReason.STOP, META, edit)))

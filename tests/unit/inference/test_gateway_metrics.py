@@ -22,6 +22,7 @@ from tests.fakes.pools import make_pool, make_pools
 from tests.fakes.tenants import ACME, ROOT_SECRET
 from tests.unit.inference.test_completion_metrics import value
 
+# Metrics of two engines behind one address, as vLLM exports them.
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests.
 # TYPE vllm:num_requests_running gauge

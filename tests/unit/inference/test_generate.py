@@ -35,7 +35,7 @@ class _Characters:
 CHARACTERS = _Characters()
 
 
-async def _drain(
+async def _read(
     engine: FakeEngine,
     trace: RequestTrace,
     replicas: ReplicaStates | None = None,
@@ -51,7 +51,7 @@ async def _drain(
 async def test_the_trace_records_when_the_engine_was_called() -> None:
     trace = make_trace()
 
-    await _drain(FakeEngine(chunks_of("a")), trace)
+    await _read(FakeEngine(chunks_of("a")), trace)
 
     assert trace.engine_called_s == trace.clock.monotonic_s()
 
@@ -60,7 +60,7 @@ async def test_the_trace_records_generated_and_cached_tokens() -> None:
     last_chunk = EngineChunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
     trace = make_trace()
 
-    texts = await _drain(FakeEngine([*chunks_of("a", "b"), last_chunk]), trace)
+    texts = await _read(FakeEngine([*chunks_of("a", "b"), last_chunk]), trace)
 
     assert texts == ["a", "b", ""]
     assert (trace.generated_tokens, trace.cached_tokens) == (2, 2)
@@ -75,7 +75,7 @@ async def test_a_replica_that_fails_repeatedly_becomes_unavailable(code: str) ->
 
     for _ in range(MAX_FAILURES):
         with pytest.raises(EngineError):
-            await _drain(engine, make_trace(), replicas)
+            await _read(engine, make_trace(), replicas)
 
     assert not replicas.is_available(REQUEST.replica)
 
@@ -87,7 +87,7 @@ async def test_a_replica_that_responds_with_errors_stays_available(code: str) ->
 
     for _ in range(MAX_FAILURES):
         with pytest.raises(EngineError):
-            await _drain(engine, make_trace(), replicas)
+            await _read(engine, make_trace(), replicas)
 
     assert replicas.is_available(REQUEST.replica)
 
@@ -101,7 +101,7 @@ async def test_a_request_that_fails_before_its_first_token_is_retried_on_another
     engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError(code, "")})
     trace = make_trace()
 
-    texts = await _drain(engine, trace, request=WITH_FALLBACK)
+    texts = await _read(engine, trace, request=WITH_FALLBACK)
 
     assert texts == ["a"]
     assert [request.replica for request in engine.requests] == [ONE, TWO]
@@ -114,7 +114,7 @@ async def test_a_failed_request_is_not_retried_on_a_drained_replica() -> None:
     replicas.set_drained([TWO.name])
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_trace(), replicas, request=WITH_FALLBACK)
+        await _read(engine, make_trace(), replicas, request=WITH_FALLBACK)
 
     assert [request.replica for request in engine.requests] == [ONE]
 
@@ -122,14 +122,14 @@ async def test_a_failed_request_is_not_retried_on_a_drained_replica() -> None:
 async def test_an_empty_stream_is_retried_on_another_replica() -> None:
     engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineError("engine_disconnected", "")})
 
-    assert await _drain(engine, make_trace(), request=WITH_FALLBACK) == ["a"]
+    assert await _read(engine, make_trace(), request=WITH_FALLBACK) == ["a"]
 
 
 async def test_a_second_failure_is_final() -> None:
     engine = FakeEngine(error_at_start=EngineError("engine_unavailable", ""))
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_trace(), request=WITH_FALLBACK)
+        await _read(engine, make_trace(), request=WITH_FALLBACK)
 
     assert len(engine.requests) == 2
 
@@ -139,7 +139,7 @@ async def test_permanent_errors_are_not_retried(code: str) -> None:
     engine = FakeEngine(error_at_start=EngineError(code, ""))
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_trace(), request=WITH_FALLBACK)
+        await _read(engine, make_trace(), request=WITH_FALLBACK)
 
     assert len(engine.requests) == 1
 
@@ -148,7 +148,7 @@ async def test_another_replica_continues_an_interrupted_completion() -> None:
     engine = FakeEngine(chunks_of("c", "d"), torn={ONE.url: chunks_of("a", "b", stop=None)})
     trace = make_trace()
 
-    texts = await _drain(engine, trace, request=replace(WITH_FALLBACK, required_prefix="ab"))
+    texts = await _read(engine, trace, request=replace(WITH_FALLBACK, required_prefix="ab"))
 
     assert "".join(texts) == "abcd"
     first, second = engine.requests
@@ -169,7 +169,7 @@ async def test_a_continued_completion_has_no_more_cached_tokens_than_its_prompt(
     engine = FakeEngine([*chunks_of("c", stop=None), end], torn=torn)
     trace = make_trace()
 
-    await _drain(engine, trace, request=WITH_FALLBACK)
+    await _read(engine, trace, request=WITH_FALLBACK)
 
     assert trace.cached_tokens == len(WITH_FALLBACK.token_ids)
 
@@ -184,7 +184,7 @@ _STOPPED_LINE = [
 async def test_a_line_that_opens_a_block_is_resumed_without_the_line_stop() -> None:
     engine, trace = FakeEngine(_STOPPED_LINE), make_trace()
 
-    texts = await _drain(
+    texts = await _read(
         engine, trace, request=SINGLE_LINE, continues_below=lambda text: text == "a:"
     )
 
@@ -199,7 +199,7 @@ async def test_the_lines_below_come_from_the_replica_that_generated_the_line() -
     engine = FakeEngine(_STOPPED_LINE, failing={ONE.url: EngineError("engine_unavailable", "")})
     trace, request = make_trace(), replace(WITH_FALLBACK, stop=("\n",))
 
-    await _drain(engine, trace, request=request, continues_below=lambda text: text == "a:")
+    await _read(engine, trace, request=request, continues_below=lambda text: text == "a:")
 
     assert [request.replica for request in engine.requests] == [ONE, TWO, TWO]
     assert trace.replica == TWO.name
@@ -208,7 +208,7 @@ async def test_the_lines_below_come_from_the_replica_that_generated_the_line() -
 async def test_a_line_that_ends_the_completion_is_not_resumed() -> None:
     engine = FakeEngine(_STOPPED_LINE)
 
-    texts = await _drain(engine, make_trace(), request=SINGLE_LINE, continues_below=lambda _: False)
+    texts = await _read(engine, make_trace(), request=SINGLE_LINE, continues_below=lambda _: False)
 
     assert ("".join(texts), len(engine.requests)) == ("a:", 1)
 
@@ -216,7 +216,7 @@ async def test_a_line_that_ends_the_completion_is_not_resumed() -> None:
 async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
     engine, request = FakeEngine(_STOPPED_LINE), replace(SINGLE_LINE, max_tokens=3)
 
-    await _drain(engine, make_trace(), request=request, continues_below=lambda _: True)
+    await _read(engine, make_trace(), request=request, continues_below=lambda _: True)
 
     assert len(engine.requests) == 1
 
@@ -227,7 +227,7 @@ async def test_tokens_held_back_by_the_engine_are_counted_once() -> None:
     engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held_chunk]})
     trace = make_trace()
 
-    await _drain(engine, trace, request=WITH_FALLBACK)
+    await _read(engine, trace, request=WITH_FALLBACK)
 
     assert trace.generated_tokens == 5
 
@@ -250,7 +250,7 @@ async def test_a_lost_end_after_the_last_token_is_not_retried() -> None:
 async def test_a_stopped_completion_with_a_lost_end_is_complete() -> None:
     engine = FakeEngine(torn={ONE.url: chunks_of("a", "b")})
 
-    texts = await _drain(engine, make_trace(), request=WITH_FALLBACK)
+    texts = await _read(engine, make_trace(), request=WITH_FALLBACK)
 
     assert (texts, len(engine.requests)) == (["a", "b"], 1)
 
@@ -275,14 +275,14 @@ async def test_an_interrupted_completion_is_not_continued_on_a_drained_replica()
     replicas = ReplicaStates(FakeClock())
     replicas.set_drained([TWO.name])
 
-    assert await _drain(engine, make_trace(), replicas, request=WITH_FALLBACK) == ["a", ""]
+    assert await _read(engine, make_trace(), replicas, request=WITH_FALLBACK) == ["a", ""]
     assert len(engine.requests) == 1
 
 
 async def test_a_refusal_after_the_first_text_is_not_retried() -> None:
     engine = FakeEngine(chunks_of("a", stop=None), error=EngineError("engine_refused", ""))
 
-    assert await _drain(engine, make_trace(), request=WITH_FALLBACK) == ["a", ""]
+    assert await _read(engine, make_trace(), request=WITH_FALLBACK) == ["a", ""]
     assert len(engine.requests) == 1
 
 
@@ -303,7 +303,7 @@ async def test_a_client_that_disconnects_during_the_continuation_ends_it() -> No
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine(chunks_of("b", stop=None), hangs=True, torn=torn)
     replicas = ReplicaStates(FakeClock())
-    task = asyncio.create_task(_drain(engine, make_trace(), replicas, request=WITH_FALLBACK))
+    task = asyncio.create_task(_read(engine, make_trace(), replicas, request=WITH_FALLBACK))
     await wait_until(lambda: engine.num_yielded == 2)
 
     task.cancel()
@@ -317,7 +317,7 @@ async def test_a_client_that_leaves_during_the_second_attempt_ends_it() -> None:
         chunks_of("a", stop=None), hangs=True, failing={ONE.url: EngineError("engine_busy", "")}
     )
     replicas = ReplicaStates(FakeClock())
-    task = asyncio.create_task(_drain(engine, make_trace(), replicas, request=WITH_FALLBACK))
+    task = asyncio.create_task(_read(engine, make_trace(), replicas, request=WITH_FALLBACK))
     await wait_until(lambda: engine.num_yielded == 1)
 
     task.cancel()
@@ -328,7 +328,7 @@ async def test_a_client_that_leaves_during_the_second_attempt_ends_it() -> None:
 
 async def test_a_client_that_leaves_ends_the_engine_request() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
-    task = asyncio.create_task(_drain(engine, make_trace()))
+    task = asyncio.create_task(_read(engine, make_trace()))
     await wait_until(lambda: engine.num_yielded == 2)
 
     task.cancel()
@@ -339,8 +339,8 @@ async def test_a_client_that_leaves_ends_the_engine_request() -> None:
 
 async def test_a_reader_that_stops_ends_the_engine_request() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
-
     replicas = ReplicaStates(FakeClock())
+
     async with generate(engine, REQUEST, replicas, make_trace(), CHARACTERS) as chunks:
         await anext(aiter(chunks))
 
@@ -352,19 +352,19 @@ async def test_a_completion_over_the_time_limit_is_ended() -> None:
 
     with pytest.raises(EngineError) as exc_info:
         async with asyncio.timeout(1.0):
-            await _drain(engine, make_trace(), request=replace(REQUEST, max_duration_s=0.02))
+            await _read(engine, make_trace(), request=replace(REQUEST, max_duration_s=0.02))
 
     assert (exc_info.value.code, exc_info.value.http_status) == ("deadline_exceeded", 504)
     assert engine.num_open == 0
 
 
-async def test_a_slow_client_is_responsible_for_the_time_limit() -> None:
+async def test_the_error_is_too_slow_if_a_slow_client_used_up_the_time() -> None:
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
     trace = make_trace()
     trace.client_wait_s = MAX_SEND_S + 1
 
     with pytest.raises(BadRequest) as exc_info:
-        await _drain(engine, trace, request=replace(REQUEST, max_duration_s=0.02))
+        await _read(engine, trace, request=replace(REQUEST, max_duration_s=0.02))
 
     assert (exc_info.value.code, exc_info.value.http_status) == ("too_slow", 408)
     assert engine.num_open == 0
@@ -385,7 +385,7 @@ async def test_the_time_limit_for_the_first_token_ends_a_long_wait() -> None:
     engine, replicas = FakeEngine(hangs=True), ReplicaStates(FakeClock())
     request = replace(REQUEST, time_limits=TimeLimits(first_token_ms=20, generation_ms=5_000))
 
-    texts = await _drain(engine, make_trace(), replicas, request=request)
+    texts = await _read(engine, make_trace(), replicas, request=request)
 
     assert (texts, engine.num_open) == ([""], 0)
     assert replicas.is_available(REQUEST.replica)
@@ -395,6 +395,6 @@ async def test_a_fast_generation_is_not_limited() -> None:
     limits = TimeLimits(first_token_ms=5_000, generation_ms=5_000)
     request = replace(REQUEST, time_limits=limits)
 
-    texts = await _drain(FakeEngine(chunks_of("a", "b")), make_trace(), request=request)
+    texts = await _read(FakeEngine(chunks_of("a", "b")), make_trace(), request=request)
 
     assert texts == ["a", "b"]

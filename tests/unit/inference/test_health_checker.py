@@ -1,4 +1,4 @@
-"""Health probes of replicas, against fakes and a small server."""
+"""Health checks of replicas, against fakes and a small server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from inference.pools.health import health_checker as stage
+from inference.pools.health import health_checker
 from inference.pools.health.circuit_breaker import CircuitState
 from inference.pools.health.health_checker import HealthChecker
 from inference.pools.health.replica_states import MAX_FAILURES, HealthStatus, ReplicaStates
@@ -20,7 +20,7 @@ from tests.fakes.pools import make_pool
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 
 
-class FakeProbe:
+class FakeHealthCheck:
     def __init__(self, *, unhealthy: Replica | None = None, hanging: Replica | None = None) -> None:
         self.unhealthy, self.hanging = unhealthy, hanging
         self.checked: list[str] = []
@@ -35,7 +35,7 @@ class FakeProbe:
 async def test_an_unhealthy_replica_is_not_available() -> None:
     replicas = ReplicaStates(FakeClock())
 
-    await HealthChecker(FakeProbe(unhealthy=ONE), replicas, lambda: [ONE, TWO]).check_all()
+    await HealthChecker(FakeHealthCheck(unhealthy=ONE), replicas, lambda: [ONE, TWO]).check_all()
 
     assert (replicas.get_circuit(ONE), replicas.get_circuit(TWO)) == (
         CircuitState.OPEN,
@@ -44,9 +44,9 @@ async def test_an_unhealthy_replica_is_not_available() -> None:
 
 
 async def test_a_hanging_replica_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # a shorter time limit
-    replicas, probe = ReplicaStates(FakeClock()), FakeProbe(hanging=ONE)
-    checker = HealthChecker(probe, replicas, lambda: [ONE, TWO])
+    monkeypatch.setattr(health_checker, "MAX_PROBE_S", 0.02)  # a shorter time limit
+    replicas, health_check = ReplicaStates(FakeClock()), FakeHealthCheck(hanging=ONE)
+    checker = HealthChecker(health_check, replicas, lambda: [ONE, TWO])
 
     for _ in range(MAX_FAILURES):
         await checker.check_all()
@@ -55,7 +55,7 @@ async def test_a_hanging_replica_does_not_block_the_others(monkeypatch: pytest.M
         CircuitState.OPEN,
         CircuitState.CLOSED,
     )
-    assert probe.checked.count("two:1") == MAX_FAILURES
+    assert health_check.checked.count("two:1") == MAX_FAILURES
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The HTTP client for engines, against a server with exact responses."""
+"""The HTTP client for engines, against a server that sends exactly the given bytes."""
 
 import asyncio
 import ssl
@@ -49,7 +49,7 @@ async def test_a_request_is_sent_completely_and_its_data_lines_are_returned() ->
 
 
 @pytest.mark.parametrize("num_bytes", [1, 2, 7, 61])
-async def test_lines_are_complete_whatever_the_chunks(num_bytes: int) -> None:
+async def test_lines_are_complete_with_chunks_of_any_size(num_bytes: int) -> None:
     data = b": ping\r\ndata: one\r\n\r\nevent: x\ndata: two\n\ndata: three\n"
     chunks = [chunk(data[at : at + num_bytes]) for at in range(0, len(data), num_bytes)]
     async with serving(HEAD + b"".join(chunks) + END) as (server, client):

@@ -99,7 +99,7 @@ async def test_a_streamed_request_gets_the_same_events() -> None:
     ],
     ids=["tenant", "prompt", "limit", "path", "editor", "protocol"],
 )
-async def test_requests_that_differ_are_generated_each(different_request: FakeServer) -> None:
+async def test_requests_that_differ_are_generated_separately(different_request: FakeServer) -> None:
     gateway = make_gateway()
 
     await serve(gateway, [make_server(BODY), different_request])
@@ -107,7 +107,7 @@ async def test_requests_that_differ_are_generated_each(different_request: FakeSe
     assert len(gateway.engine.requests) == len(gateway.journal.completions) == 2
 
 
-async def test_sampled_chats_are_generated_each() -> None:
+async def test_chats_with_sampling_are_generated_separately() -> None:
     gateway = make_gateway()
     body = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 1}
 
@@ -116,7 +116,7 @@ async def test_sampled_chats_are_generated_each() -> None:
     assert len(gateway.engine.requests) == 2
 
 
-async def test_a_second_key_of_the_same_user_is_served_on_its_own() -> None:
+async def test_requests_with_two_keys_of_a_user_are_generated_separately() -> None:
     gateway = make_gateway()
     credentials = make_credential(KEY), make_credential(NEIGHBOURS_KEY, key_id="key-2")
     gateway.snapshot_store.replace(make_snapshot(*credentials, version=2))
@@ -190,7 +190,7 @@ async def test_a_revoked_key_ends_all_identical_requests() -> None:
     assert len(gateway.engine.requests) == 1
 
 
-async def test_identical_requests_are_each_refused_by_the_policy() -> None:
+async def test_the_policy_refuses_each_of_several_identical_requests() -> None:
     gateway = make_gateway()
     gateway.exclude({"*": ("a.py",)})
     headers = [(b"x-caret-path", b"a.py")]
@@ -210,6 +210,7 @@ async def test_a_shared_suggestion_has_one_outcome() -> None:
     principal, request_id = make_principal(), RequestId(completion.request_id)
 
     gateway.plane.suggestions.report(principal, request_id, OutcomeEvent.SHOWN, after_ms=0)
+    # As for a second client that gets the same completion.
     gateway.plane.suggestions.add(principal, request_id, "again")
     gateway.plane.suggestions.report(principal, request_id, OutcomeEvent.SHOWN, after_ms=0)
 

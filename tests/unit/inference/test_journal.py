@@ -1,4 +1,4 @@
-"""The journal: a failed shipper, a killed writer or a full disk loses no records."""
+"""The journal of usage records: failed shipments, killed gateways and full disks lose none."""
 
 import asyncio
 import os
@@ -27,6 +27,7 @@ from tests.fakes.journal_shipper import FakeShipper
 from tests.fakes.polling import wait_until
 from tests.fakes.usage import make_record
 
+# The `chars` of each record are its number.
 RECORDS = [make_record(number) for number in range(2 * FRAMES_PER_BATCH + 3)]
 
 
@@ -174,7 +175,7 @@ async def test_ingested_segments_are_not_shipped_to_a_new_server(
     assert shipper.records == RECORDS[:1]
 
 
-async def test_a_segment_is_shipped_again_completely_if_the_server_changes_within_it(
+async def test_a_segment_is_shipped_again_completely_if_the_server_changes_meanwhile(
     tmp_path: Path,
 ) -> None:
     journal, shipper = FileJournal(tmp_path), ChangingServer(ingests=False)
@@ -247,7 +248,9 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("is_alive", [True, False])
-def test_the_segment_of_a_killed_writer_is_abandoned(tmp_path: Path, is_alive: bool) -> None:
+def test_a_segment_is_abandoned_only_if_its_writer_was_killed(
+    tmp_path: Path, is_alive: bool
+) -> None:
     path = tmp_path / "1-1.000001.log"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
@@ -313,6 +316,7 @@ def _full_disk(num_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def _no_more_files() -> Iterator[None]:
+    """Let this process open no further file."""
     limits = getrlimit(RLIMIT_NOFILE)
     setrlimit(RLIMIT_NOFILE, (3, limits[1]))
     try:

@@ -1,4 +1,4 @@
-"""Addresses of a service's endpoints, from a fake Kubernetes API with watches."""
+"""Addresses of a service's endpoints, listed and watched in a fake Kubernetes API."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -248,13 +248,15 @@ def _without_token(_server: KubernetesServer, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "plant", [_broken, _forbidden, _empty, _no_ready_endpoints, _without_token]
+    "cause_failure", [_broken, _forbidden, _empty, _no_ready_endpoints, _without_token]
 )
 async def test_a_failed_resolution_raises(
-    server: KubernetesServer, tmp_path: Path, plant: Callable[[KubernetesServer, Path], None]
+    server: KubernetesServer,
+    tmp_path: Path,
+    cause_failure: Callable[[KubernetesServer, Path], None],
 ) -> None:
     async with _resolver(server, tmp_path) as resolver:
-        plant(server, tmp_path)
+        cause_failure(server, tmp_path)
 
         with pytest.raises(ResolutionFailed):
             await resolver.resolve(NAME)

@@ -1,4 +1,4 @@
-"""The feed of KV events, with which vLLM reports the blocks that its cache contains.
+"""The feed of KV events, with which vLLM reports the blocks in its prefix cache.
 
 The publisher in these tests numbers, loses and replays batches of events as vLLM does.
 """
@@ -43,11 +43,14 @@ class Engine:
     replayable: list[tuple[int, bytes]] = field(default_factory=list)  # number and batch
     num_replays: int = 0
 
-    async def publish(self, *numbers: int, loses: bool = False) -> None:
-        """Publish batches, each with a block that has the batch's number."""
+    async def publish(self, *numbers: int, is_lost: bool = False) -> None:
+        """Publish batches, each with a block that has the batch's number.
+
+        A lost batch is not sent, but can be replayed.
+        """
         for number in numbers:
             self.replayable.append((number, _batch(number)))
-            if not loses:
+            if not is_lost:
                 await self.send(number, _batch(number))
 
     async def send(self, number: int, payload: bytes) -> None:
@@ -112,7 +115,7 @@ async def test_earlier_blocks_are_replayed() -> None:
 async def test_lost_blocks_are_replayed() -> None:
     async with _engine(has_replay=True) as engine:
         await engine.publish(0)
-        await engine.publish(1, 2, loses=True)
+        await engine.publish(1, 2, is_lost=True)
         await engine.publish(3)
 
         await engine.wait_for_blocks(4)
@@ -122,7 +125,7 @@ async def test_a_gap_that_cannot_be_replayed_resets_the_replica() -> None:
     async with _engine(has_replay=False) as engine:
         await engine.publish(0, 1)
         await engine.wait_for_blocks(2)
-        await engine.publish(2, loses=True)
+        await engine.publish(2, is_lost=True)
         await engine.publish(3)
 
         await engine.wait_for_blocks(1)

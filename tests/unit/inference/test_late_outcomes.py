@@ -22,10 +22,11 @@ from tests.fakes.journal import FakeJournal
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA, ALICE, GLOBEX, make_principal
 
-PERSISTED = {"event": "persisted", "after_ms": 31_000, "edited_ratio": 0.1}  # the span of 30 s
+# Counts for the span of 30 s.
+PERSISTED = {"event": "persisted", "after_ms": 31_000, "edited_ratio": 0.1}
 
 
-def request_id(editor: Editor, *, age_ms: int = 0) -> str:
+def make_request_id(editor: Editor, *, age_ms: int = 0) -> str:
     return new_request_id(now_ms=editor.clock.now_ms() - age_ms)
 
 
@@ -35,7 +36,7 @@ async def report(editor: Editor, **fields: Any) -> None:
 
 async def test_an_outcome_of_another_connection_is_recorded_by_request_id() -> None:
     async with open_editor() as editor:
-        requested_id = request_id(editor)
+        requested_id = make_request_id(editor)
         await report(editor, request_id=requested_id, id="of-the-other", chars=9_000, **PERSISTED)
 
     (late,) = editor.journal.late_outcomes
@@ -60,7 +61,7 @@ async def test_the_request_id_decides_if_the_frame_id_names_another_completion()
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
-        await report(editor, id="1", request_id=request_id(editor))
+        await report(editor, id="1", request_id=make_request_id(editor))
 
     assert len(editor.journal.late_outcomes) == 1
     assert editor.journal.outcomes == []
@@ -68,7 +69,7 @@ async def test_the_request_id_decides_if_the_frame_id_names_another_completion()
 
 async def test_the_text_of_a_late_outcome_is_dropped() -> None:
     async with open_editor() as editor:
-        await report(editor, request_id=request_id(editor), text="planted")
+        await report(editor, request_id=make_request_id(editor), text="planted")
 
     assert editor.edits == []
     assert "planted" not in str(editor.journal.records)
@@ -104,7 +105,7 @@ async def test_an_invalid_request_id_is_rejected(text: str) -> None:
 )
 async def test_outcomes_are_accepted_for_a_day(age_ms: int, ends: list[str]) -> None:
     async with open_editor() as editor:
-        await report(editor, id="1", request_id=request_id(editor, age_ms=age_ms))
+        await report(editor, id="1", request_id=make_request_id(editor, age_ms=age_ms))
 
     assert editor.ends("1") == ends
     assert len(editor.journal.late_outcomes) == (not ends)
@@ -116,7 +117,7 @@ async def test_outcomes_are_accepted_for_a_day(age_ms: int, ends: list[str]) -> 
 )
 async def test_impossible_values_are_rejected(fields: dict[str, Any]) -> None:
     async with open_editor() as editor:
-        await report(editor, **{"id": "1", "request_id": request_id(editor), **fields})
+        await report(editor, **{"id": "1", "request_id": make_request_id(editor), **fields})
 
     assert editor.ends("1") == ["invalid_field"]
     assert editor.journal.records == []
@@ -132,7 +133,7 @@ async def test_an_outcome_without_any_id_is_rejected() -> None:
 async def test_an_outcome_with_a_revoked_key_is_rejected() -> None:
     async with open_editor() as editor:
         editor.find_principal = _raise_revoked
-        await report(editor, id="1", request_id=request_id(editor))
+        await report(editor, id="1", request_id=make_request_id(editor))
 
     assert editor.ends("1") == ["revoked_api_key"]
     assert editor.journal.records == []

@@ -1,4 +1,4 @@
-"""Leases when calls are lost or late, gateways are killed, and limits change.
+"""Leases of rate-limit units when calls to the store fail, gateways are killed, or limits change.
 
 USER_BUCKET (a rate) and TOKEN_QUOTA have a capacity of 100 units, and leases of about ten units.
 """
@@ -110,7 +110,9 @@ async def test_units_spent_from_an_expired_lease_are_counted_later(
     assert store.spent(TOKEN_QUOTA.key) == 50 + 70
 
 
-async def test_repeated_outages_allow_no_more_debt_than_one(store: ManualClockLeaseStore) -> None:
+async def test_repeated_outages_allow_no_more_debt_than_one_outage(
+    store: ManualClockLeaseStore,
+) -> None:
     gateway = Gateway(store)
     budget = replace(TOKEN_QUOTA, max_debt=30)
     await gateway.spend_repeatedly(SpendRequest(budget, 1), 100)
@@ -170,7 +172,7 @@ async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
     assert store.buckets[TOKEN_QUOTA.key].used == 50
 
 
-def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
+def test_calls_with_lost_responses_cost_no_units_and_enlarge_no_lease() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases, other_leases = Leases(store, VirtualClock()), Leases(store, VirtualClock())

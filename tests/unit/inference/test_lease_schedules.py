@@ -61,8 +61,8 @@ CALM: Final = NetworkQuality()
 SLOW: Final = NetworkQuality(slow=0.06)
 REPEATED: Final = NetworkQuality(repeated=0.5)
 BAD: Final = NetworkQuality(slow=0.2, lost=0.1, without_response=0.1, repeated=0.3, delayed=0.1)
-CUT: Final = NetworkQuality(lost=1.0)
-DEAF: Final = NetworkQuality(without_response=1.0)
+NO_CALLS: Final = NetworkQuality(lost=1.0)
+NO_RESPONSES: Final = NetworkQuality(without_response=1.0)
 
 
 class Network:
@@ -217,7 +217,13 @@ class Simulation:
         assert self.errors == []
 
 
-QUALITIES: Final = {"calm": CALM, "slow": SLOW, "bad": BAD, "cut": CUT, "deaf": DEAF}
+QUALITIES: Final = {
+    "calm": CALM,
+    "slow": SLOW,
+    "bad": BAD,
+    "no calls": NO_CALLS,
+    "no responses": NO_RESPONSES,
+}
 
 
 @dataclass(frozen=True)

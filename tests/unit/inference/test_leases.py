@@ -1,7 +1,7 @@
-"""Leases: few calls to the store, never more than the rate, and operation without the store.
+"""Leases of rate-limit units need few calls to the store, keep the rate, and work without the store.
 
 USER_BUCKET (a rate) and TOKEN_QUOTA have a capacity of 100 units, TENANT_BUCKET (a rate) of 1,000.
-Their leases have about ten units.
+Their leases have about ten units. The rates give back ten units a second.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def gateway(store: ManualClockLeaseStore) -> Gateway:
 async def test_a_lease_serves_many_requests(store: ManualClockLeaseStore, gateway: Gateway) -> None:
     assert await gateway.spend_repeatedly(SpendRequest(USER_BUCKET, 1), 60) == 60
 
-    assert store.num_calls <= 7
+    assert store.num_calls <= 7  # one for every ten units, and one more
 
 
 async def test_the_buckets_of_a_request_are_renewed_in_one_call(

@@ -123,7 +123,7 @@ def test_the_number_of_lines_is_limited(
     for number in range(50):
         _encode(cache, f"a{number}\nb{number}\n", ADA_PARTITION)
 
-    # A line counts as four tokens more than it has. A partition keeps two generations of lines.
+    # A line counts as its tokens and four more. A partition keeps two generations of lines.
     assert len(cache._cache) <= 12
 
 
@@ -161,7 +161,7 @@ def test_users_are_different_partitions_only_in_strict_isolation() -> None:
     assert _partition(policy=strict) != _partition(policy=strict, user_id=GUS)
 
 
-def test_another_process_has_different_partitions() -> None:
+def test_another_process_has_other_partition_keys() -> None:
     assert PARTITIONS.for_principal(make_principal()) != CachePartitions().for_principal(
         make_principal()
     )

@@ -18,6 +18,7 @@ from tests.fakes.cpu_guard import cpu_guard
 
 
 def _never_ends_with(word: str) -> Callable[[str], bool]:
+    """Return a fake syntax check: a text is valid unless it ends with `word`."""
     return lambda text: not text.endswith(word)
 
 
@@ -195,10 +196,13 @@ def test_chunking_makes_no_difference(
 ) -> None:
     bounds = [0, *sorted(min(place, len(text)) for place in places), len(text)]
     chunks = [text[a:b] for a, b in pairwise(bounds)]
-    whole_gate, pieced = _gate(**checks), _gate(**checks)
+    whole_gate, chunked_gate = _gate(**checks), _gate(**checks)
 
-    assert _pass(pieced, *chunks) == _pass(whole_gate, text)
-    assert (pieced.reason, pieced.is_withheld) == (whole_gate.reason, whole_gate.is_withheld)
+    assert _pass(chunked_gate, *chunks) == _pass(whole_gate, text)
+    assert (chunked_gate.reason, chunked_gate.is_withheld) == (
+        whole_gate.reason,
+        whole_gate.is_withheld,
+    )
 
 
 @given(GATES, TEXTS)

@@ -1,4 +1,4 @@
-"""The choice between a single line and a block."""
+"""The choice between a single line and a block, for completions in the mode inline."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from caret.contracts.policy import Mode
 from inference.context.prompt.line_or_block import is_single_line
 from tests.fakes.requests import make_request
 
+# Language and text. The last | marks the cursor.
 BLOCKS = [
     ("python", "def f(a):|\n"),
     ("python", "def f(a):\n    |\n"),
@@ -61,7 +62,7 @@ def _is_single_line(language: str, text: str, mode: Mode = Mode.INLINE) -> bool:
 
 
 @pytest.mark.parametrize(("language", "text"), BLOCKS)
-def test_a_completion_at_the_beginning_of_a_block_is_a_block(language: str, text: str) -> None:
+def test_a_completion_at_the_beginning_of_a_block_or_paragraph_is_a_block(language: str, text: str) -> None:
     assert not _is_single_line(language, text)
 
 
@@ -71,5 +72,5 @@ def test_other_inline_completions_are_single_lines(language: str, text: str) -> 
 
 
 @pytest.mark.parametrize("mode", [Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
-def test_explicit_modes_are_not_cut_to_a_line(mode: Mode) -> None:
+def test_completions_in_other_modes_are_not_single_lines(mode: Mode) -> None:
     assert not _is_single_line("python", "a = |\n", mode)

@@ -36,7 +36,7 @@ def _apply(lines: list[str], edit: ProposedEdit, *, has_last_line: bool) -> str:
         ("a\nbc\nbd\nc", ProposedEdit(11, 12, "bc\nbd\n", 4)),
         ("", ProposedEdit(10, 13, "\n", 5)),
     ],
-    ids=["change", "insertion", "deletion", "two changes", "growth", "all"],
+    ids=["change", "insertion", "deletion", "two changes", "one line becomes two", "all deleted"],
 )
 def test_only_the_changed_lines_are_replaced(answer: str, edit: ProposedEdit) -> None:
     assert _propose(["a", "b", "c"], answer, start_line=10) == edit
@@ -51,13 +51,13 @@ def test_the_indentation_of_the_cursors_blank_line_is_no_change() -> None:
     assert _propose(["def f():", "    "], "def f():\n") is None
 
 
-def test_a_line_after_the_last_line_of_the_file_replaces_that_line() -> None:
+def test_a_line_added_after_the_last_line_of_the_file_replaces_the_last_line_too() -> None:
     edit = _propose(["a", "b"], "a\nb\nc", has_last_line=True)
 
     assert edit == ProposedEdit(1, 2, "b\nc", 1)
 
 
-def test_a_line_before_the_final_line_break_is_inserted() -> None:
+def test_a_line_added_before_an_empty_last_line_is_inserted() -> None:
     assert _propose(["a", ""], "a\nb\n", has_last_line=True) == ProposedEdit(1, 1, "b\n", 1)
 
 
@@ -81,5 +81,8 @@ def test_the_replacement_turns_the_region_into_the_answer(
 
 
 def _ends_differently(after: str, expected: str, *, has_last_line: bool) -> bool:
-    """Return True if only the line break before the deleted end of the file is left over."""
+    """Return True if `after` only has one more line break at its end.
+
+    An edit that deletes the last lines of a file keeps the line break before them.
+    """
     return has_last_line and after == f"{expected}\n"

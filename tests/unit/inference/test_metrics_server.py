@@ -82,6 +82,7 @@ async def test_the_event_loop_runs_between_metric_families() -> None:
     def iterate_families() -> Iterator[Metric]:
         for number in range(3):
             asyncio.get_running_loop().call_soon(numbers.append, number)
+            # The value is the number of callbacks that the event loop has run so far.
             yield GaugeMetricFamily(f"caret_{number}", "", value=len(numbers))
 
     async with serve_metrics_page([iterate_families], host=HOST, port=port):
@@ -90,7 +91,7 @@ async def test_the_event_loop_runs_between_metric_families() -> None:
     assert [f"caret_{number} {number}.0" in text for number in range(3)] == [True] * 3
 
 
-async def test_the_page_is_closed_with_its_context() -> None:
+async def test_the_page_is_not_served_after_the_context_is_left() -> None:
     port = free_port()
     async with serve_metrics_page([families], host=HOST, port=port):
         pass

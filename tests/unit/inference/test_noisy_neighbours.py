@@ -1,4 +1,4 @@
-"""Isolation: one tenant, key or request cannot affect the others."""
+"""Isolation: one tenant, key or request cannot affect the others, even with hostile input."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ MAX_AGE_S = 300
 
 
 def test_a_tenant_leaves_slots_free_whatever_its_policy_says() -> None:
-    concurrency = ConcurrencyLimiter(max_total=8)
+    concurrency = ConcurrencyLimiter(max_total=8)  # of which a tenant may have a quarter
 
     with (
         concurrency.acquire(ACME, max_of_tenant=10_000),
@@ -138,6 +138,7 @@ async def test_persistence_is_recorded_once_for_each_time_span() -> None:
 def test_a_raw_prompt_that_is_much_too_long_is_not_tokenized(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A raw prompt is a whole prompt that the client wrote."""
     writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=FakeClock())
     encoded_texts: list[str] = []
     monkeypatch.setattr(TOKENS, "encode_raw", encoded_texts.append)
@@ -169,7 +170,7 @@ def test_markers_in_a_file_are_text_even_if_they_are_ordinary_tokens() -> None:
         ("", ""),
     ],
 )
-def test_the_next_line_is_the_first_with_text(suffix: str, expected: str) -> None:
+def test_the_next_line_is_the_first_line_with_text_below_the_cursor(suffix: str, expected: str) -> None:
     request = make_request(suffix=suffix)
 
     assert build_truncation_context(request, is_single_line=False).next_line == expected

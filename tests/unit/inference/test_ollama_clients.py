@@ -59,7 +59,8 @@ async def test_the_options_of_a_chat_are_honoured() -> None:
 
 
 @pytest.mark.parametrize("messages", [None, []])
-async def test_a_chat_without_messages_loads_the_model(messages: list[Any] | None) -> None:
+async def test_a_chat_without_messages_reports_that_the_model_is_loaded(messages: list[Any] | None) -> None:
+    """Ollama loads a model after such a request. Models of Caret are always loaded."""
     gateway = FakeGateway()
 
     server = await send_request(gateway, "/api/chat", {"messages": messages, "stream": False})
@@ -117,7 +118,7 @@ async def test_errors_have_ollamas_texts(path: str, body: Any, status: int, text
     assert gateway.engine.requests == []
 
 
-def test_an_unknown_model_is_named_as_by_ollama() -> None:
+def test_the_error_for_an_unknown_model_has_ollamas_text_if_it_may_name_the_model() -> None:
     assert error_body(UnknownModel("x", "Gone.")) == b'{"error":"model \'x\' not found"}'
     assert error_body(UnknownModel("", "Gone.")) == b'{"error":"Gone."}'
 
@@ -129,7 +130,7 @@ async def test_fields_without_effect_are_accepted(field: dict[str, Any]) -> None
     assert server.status == 200
 
 
-async def test_every_model_is_loaded() -> None:
+async def test_every_model_is_listed_as_loaded() -> None:
     server = await send_request(FakeGateway(), "/api/ps", method="GET")
 
     (model,) = json.loads(server.body)["models"]

@@ -1,4 +1,4 @@
-"""Constructs that a text has begun but not finished."""
+"""Constructs that a text has opened but not closed, and the text that closes them."""
 
 import subprocess
 import sys
@@ -9,6 +9,7 @@ import pytest
 from caret.foundation.parsing.grammars import Grammar
 from inference.filtering.open_constructs import find_closing_candidates
 
+# Grammar, text, and the first candidate that closes it ("": there is none).
 TEXTS: Final = (
     (Grammar.HTML, "<div class='a'><br><p>", "</p></div>"),
     (Grammar.HTML, "<my-tag><img src='a'/></b><i/>", "</my-tag>"),
@@ -27,11 +28,11 @@ LONG: Final = (
 )
 
 
-@pytest.mark.parametrize(("grammar", "text", "finish"), TEXTS)
+@pytest.mark.parametrize(("grammar", "text", "closing"), TEXTS)
 def test_blocks_are_closed_by_their_keywords_and_tags(
-    grammar: Grammar, text: str, finish: str
+    grammar: Grammar, text: str, closing: str
 ) -> None:
-    assert next(iter(find_closing_candidates(grammar, text)), "") == finish
+    assert next(iter(find_closing_candidates(grammar, text)), "") == closing
 
 
 @pytest.mark.parametrize(("grammar", "text"), LONG)

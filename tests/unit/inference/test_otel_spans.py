@@ -16,6 +16,7 @@ from inference.recording.stage_timings import STAGES
 from tests.fakes.request_traces import make_ended_trace
 from tests.fakes.requests import make_arrival, make_request
 
+# A `traceparent` header: version, trace ID, span ID, and flags (01: sampled).
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -144,8 +145,8 @@ def test_an_invalid_trace_parent_is_ignored(header: str | None) -> None:
     assert parse_trace_parent(header) is None
 
 
-def test_the_sampled_share_is_the_configured_one() -> None:
-    """IDs are not entirely random: two of the bits that samplers use are constant."""
+def test_the_share_of_sampled_traces_is_as_configured() -> None:
+    """The trace ID is the request ID, in which two of the bits that samplers use are constant."""
     trace, sampled = make_ended_trace(), 0
 
     for _ in range(2_000):

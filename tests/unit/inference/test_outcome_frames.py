@@ -1,4 +1,4 @@
-"""Outcomes of shown completions, as the client reports them over its stream."""
+"""`outcome` frames, with which a client reports the outcomes of suggestions."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ async def test_an_outcome_is_recorded_for_its_completion() -> None:
     assert (outcome.event, outcome.chars, outcome.after_ms) == (OutcomeEvent.ACCEPTED, 2, 900)
 
 
-async def test_the_time_to_the_screen_is_recorded() -> None:
+async def test_the_display_latency_is_recorded() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -88,7 +88,7 @@ async def test_an_outcome_of_an_unknown_completion_is_rejected() -> None:
         {"event": "persisted", "after_ms": 30_000, "edited_ratio": "half"},
     ],
 )
-async def test_an_outcome_with_impossible_values_is_rejected(fields: dict[str, Any]) -> None:
+async def test_an_outcome_with_invalid_fields_is_rejected(fields: dict[str, Any]) -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")

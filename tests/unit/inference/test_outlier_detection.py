@@ -16,7 +16,7 @@ AFTER_EJECTION_S = LATE_S + EJECTION_S
 
 
 def _with_requests(num: int) -> LatencyOutlierDetector[object]:
-    """Start this many requests at once."""
+    """Return a detector with this many requests, which begin at 0 s."""
     detector = LatencyOutlierDetector[object]()
     for request in range(num):
         detector.on_request(request, until_s=DEADLINE_S)
@@ -31,7 +31,7 @@ def _ejected() -> LatencyOutlierDetector[object]:
     return detector
 
 
-def test_responses_in_time_do_not_eject() -> None:
+def test_responses_in_time_do_not_eject_the_replica() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
         detector.on_first_token(request, DEADLINE_S)
@@ -39,14 +39,14 @@ def test_responses_in_time_do_not_eject() -> None:
     assert not detector.is_ejected(DEADLINE_S)
 
 
-def test_requests_waiting_beyond_the_limit_eject() -> None:
+def test_requests_waiting_beyond_the_deadline_eject_the_replica() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE)
 
     assert not detector.is_ejected(DEADLINE_S)
     assert detector.is_ejected(LATE_S)
 
 
-def test_few_requests_waiting_beyond_the_limit_do_not_eject() -> None:
+def test_few_requests_waiting_beyond_the_deadline_do_not_eject_the_replica() -> None:
     detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
 
     assert not detector.is_ejected(LATE_S)
@@ -60,7 +60,7 @@ def test_waiting_and_late_requests_count_together() -> None:
     assert detector.is_ejected(LATE_S)
 
 
-def test_late_responses_eject() -> None:
+def test_late_responses_eject_the_replica() -> None:
     assert _ejected().is_ejected(LATE_S)
 
 
@@ -112,7 +112,7 @@ def test_one_trial_request_is_allowed_after_the_ejection() -> None:
 
 
 @pytest.mark.parametrize(("took_s", "is_late"), [(0.1, False), (LATE_S, True)])
-def test_a_late_trial_request_prolongs_the_ejection_and_an_early_one_ends_it(
+def test_a_late_trial_request_prolongs_the_ejection_and_one_in_time_ends_it(
     took_s: float, is_late: bool
 ) -> None:
     detector = _ejected()
@@ -131,7 +131,7 @@ def _ejection_duration_s(detector: LatencyOutlierDetector[object], since_s: floa
     return tenths / 10
 
 
-def test_each_late_trial_doubles_the_ejection() -> None:
+def test_each_late_trial_doubles_the_ejection_up_to_a_maximum() -> None:
     detector, now_s = _ejected(), LATE_S
     durations_s = []
     for trial in range(5):
@@ -162,7 +162,7 @@ def test_concurrent_late_requests_cause_one_ejection() -> None:
     )
 
 
-def test_a_trial_in_time_resets_the_duration() -> None:
+def test_a_trial_in_time_resets_the_duration_of_later_ejections() -> None:
     detector = _ejected()
     detector.on_request("late", until_s=AFTER_EJECTION_S + DEADLINE_S)
     detector.on_first_token("late", AFTER_EJECTION_S + LATE_S)

@@ -326,7 +326,7 @@ d:
 }
 
 
-def test_every_grammar_has_a_query_and_a_case() -> None:
+def test_every_grammar_has_a_query_and_a_file_to_test() -> None:
     assert set(QUERIES) == set(Grammar)
     assert len(FILES) == len(Grammar)
 
@@ -348,7 +348,7 @@ def test_an_outline_contains_the_signatures(path: str) -> None:
         ("a.py", ""),
     ],
 )
-def test_a_file_with_few_definitions_has_no_outline(path: str, text: str) -> None:
+def test_a_file_without_a_grammar_or_with_few_definitions_has_no_outline(path: str, text: str) -> None:
     assert outline(path, text, frozen_budget()) == ""
 
 

@@ -14,7 +14,7 @@ def frozen_budget() -> ParseBudget:
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
-def test_a_file_that_cannot_be_parsed_has_no_outline() -> None:
+def test_a_file_with_too_many_indents_is_not_parsed_and_has_no_outline() -> None:
     assert outline("a.yaml", "- " * 300 + "\n" + "a: 1\n", frozen_budget()) == ""
 
 

@@ -1,4 +1,4 @@
-"""Requests that wait too long at a replica are retried on another one, if that is available."""
+"""Rerouting: requests that wait too long at a replica are sent to an available fallback."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,7 @@ from tests.fakes.pools import make_engine_request, make_pool
 from tests.fakes.requests import make_trace
 
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
-LATE_S = 0.4
+LATE_S = 0.4  # a request without a first token by then is overdue
 LATER_S = LATE_S + 0.1
 WITH_FALLBACK = make_engine_request(
     replica=ONE, fallback_replicas=(TWO,), first_token_timeout_s=LATE_S
@@ -119,18 +119,18 @@ async def test_few_waiting_requests_are_not_rerouted(two_replicas: _TwoReplicas)
 async def test_a_request_is_rerouted_only_after_its_own_time_limit(
     two_replicas: _TwoReplicas,
 ) -> None:
-    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as early:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as first_tasks:
         two_replicas.clock.pass_s(LATER_S)
-        async with two_replicas.waiting_requests(1) as late:
+        async with two_replicas.waiting_requests(1) as (later_task,):
             two_replicas.replicas.reroute_overdue()
-            await asyncio.gather(*early)
+            await asyncio.gather(*first_tasks)
 
-            assert not late[0].done()
+            assert not later_task.done()
 
             two_replicas.clock.pass_s(LATER_S)
             two_replicas.replicas.reroute_overdue()
 
-            assert await late[0] == ["a", "b"]
+            assert await later_task == ["a", "b"]
 
 
 async def test_the_trial_request_of_a_late_replica_is_rerouted_too(
@@ -149,23 +149,23 @@ async def test_the_trial_request_of_a_late_replica_is_rerouted_too(
         assert two_replicas.replicas.is_ejected(ONE)
 
 
-def _drained(two_replicas: _TwoReplicas) -> None:
+def _drain(two_replicas: _TwoReplicas) -> None:
     two_replicas.replicas.set_drained([TWO.name])
 
 
-def _lost(two_replicas: _TwoReplicas) -> None:
+def _open_circuit(two_replicas: _TwoReplicas) -> None:
     for _ in range(MAX_FAILURES):
         with two_replicas.replicas.attempt(TWO) as attempt:
             attempt.mark_failed()
 
 
-def _late(two_replicas: _TwoReplicas) -> None:
+def _make_late(two_replicas: _TwoReplicas) -> None:
     for _ in range(MAX_CONSECUTIVE_LATE):
         with two_replicas.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
             two_replicas.clock.pass_s(LATER_S)
 
 
-@pytest.mark.parametrize("make_unavailable", [_drained, _lost, _late])
+@pytest.mark.parametrize("make_unavailable", [_drain, _open_circuit, _make_late])
 async def test_requests_are_not_rerouted_to_an_unavailable_replica(
     two_replicas: _TwoReplicas, make_unavailable: Callable[[_TwoReplicas], None]
 ) -> None:

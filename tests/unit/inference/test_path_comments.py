@@ -45,7 +45,7 @@ def test_a_comment_names_the_current_file(prompt: str, path: str) -> None:
         "",
         "\n",
         "import os\n",
-        "# shop/cart.py\nimport os\n",  # a prompt of Continue begins otherwise
+        "# shop/cart.py\nimport os\n",  # without the empty line with which Continue begins
         "\n# This module computes prices.\n",
         "\n# https://acme.example/a.html\n",
         "\n# shop/cart.py",  # the line of the cursor
@@ -57,12 +57,12 @@ def test_a_comment_names_the_current_file(prompt: str, path: str) -> None:
         "# Path: shop/cart.py",
     ],
 )
-def test_another_beginning_is_unchanged(prompt: str) -> None:
+def test_a_prompt_with_another_beginning_is_unchanged(prompt: str) -> None:
     assert parse_path_comments(prompt) == CommentedPrompt(prompt)
 
 
 @pytest.mark.parametrize("path", ["legal texts/my contract", "a//b.py"])
-def test_other_files_are_separated_from_a_file_without_a_likely_path(path: str) -> None:
+def test_a_comment_that_cannot_be_a_path_belongs_to_the_file_before_it(path: str) -> None:
     parsed_prompt = parse_path_comments(f"# Path: a.py\n# return 1\n# {path}\nimport os\n")
 
     assert parsed_prompt == CommentedPrompt(
@@ -70,7 +70,7 @@ def test_other_files_are_separated_from_a_file_without_a_likely_path(path: str) 
     )
 
 
-def test_other_files_are_separated_from_the_current_one() -> None:
+def test_other_files_are_separated_from_the_current_file() -> None:
     parsed_prompt = parse_path_comments(f"{TWO_FILES}# shop/cart.py\nimport price\n# a comment")
 
     assert parsed_prompt == CommentedPrompt(
@@ -92,7 +92,7 @@ def test_other_files_are_separated_from_the_current_one() -> None:
         ("# A\n# public.py\n# B\n", ("public.py", "shop/cart.py")),
     ],
 )
-def test_each_comment_that_looks_like_a_path_is_possible(
+def test_each_comment_that_looks_like_a_path_is_a_possible_path(
     own_comments: str, paths: tuple[str, ...]
 ) -> None:
     parsed_prompt = parse_path_comments(f"{TWO_FILES}# shop/cart.py\n{own_comments}import os\n")
@@ -109,14 +109,14 @@ def test_no_possible_path_is_left_out() -> None:
     assert len(parsed_prompt.paths) == 1_001
 
 
-def test_a_file_without_suffix_is_found_behind_other_files() -> None:
+def test_a_path_without_an_extension_is_found_after_other_files() -> None:
     parsed_prompt = parse_path_comments(f"{TWO_FILES}# keys/id_rsa\nsecret\n")
 
     assert parsed_prompt.paths == ("keys/id_rsa",)
     assert parsed_prompt.text == "secret\n"
 
 
-def test_as_many_files_are_kept_as_a_request_may_have() -> None:
+def test_only_the_last_files_are_kept_if_there_are_more_than_a_request_may_have() -> None:
     files = "".join(f"# Path: {number}.py\n# pass\n" for number in range(MAX_FILES + 3))
 
     parsed_prompt = parse_path_comments(f"{files}# cart.py\n")
@@ -144,6 +144,7 @@ def test_text_that_may_belong_to_another_file_is_left_out(doubtful: str) -> None
     parsed_prompt = parse_path_comments(prompt)
 
     assert parsed_prompt.files == (ParsedFile("open.md", "open"), ParsedFile("b.md", "b"))
+    # A comment of one word looks like a path.
     assert parsed_prompt.paths == ("cart.py", "b", "secret", "open")
 
 

@@ -21,7 +21,7 @@ def _assemble(*files: ContextFile, **fields: Any) -> list[int]:
     return assemble_prompt(files=files, **fields).token_ids
 
 
-def test_two_users_with_different_open_files_share_the_beginning() -> None:
+def test_prompts_of_two_users_with_different_open_files_have_the_same_beginning() -> None:
     their_file = ContextFile("theirs.py", "theirs = 2\n", 9.0)
 
     our_prompt = assemble_prompt(files=(MINE, STYLE, TYPES), repository="acme/shop", path="one.py")
@@ -50,7 +50,7 @@ def test_an_open_file_that_is_pinned_appears_once() -> None:
     assert "total: int" in text
 
 
-def test_the_cursors_own_file_is_not_repeated() -> None:
+def test_a_pinned_file_that_is_the_current_file_is_not_repeated() -> None:
     text = text_of(assemble_prompt(files=(TYPES, STYLE), path=TYPES.path, prefix=TYPES.text))
 
     assert text.count("class Order") == 1

@@ -145,9 +145,9 @@ async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
 @pytest.mark.parametrize(
     "key_text",
     [None, "nonsense", generate_key(KeyKind.DEVELOPER).text],
-    ids=["none", "no key", "unknown"],
+    ids=["no key", "not a key", "unknown key"],
 )
-async def test_an_unauthenticated_request_causes_no_record_and_no_work(
+async def test_an_unauthenticated_request_is_not_recorded_and_reaches_no_engine(
     key_text: str | None,
 ) -> None:
     gateway, client = Gateway(), FakeClient()
@@ -175,7 +175,7 @@ async def test_a_rejection_by_a_full_gateway_is_recorded() -> None:
     assert gateway.endings == [(FinishReason.ERROR, "gateway_at_capacity")]
 
 
-async def test_an_engine_lost_in_mid_stream_leaves_its_text() -> None:
+async def test_text_sent_before_the_engine_disconnects_is_kept() -> None:
     engine = FakeEngine(
         chunks_of("b", stop=None), error=EngineError("engine_disconnected", "It ended.")
     )
@@ -191,7 +191,7 @@ async def test_an_engine_lost_in_mid_stream_leaves_its_text() -> None:
     assert gateway.concurrency.num_in_flight == 0
 
 
-async def test_an_engine_lost_at_once_is_reported_and_recorded() -> None:
+async def test_an_engine_that_disconnects_before_any_text_is_reported_and_recorded() -> None:
     engine = FakeEngine(error=EngineError("engine_disconnected", "It ended."))
     gateway, client = Gateway(engine=engine), FakeClient()
 
@@ -279,7 +279,7 @@ async def test_an_engine_error_is_recorded_even_if_the_client_has_left() -> None
     assert gateway.endings == [(FinishReason.ERROR, "engine_unavailable")]
 
 
-async def test_an_internal_error_is_raised() -> None:
+async def test_complete_raises_an_internal_error() -> None:
     gateway = Gateway(engine=FakeEngine(error=ValueError("planted")))
 
     with pytest.raises(ValueError, match="planted"):

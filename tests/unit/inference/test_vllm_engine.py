@@ -1,4 +1,4 @@
-"""The vLLM adapter, against a small server that has every kind of engine fault."""
+"""The vLLM adapter, tested against a small server that simulates the faults of an engine."""
 
 import asyncio
 import json
@@ -37,8 +37,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Server:
-    """Responds with `behaviour`, or with only an HTTP `status`; notices when its client
-    disconnects."""
+    """Responds as `behaviour` says, or with an HTTP error. Detects that its client disconnects."""
 
     def __init__(self, behaviour: Behaviour | None, *, status: int = 200) -> None:
         self.behaviour = behaviour
@@ -138,7 +137,7 @@ COMPLETE = _sending(*PARTS)
 @pytest.mark.parametrize(
     ("count", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
 )
-async def test_counts_never_exceed_the_request(count: int, generated: int, cached: int) -> None:
+async def test_counts_are_limited_to_those_possible_for_the_request(count: int, generated: int, cached: int) -> None:
     usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % count)
     async with _serving(_sending(event("a", "stop"), usage, DONE)) as (server, engine):
         chunks = await _collect(server, engine)
@@ -228,7 +227,7 @@ async def test_a_character_split_over_two_packets_is_joined() -> None:
     assert "".join(chunk.text for chunk in chunks) == "世"
 
 
-async def test_comments_and_blank_lines_are_skipped() -> None:
+async def test_lines_without_data_are_skipped() -> None:
     parts = (b": ping\n\n", event("a", "stop"), b"\n", b"event: x\n", DONE)
     async with _serving(_sending(*parts)) as (server, engine):
         chunks = await _collect(server, engine)
@@ -270,7 +269,7 @@ FAILURES: dict[str, tuple[Behaviour, str]] = {
         _sending(b'data: {"error":{"message":"x","code":400}}\n\n'),
         "prompt_refused",
     ),
-    "a full queue, noticed late": (
+    "a full queue, reported as an event": (
         _sending(b'data: {"error":{"message":"x","code":503}}\n\n'),
         "engine_busy",
     ),
@@ -279,12 +278,12 @@ FAILURES: dict[str, tuple[Behaviour, str]] = {
         "engine_refused",
     ),
     "not JSON": (_sending(b"data: nonsense\n\n"), "engine_invalid_response"),
-    "another shape": (_sending(b'data: {"choices":"many"}\n\n'), "engine_invalid_response"),
-    "broken text": (
+    "JSON of another shape": (_sending(b'data: {"choices":"many"}\n\n'), "engine_invalid_response"),
+    "invalid UTF-8": (
         _sending(b'data: {"choices":[{"text":"\xff"}]}\n\n'),
         "engine_invalid_response",
     ),
-    "brackets": (_sending(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
+    "deeply nested JSON": (_sending(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
     "a line of 1 MB": (_sending(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_invalid_response"),
     "an immediate end": (_sending(), "engine_disconnected"),
     "no stop reason": (_sending(event("a")), "engine_disconnected"),
@@ -305,7 +304,7 @@ async def test_a_faulty_stream_fails_with_an_error_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FAILURES)
-async def test_a_faulty_stream_leaves_no_connection(name: str) -> None:
+async def test_a_faulty_stream_leaves_no_open_response(name: str) -> None:
     behaviour, _ = FAILURES[name]
     async with _serving(behaviour) as (server, engine):
         with pytest.raises(EngineError):

@@ -1,4 +1,4 @@
-"""The identity that a vLLM server reports, read from a small server."""
+"""The identity that a vLLM server reports, read from a small server that stands in for vLLM."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -81,7 +81,7 @@ async def test_malformed_information_is_left_empty() -> None:
         assert await _fetch(url) == ReplicaIdentity()
 
 
-async def test_an_unreachable_engine_is_distinguished_from_an_unknown_name() -> None:
+async def test_an_unreachable_engine_is_distinguished_from_an_unknown_host_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""The metrics of a vLLM server, read from a small server."""
+"""The metrics of a vLLM server, read from a small server that stands in for vLLM."""
 
 import aiohttp
 from aiohttp import web

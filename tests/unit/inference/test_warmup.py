@@ -1,4 +1,4 @@
-"""Warm-ups: when they start, which come first, and what remains when they end."""
+"""Warm-ups: when they start, in which order they run, and what remains when they end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,13 +14,14 @@ from caret.foundation.ids import TenantId
 from inference.completion.incoming_request import ChatMessage, ContextFile, IncomingRequest
 from inference.errors import CompletionDropped, EngineError
 from inference.pipeline import serve, warm_up
-from inference.prefix_cache import warmup as stage
+from inference.prefix_cache import warmup
 from inference.prefix_cache.warmup import (
     MAX_AGE_S,
     MAX_AT_ONCE,
     MAX_OF_TENANT,
     MAX_TRIES,
     MAX_WAITING,
+    MIN_TOKENS,
     REMEMBERED_S,
     WarmupQueue,
 )
@@ -37,11 +38,11 @@ OTHER_FILE = ContextFile("b.py", "def area(self):\n    return 1\n" * 40, edited_
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "PAUSE_S", 0.0)
+    monkeypatch.setattr(warmup, "PAUSE_S", 0.0)
 
 
 class FakePipeline:
-    """Stands in for the pipeline."""
+    """Records the requests. Raises the given errors first; then succeeds, or hangs."""
 
     def __init__(self, *, errors: Sequence[Exception] = ()) -> None:
         self.arrivals: list[IncomingRequest] = []
@@ -67,6 +68,7 @@ async def _running(warmup_queue: WarmupQueue, pipeline: Any) -> AsyncIterator[No
 
 
 async def _wait_for_end(warmup_queue: WarmupQueue, count: int = 1) -> dict[str, int]:
+    """Wait until `count` warm-ups have ended. Return how many ended with each result."""
     await wait_until(lambda: warmup_queue.num_ended.total() >= count)
     return dict(warmup_queue.num_ended)
 
@@ -76,9 +78,9 @@ async def test_an_opened_file_is_warmed_up() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival(path="a.py"))
-        outcomes = await _wait_for_end(warmup_queue)
+        num_ended = await _wait_for_end(warmup_queue)
 
-    assert outcomes == {"warmed": 1}
+    assert num_ended == {"warmed": 1}
     assert [arrival.draft.path for arrival in pipeline.arrivals] == ["a.py"]
 
 
@@ -88,9 +90,9 @@ async def test_the_newest_warm_up_of_a_tenant_evicts_its_oldest() -> None:
         warmup_queue.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
 
     async with _running(warmup_queue, pipeline):
-        outcomes = await _wait_for_end(warmup_queue, MAX_OF_TENANT + 1)
+        num_ended = await _wait_for_end(warmup_queue, MAX_OF_TENANT + 1)
 
-    assert outcomes == {"evicted": 1, "warmed": MAX_OF_TENANT}
+    assert num_ended == {"evicted": 1, "warmed": MAX_OF_TENANT}
     assert "0.py" not in [arrival.draft.path for arrival in pipeline.arrivals]
 
 
@@ -113,7 +115,7 @@ def test_the_number_of_waiting_warm_ups_is_limited() -> None:
     assert warmup_queue.num_ended == {"full": 3}
 
 
-async def test_few_warm_ups_run_concurrently() -> None:
+async def test_the_number_of_concurrent_warm_ups_is_limited() -> None:
     warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     pipeline.hangs = True
 
@@ -180,9 +182,9 @@ async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_conti
         await wait_until(lambda: len(paths) == MAX_AT_ONCE)
         warmup_queue.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
-        outcomes = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
+        num_ended = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
 
-    assert outcomes == {"warmed": MAX_AT_ONCE + 1}
+    assert num_ended == {"warmed": MAX_AT_ONCE + 1}
     assert paths[MAX_AT_ONCE] == "globex.py"
 
 
@@ -192,9 +194,9 @@ async def test_a_shed_warm_up_is_retried() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
-        outcomes = await _wait_for_end(warmup_queue)
+        num_ended = await _wait_for_end(warmup_queue)
 
-    assert (outcomes, len(pipeline.arrivals)) == ({"warmed": 1}, 3)
+    assert (num_ended, len(pipeline.arrivals)) == ({"warmed": 1}, 3)
 
 
 async def test_a_warm_up_that_is_always_shed_is_dropped() -> None:
@@ -203,9 +205,9 @@ async def test_a_warm_up_that_is_always_shed_is_dropped() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
-        outcomes = await _wait_for_end(warmup_queue)
+        num_ended = await _wait_for_end(warmup_queue)
 
-    assert (outcomes, len(pipeline.arrivals)) == ({"shed": 1}, MAX_TRIES)
+    assert (num_ended, len(pipeline.arrivals)) == ({"shed": 1}, MAX_TRIES)
 
 
 async def test_a_failed_warm_up_is_not_retried() -> None:
@@ -214,9 +216,9 @@ async def test_a_failed_warm_up_is_not_retried() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
-        outcomes = await _wait_for_end(warmup_queue)
+        num_ended = await _wait_for_end(warmup_queue)
 
-    assert (outcomes, len(pipeline.arrivals)) == ({"engine_disconnected": 1}, 1)
+    assert (num_ended, len(pipeline.arrivals)) == ({"engine_disconnected": 1}, 1)
 
 
 async def test_an_internal_error_ends_only_its_warm_up() -> None:
@@ -225,9 +227,9 @@ async def test_an_internal_error_ends_only_its_warm_up() -> None:
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
         warmup_queue.on_file_opened(ACME, make_arrival())
-        outcomes = await _wait_for_end(warmup_queue, 2)
+        num_ended = await _wait_for_end(warmup_queue, 2)
 
-    assert outcomes == {"defect": 1, "warmed": 1}
+    assert num_ended == {"defect": 1, "warmed": 1}
 
 
 async def test_an_old_warm_up_is_dropped() -> None:
@@ -237,9 +239,9 @@ async def test_an_old_warm_up_is_dropped() -> None:
     clock.pass_s(MAX_AGE_S + 1)
 
     async with _running(warmup_queue, pipeline):
-        outcomes = await _wait_for_end(warmup_queue)
+        num_ended = await _wait_for_end(warmup_queue)
 
-    assert (outcomes, pipeline.arrivals) == ({"stale": 1}, [])
+    assert (num_ended, pipeline.arrivals) == ({"stale": 1}, [])
 
 
 def test_the_first_completion_of_a_repository_starts_a_warm_up() -> None:
@@ -261,6 +263,7 @@ def test_an_edit_starts_no_warm_up_because_its_prompt_has_no_other_files() -> No
         make_admitted(repository="shop", mode=Mode.EDIT), make_arrival(mode="edit")
     )
     assert warmup_queue.num_waiting == 0
+    # The next request still counts as the first one of the repository.
     warmup_queue.on_request_admitted(make_admitted(repository="shop"), make_arrival())
 
     assert warmup_queue.num_waiting == 1
@@ -275,6 +278,7 @@ def test_a_chat_starts_no_warm_up_because_its_prompt_has_no_stable_part() -> Non
         make_arrival(mode="chat", messages=messages),
     )
     assert warmup_queue.num_waiting == 0
+    # The next request still counts as the first one of the repository.
     warmup_queue.on_request_admitted(make_admitted(repository="shop"), make_arrival())
 
     assert warmup_queue.num_waiting == 1
@@ -320,7 +324,7 @@ async def test_only_the_stable_part_is_prefilled_and_no_usage_is_recorded() -> N
 
     warmed, real = gateway.engine.requests
     length = len(warmed.token_ids)
-    assert 64 <= length < len(real.token_ids)
+    assert MIN_TOKENS <= length < len(real.token_ids)
     assert warmed.token_ids == real.token_ids[:length]
     assert (warmed.max_tokens, warmed.replica, warmed.salt) == (1, real.replica, real.salt)
     assert warmed.priority > real.priority

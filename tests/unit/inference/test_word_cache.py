@@ -1,6 +1,7 @@
-"""The tokenizer's word cache contains no words that tenants sent.
+"""The tokenizer library's cache of encoded words contains no words that tenants sent.
 
-Otherwise the time of encoding a word would reveal that another tenant had sent it.
+Otherwise the time of encoding a word would reveal that another tenant had sent the same word.
+`prefill_word_cache` fills the cache completely, so that it stores no further words.
 """
 
 from pathlib import Path
@@ -28,23 +29,23 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
 
 
-def test_the_library_caches_new_words(tokenizer: Tokenizer) -> None:
+def test_the_library_caches_new_words_without_prefilling(tokenizer: Tokenizer) -> None:
     assert _is_cached(tokenizer, SENT)
 
 
-def test_a_frozen_cache_does_not_cache_new_words(tokenizer: Tokenizer) -> None:
+def test_a_prefilled_cache_stores_no_new_words(tokenizer: Tokenizer) -> None:
     prefill_word_cache(tokenizer)
 
     assert not _is_cached(tokenizer, SENT)
 
 
-def test_a_frozen_cache_contains_words_of_the_vocabulary(tokenizer: Tokenizer) -> None:
+def test_a_prefilled_cache_contains_words_of_the_vocabulary(tokenizer: Tokenizer) -> None:
     prefill_word_cache(tokenizer)
 
     assert _is_cached(tokenizer, " return")
 
 
-def test_the_cache_of_a_small_vocabulary_is_frozen_too() -> None:
+def test_the_prefilled_cache_of_a_small_vocabulary_stores_no_new_words() -> None:
     letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz_")}
     small = Tokenizer(models.BPE(letters, []))
 

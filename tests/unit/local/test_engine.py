@@ -45,7 +45,7 @@ def test_the_engine_logs_no_requests() -> None:
     assert {"--no-enable-log-requests", "--disable-uvicorn-access-log"} <= set(_command())
 
 
-def test_on_a_cpu_the_engine_has_its_smallest_block_size() -> None:
+def test_on_a_cpu_the_engine_gets_the_smallest_block_size_and_runs_eagerly() -> None:
     assert _value(_command(), "--block-size") == "32"
     assert "--enforce-eager" in _command()
 
@@ -121,7 +121,7 @@ def test_the_pool_entry_names_the_speculation_method(monkeypatch: pytest.MonkeyP
     }
 
 
-def test_the_pool_entry_has_the_largest_batch_of_the_users_arguments(
+def test_the_pool_entry_has_the_batch_size_that_the_user_sets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CARET_ENGINE_ARGS", "--max-num-seqs=3")
@@ -129,7 +129,7 @@ def test_the_pool_entry_has_the_largest_batch_of_the_users_arguments(
     assert engine_from_environment(8402).entry["max_num_seqs"] == 3
 
 
-def test_the_users_speculation_replaces_the_profiles() -> None:
+def test_speculation_that_the_user_sets_replaces_that_of_the_profile() -> None:
     own = ("--spec-model", "/models/draft")
 
     assert "--speculative-config" in _command(hardware=Hardware.GPU)
@@ -143,7 +143,7 @@ def test_the_demonstration_model_is_not_quantized() -> None:
     assert "--quantization" not in _command(hardware=Hardware.GPU, model=demo)
 
 
-def test_two_engines_share_the_memory_of_a_gpu() -> None:
+def test_an_engine_gets_a_share_of_the_memory_of_a_gpu_only() -> None:
     command = _command(hardware=Hardware.GPU, gpu_memory_percent=45)
 
     assert _value(command, "--gpu-memory-utilization") == "0.45"

@@ -1,4 +1,7 @@
-"""CARET_ENGINE_ARGS: arguments that leak data are rejected in every spelling that vLLM accepts."""
+"""CARET_ENGINE_ARGS: arguments that leak data are rejected in every spelling that vLLM accepts.
+
+Suffix decoding with a cache, and most KV connectors, would let tenants share cached data.
+"""
 
 import pytest
 
@@ -11,27 +14,27 @@ LMCACHE = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
 
 LEAKS = {
     "suffix decoding in vLLM's notation": ("--speculative-config", SUFFIX),
-    "with an equals sign": (f"--speculative-config={SUFFIX}",),
-    "with underscores": ("--speculative_config", SUFFIX),
-    "abbreviated": ("-sc", SUFFIX),
-    "shortened": ("--speculative", SUFFIX),
-    "by its fields": ("--speculative-config.method", "suffix"),
-    "by another name": ("--spec-method", "suffix"),
-    "with a cache": (
+    "suffix decoding with an equals sign": (f"--speculative-config={SUFFIX}",),
+    "suffix decoding with underscores": ("--speculative_config", SUFFIX),
+    "suffix decoding as -sc": ("-sc", SUFFIX),
+    "suffix decoding by a shortened option": ("--speculative", SUFFIX),
+    "suffix decoding by its fields": ("--speculative-config.method", "suffix"),
+    "suffix decoding by another option": ("--spec-method", "suffix"),
+    "suffix decoding with a cache of five requests": (
         "--speculative-config",
         '{"method":"suffix","suffix_decoding_max_cached_requests":5}',
     ),
     "a connector": ("--kv-transfer-config", LMCACHE),
     "a connector by its fields": ("--kv-transfer-config.kv_connector", "HF3FSKVConnector"),
-    "a connector shortened": (f"--kv-transfer={LMCACHE}",),
+    "a connector by a shortened option": (f"--kv-transfer={LMCACHE}",),
     "a custom connector": (
         "--kv-transfer-config",
         '{"kv_connector":"OffloadingConnector","kv_connector_module_path":"own"}',
     ),
-    "several connectors in one": ("--kv-transfer-config", '{"kv_connector":"MultiConnector"}'),
+    "a connector that combines others": ("--kv-transfer-config", '{"kv_connector":"MultiConnector"}'),
     "no connector name": ("--kv-transfer-config", "{}", "--kv-transfer-config.kv_role", "x"),
-    "a file": ("--config", "engine.yaml"),
-    "a file with an equals sign": ("--config=engine.yaml",),
+    "a settings file": ("--config", "engine.yaml"),
+    "a settings file with an equals sign": ("--config=engine.yaml",),
     "not JSON": ("--speculative-config", "suffix"),
 }
 BAD_NUMBERS = ["0", "-1", "many", ""]
@@ -52,7 +55,7 @@ def test_offloading_with_an_untested_connector_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("name", ["OffloadingConnector", "LMCacheMPConnector"])
-def test_connectors_whose_keys_contain_the_salt_are_allowed(name: str) -> None:
+def test_connectors_whose_keys_contain_the_cache_salt_are_allowed(name: str) -> None:
     check_arguments(("--kv-transfer-config", f'{{"kv_connector":"{name}"}}'), {})
 
 
@@ -81,18 +84,18 @@ def test_the_speculation_method_is_detected(
 
 
 @pytest.mark.parametrize("number", BAD_NUMBERS)
-def test_the_size_of_a_batch_is_a_positive_number(number: str) -> None:
+def test_a_batch_size_that_is_no_positive_number_is_rejected(number: str) -> None:
     with pytest.raises(BadSetting, match="--max-num-seqs"):
         check_arguments(("--max_num_seqs", number), {})
 
 
-def test_the_last_size_of_a_batch_counts() -> None:
+def test_the_last_of_several_batch_sizes_counts() -> None:
     arguments = ("--max-num-seqs", "8", "--max-num-batched-tokens", "512", "--max-num-seqs=4")
 
     assert check_arguments(arguments, {}).max_num_seqs == 4
 
 
-def test_no_arguments_state_nothing() -> None:
+def test_without_arguments_no_property_of_the_engine_is_set() -> None:
     assert check_arguments((), {}) == NO_ENGINE_ARGUMENTS
 
 

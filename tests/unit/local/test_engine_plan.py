@@ -26,7 +26,7 @@ BOTH = (Tier.FAST, Tier.QUALITY)
         (LARGE, False, BOTH[:1], "CARET_ENGINES=2"),
     ],
 )
-def test_two_engines_start_where_there_is_room(
+def test_two_engines_start_only_if_there_is_room(
     machine: Machine, is_demo_model: bool, profiles: tuple[Tier, ...], reason: str
 ) -> None:
     plan = plan_engines("auto", machine, is_demo_model=is_demo_model)
@@ -41,7 +41,7 @@ def test_the_setting_decides_on_the_number_of_engines() -> None:
 
 
 @pytest.mark.parametrize("setting", ["0", "3", "two", ""])
-def test_another_number_of_engines_is_rejected(setting: str) -> None:
+def test_an_invalid_number_of_engines_is_rejected(setting: str) -> None:
     with pytest.raises(BadSetting, match="write auto, 1, 2 or mixed"):
         plan_engines(setting, LARGE, is_demo_model=True)
 
@@ -65,6 +65,7 @@ def test_two_engines_without_memory_are_rejected() -> None:
 
 
 def test_a_profile_for_hardware_that_is_missing_is_rejected() -> None:
+    # vLLM is built for a GPU, but the machine has none.
     without_gpu = Machine(Hardware.GPU, free_bytes=None, num_cores=8)
 
     with pytest.raises(MissingFeature, match="nvidia-smi finds none"):
@@ -78,7 +79,7 @@ def test_the_memory_of_a_kv_tier_is_not_free_for_engines() -> None:
     assert "two engines need 7 GB" in plan_engines("auto", machine, is_demo_model=True).sentence
 
 
-def test_a_profile_for_the_other_build_is_rejected() -> None:
+def test_a_setting_that_does_not_fit_the_build_of_vllm_is_rejected() -> None:
     require_hardware(LARGE, "cpu")
 
     with pytest.raises(BadSetting, match="CARET_ENGINE is 'gpu', but vLLM is installed for a CPU"):

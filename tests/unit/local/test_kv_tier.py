@@ -1,4 +1,7 @@
-"""The KV tier: its settings, its servers, and the engine arguments and pool entries for it."""
+"""The KV tier: its settings, its servers, and the engine arguments and pool entries for it.
+
+It keeps cached prompts when an engine restarts. It consists of LMCache and a KV store (Valkey).
+"""
 
 import importlib.util
 import json
@@ -70,7 +73,7 @@ def test_the_engines_use_the_tier_through_an_allowed_connector(
         ({"CARET_KV_TIER_GB": "100"}, "need 201 GB of memory together, .* has 3.0 GB"),
     ],
 )
-def test_a_kv_tier_that_cannot_start_is_refused(
+def test_a_kv_tier_that_cannot_start_is_rejected(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], sentence: str
 ) -> None:
     monkeypatch.setattr(kv_tier, "read_free_bytes", lambda: 3 * 2**30)
@@ -81,7 +84,7 @@ def test_a_kv_tier_that_cannot_start_is_refused(
         settings_from_environment()
 
 
-def test_without_lmcache_a_sentence_says_how_to_install_it(
+def test_without_lmcache_the_error_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -102,10 +105,11 @@ def test_cached_prompts_are_bounded_and_never_written_to_the_disk() -> None:
 
 
 @pytest.mark.parametrize("hardware", list(Hardware))
-def test_lmcache_listens_on_the_loopback_address_and_moves_blocks_as_the_hardware_can(
+def test_lmcache_listens_on_the_loopback_address_and_does_not_use_cuda_on_a_cpu(
     hardware: Hardware,
 ) -> None:
     command = " ".join(lmcache_command(_tier(hardware)))
 
     assert "--host 127.0.0.1 --port 8407 --http-host 127.0.0.1 --http-port 8408" in command
+    # In this transfer mode, LMCache does not read the engine's memory through CUDA.
     assert ("engine_driven" in command) is (hardware is Hardware.CPU)

@@ -50,7 +50,7 @@ def test_each_tier_may_have_an_engine_of_its_own() -> None:
 
 
 @given(folder=st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_any_folder_name_survives_rendering(folder: str) -> None:
+def test_any_folder_name_is_preserved(folder: str) -> None:
     text = render_pools(model="m", tokenizer=folder, max_context_tokens=1, replicas=["http://h:1"])
 
     assert tomllib.loads(text)["pools"][0]["tokenizer"] == folder
@@ -82,7 +82,7 @@ def test_further_fields_of_a_replica_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "pools = 3", "[[pools]]\nname = 'a'", "not toml"])
-def test_an_invalid_pools_file_is_rejected_by_name(tmp_path: Path, text: str) -> None:
+def test_the_error_for_an_invalid_pools_file_names_the_setting(tmp_path: Path, text: str) -> None:
     file = tmp_path / "pools.toml"
     file.write_text(text)
 
@@ -90,6 +90,6 @@ def test_an_invalid_pools_file_is_rejected_by_name(tmp_path: Path, text: str) ->
         read_pools(file)
 
 
-def test_a_missing_pools_file_is_rejected_by_name(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_pools_file_names_the_setting(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="CARET_POOLS_FILE"):
         read_pools(tmp_path / "absent.toml")

@@ -10,7 +10,7 @@ from caret.local.ports import LOOPBACK, Port, is_free, ports_from_environment, r
 from tests.stack.ports import free_port, free_ports
 
 
-def test_a_port_in_use_is_rejected_with_its_setting() -> None:
+def test_the_error_for_a_port_in_use_names_the_port_and_its_setting() -> None:
     with socket.create_server((LOOPBACK, 0)) as listener:
         number = listener.getsockname()[1]
         port = Port(number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway")
@@ -41,7 +41,9 @@ def test_the_ports_have_defaults() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "http", "-1", "84.01", ""])
-def test_an_invalid_port_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_the_error_for_an_invalid_port_names_its_setting(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     monkeypatch.setenv("CARET_CONSOLE_PORT", text)
 
     with pytest.raises(BadSetting, match="CARET_CONSOLE_PORT"):
@@ -53,7 +55,7 @@ def test_an_invalid_port_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, te
     [
         (None, "http://127.0.0.1:8400"),
         ("", "http://127.0.0.1:8400"),
-        ("0.0.0.0", "http://127.0.0.1:8400"),  # noqa: S104  # what a person may write
+        ("0.0.0.0", "http://127.0.0.1:8400"),  # noqa: S104  # a possible setting
         ("::", "http://[::1]:8400"),
         ("127.0.0.2", "http://127.0.0.2:8400"),
         ("fd00::1", "http://[fd00::1]:8400"),
@@ -78,10 +80,10 @@ def test_a_port_is_checked_on_the_host_that_will_be_bound() -> None:
             require_free(port)
 
         assert is_free(number)
-        assert not is_free(number, "0.0.0.0")  # noqa: S104  # what a person may write
+        assert not is_free(number, "0.0.0.0")  # noqa: S104  # a possible setting
 
 
-def test_a_host_of_another_machine_is_rejected_by_name(
+def test_the_error_for_a_host_of_another_machine_names_its_setting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CARET_GATEWAY_HOST", "192.0.2.1")

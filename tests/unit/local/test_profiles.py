@@ -12,7 +12,7 @@ from caret.local.paths import REPOSITORY
 PAGE = REPOSITORY / "platform" / "docs" / "engine-profiles.md"
 
 
-def test_each_profile_states_a_flag_once() -> None:
+def test_each_profile_limits_the_batch_and_states_no_flag_twice() -> None:
     for tier in Tier:
         for hardware in Hardware:
             names = [flag.flag for flag in find_profile(tier, hardware)]

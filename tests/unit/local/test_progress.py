@@ -47,6 +47,7 @@ def test_plain_output_shows_that_a_long_step_continues() -> None:
         tick()
         tick()
 
+    # The step began at 6 s. The second tick reads the clock twice, and reports at 24 s.
     assert [line for line in lines if "still running" in line] == [
         "  ... Engine: still running after 18 s\n"
     ]

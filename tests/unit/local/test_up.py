@@ -1,4 +1,4 @@
-"""`caret up` needs free disk space."""
+"""The check of `caret up` that the disk has enough free space."""
 
 from pathlib import Path
 

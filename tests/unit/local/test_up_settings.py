@@ -23,7 +23,7 @@ def test_an_external_database_needs_the_owners_url_too(
         settings_from_environment()
 
 
-def test_services_of_the_customer_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_services_that_the_customer_provides_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
     monkeypatch.setenv("CARET_OWNER_DATABASE_URL_FILE", "/run/secrets/owner")
     monkeypatch.setenv("REDIS_URL", "redis://cache")
@@ -101,6 +101,7 @@ def test_allowed_origins_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment["CARET_ALLOWED_ORIGINS"] == "https://console.example.com"
 
 
+# In a mixed plan, both engines serve both tiers, and only the last one speculates.
 PLANS = {
     "1": EnginePlan((Tier.FAST,), ""),
     "2": EnginePlan((Tier.FAST, Tier.QUALITY), ""),
@@ -127,7 +128,7 @@ def test_the_terminal_has_a_description_of_each_step(
     assert all(describe_step(title) for title in services)
 
 
-def test_in_a_mixed_plan_own_speculation_is_only_for_the_speculating_engine(
+def test_in_a_mixed_plan_only_one_engine_gets_the_speculation_that_the_user_sets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(

@@ -1,4 +1,4 @@
-"""Incomplete weights are refused before an engine spends minutes on them."""
+"""Incomplete weights of a model are rejected, before an engine spends minutes on loading them."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_weights_are_refused(
+def test_damaged_weights_are_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     data, sentence = DAMAGED[name]

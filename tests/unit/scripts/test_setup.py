@@ -1,4 +1,8 @@
-"""`platform/scripts/setup`, which installs Caret's packages before any of them can be imported."""
+"""`platform/scripts/setup`, which installs Caret's packages before any of them can be imported.
+
+A lock is a list of packages with their versions: light, cpu, dev or gpu. The script writes a stamp,
+a file that records which lock is installed.
+"""
 
 import contextlib
 import importlib.machinery
@@ -102,7 +106,7 @@ def test_a_changed_language_server_is_installed_again(setup: Any) -> None:
 
 
 @pytest.mark.parametrize(("lock", "is_included"), [("cpu", False), ("dev", True), ("gpu", True)])
-def test_the_language_server_is_installed_only_for_development(
+def test_the_language_server_is_not_installed_with_the_lock_cpu(
     setup: Any, lock: str, is_included: bool
 ) -> None:
     assert (str(setup.LANGUAGE_SERVER) in setup.list_editables(lock)) is is_included
@@ -115,7 +119,7 @@ def test_a_broken_stamp_is_ignored(setup: Any, text: str) -> None:
     assert not setup.is_installed("cpu")
 
 
-def test_an_environment_without_its_python_is_created_again(setup: Any) -> None:
+def test_an_environment_without_its_python_is_not_installed(setup: Any) -> None:
     setup.write_stamp("cpu")
     setup.PYTHON.unlink()
     setup.PYTHON.symlink_to("/no/such/python")
@@ -126,6 +130,7 @@ def test_an_environment_without_its_python_is_created_again(setup: Any) -> None:
 
 def test_a_partially_unpacked_package_is_removed(setup: Any) -> None:
     site = setup.VENV / "lib" / "python3.11" / "site-packages"
+    # Pip writes the list of files last, and only its own list contains the file INSTALLER.
     for name, record in {"whole": "a.py,,\nINSTALLER,sha256=x,4\n", "half": "a.py,,\n"}.items():
         (site / f"{name}-1.dist-info").mkdir(parents=True)
         (site / f"{name}-1.dist-info" / "RECORD").write_text(record)
@@ -136,7 +141,7 @@ def test_a_partially_unpacked_package_is_removed(setup: Any) -> None:
     assert [folder.name for folder in site.iterdir()] == ["whole-1.dist-info"]
 
 
-def test_a_new_installation_removes_the_stamp(setup: Any) -> None:
+def test_removing_partial_packages_removes_the_stamp(setup: Any) -> None:
     setup.write_stamp("cpu")
 
     setup.remove_partial_packages()
@@ -297,7 +302,7 @@ def development_packages() -> set[str]:
     }
 
 
-def test_the_light_lock_has_the_versions_of_the_full_one_without_torch() -> None:
+def test_the_light_lock_is_a_part_of_the_dev_lock_without_torch() -> None:
     locks = REPOSITORY / "platform" / "locks"
     light, dev = (
         {line.split()[0] for line in (locks / name).read_text().splitlines() if "==" in line}
@@ -337,13 +342,13 @@ def test_a_folder_that_is_not_writable_is_reported(
     assert "Not a directory" in capsys.readouterr().err
 
 
-def test_a_second_setup_waits_for_the_pip_of_a_killed_one(setup: Any) -> None:
+def test_a_second_setup_waits_for_the_pip_of_a_killed_setup(setup: Any) -> None:
     with setup.hold_setup_lock():
         pip = subprocess.Popen(["sleep", "600"], close_fds=False)
     with pip:
         waiting = subprocess.Popen(["flock", "--nonblock", str(setup.LOGS / "setup.lock"), "true"])
 
-        assert waiting.wait(timeout=5) == 1
+        assert waiting.wait(timeout=5) == 1  # pip still holds the lock
         pip.kill()
 
 

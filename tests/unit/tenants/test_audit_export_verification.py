@@ -1,4 +1,7 @@
-"""Changes of an audit export are detected and named."""
+"""The verification of an audit export detects changes.
+
+The error names the changed line or entry. "Heads" are signed chain heads in the export.
+"""
 
 import os
 import random
@@ -68,7 +71,7 @@ def test_a_change_of_any_byte_of_the_trailer_is_detected(first: int) -> None:
         verification_error(bytes(changed_text))
 
 
-@pytest.mark.parametrize("number", [1, 6, len(LINES)])
+@pytest.mark.parametrize("number", [1, 6, len(LINES)], ids=["header", "entry", "trailer"])
 @pytest.mark.parametrize(
     ("notation", "other_notation"),
     [
@@ -96,7 +99,7 @@ def test_a_changed_entry_is_named() -> None:
     )
 
 
-def test_an_entry_changed_with_its_hash_is_detected_at_the_next() -> None:
+def test_an_entry_changed_with_its_hash_is_detected_at_the_next_entry() -> None:
     entries = make_chain(20)
     entries[4] = add_hash({**entries[4], "action": "nothing"})
 
@@ -196,8 +199,7 @@ def test_a_rewritten_chain_without_the_key_is_detected() -> None:
 
 
 def test_a_rewritten_chain_contradicts_its_signed_heads() -> None:
-    """The installation itself signs the rewritten chain. A head that it signed earlier proves the
-    change."""
+    """The installation signs the rewritten chain. An earlier signed head proves the change."""
     rewritten = export_of(make_chain(20, first_action="harmless"))
     head = signed_head(make_chain(20)[7])
     rewritten.body.insert(8, head)

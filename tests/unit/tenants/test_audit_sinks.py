@@ -1,4 +1,4 @@
-"""Audit sinks: valid addresses, deliveries and retries."""
+"""Audit sinks, the servers to which audit entries are sent: addresses, messages and retries."""
 
 import json
 import re
@@ -158,7 +158,7 @@ def test_retry_delays_double_up_to_an_hour() -> None:
     assert waits == [5, 10, 20, 2_560, 3_600, 3_600]
 
 
-def test_a_slow_sink_is_paused_longer_than_it_took() -> None:
+def test_a_slow_sink_is_paused_for_three_times_as_long_as_it_took() -> None:
     assert compute_slow_sink_pause(timedelta(seconds=0.2), 0) is None
     assert compute_slow_sink_pause(timedelta(seconds=4), 1) == timedelta(seconds=12)
 

@@ -1,4 +1,7 @@
-"""Bearer tokens, such as those of invitations and of SCIM, contain the ID of their tenant."""
+"""Bearer tokens, such as those of invitations and of SCIM, contain the ID of their tenant.
+
+The prefix tells the kind of token: "civ_" for an invitation, "csc_" for SCIM.
+"""
 
 import uuid
 

@@ -29,7 +29,7 @@ VALUE = 1
 '''
 
 
-def test_symbols_before_the_cursor_are_found_with_what_they_are_members_of() -> None:
+def test_members_before_the_cursor_are_found_with_their_objects() -> None:
     assert find_symbols("    x = order.total(rates[") == [
         Symbol("order", 8),
         Symbol("order.total", 14),

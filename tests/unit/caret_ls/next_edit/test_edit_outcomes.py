@@ -10,6 +10,8 @@ REJECTED = EditorOutcomeEvent.REJECTED
 
 
 class Harness:
+    """An edit that was offered to the editor, and the outcomes that were reported for it."""
+
     def __init__(self) -> None:
         self.reported: list[EditorOutcome] = []
         self.outcomes = EditOutcomes(self.reported.append)
@@ -20,7 +22,7 @@ class Harness:
         return [(outcome.event, outcome.after_ms) for outcome in self.reported]
 
 
-def test_an_accepted_edit_was_shown() -> None:
+def test_an_accepted_edit_is_also_reported_as_shown() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)
 
@@ -44,7 +46,7 @@ def test_the_display_latency_is_reported_once_with_the_edit() -> None:
     ]
 
 
-def test_an_edit_that_was_there_already_has_no_display_latency() -> None:
+def test_an_edit_that_is_offered_without_a_request_has_no_display_latency() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)
 
@@ -65,7 +67,7 @@ def test_an_edit_that_was_seen_and_dismissed_is_rejected() -> None:
 def test_an_edit_that_was_not_seen_is_not_reported() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)
-    harness.outcomes.on_dismissed("1", 1.24)
+    harness.outcomes.on_dismissed("1", 1.24)  # visible for less than MIN_SHOWN_S (250 ms)
     harness.outcomes.offer(URI, "2", request_id="r2", now_s=2.0)
 
     harness.outcomes.on_change(URI, 9.0)  # the editor never displayed it
@@ -84,7 +86,7 @@ def test_a_change_of_the_file_rejects_the_edit() -> None:
     assert harness.events == [(SHOWN, 2_000), (REJECTED, 2_000)]
 
 
-def test_a_newer_edit_replaces_an_older_one() -> None:
+def test_a_newer_edit_rejects_the_older_one() -> None:
     harness = Harness()
     harness.outcomes.on_displayed("1", 1.0)
 

@@ -122,7 +122,7 @@ async def test_an_edit_is_requested_with_the_recent_edits_and_the_diagnostics() 
         (EDIT | {"text": "print(total([1]))\n"}, "stop"),  # no change
     ],
 )
-async def test_an_answer_without_an_edit_that_fits_suggests_nothing(
+async def test_an_answer_without_a_usable_edit_suggests_nothing(
     edit: object, finish_reason: str
 ) -> None:
     harness = Harness()
@@ -227,7 +227,7 @@ async def test_edits_of_excluded_files_are_neither_recorded_nor_sent() -> None:
     assert [edit["path"] for edit in harness.gateway.requests[0]["recent_edits"]] == ["a.py"]
 
 
-async def test_each_prohibition_is_reported_without_a_request() -> None:
+async def test_skip_reasons_are_reported_without_a_request() -> None:
     closed, off, paused, signed_out, offline, language, excluded, selected = (
         Harness() for _ in range(8)
     )
@@ -331,7 +331,7 @@ async def test_outcomes_carry_the_id_that_all_gateways_know() -> None:
     ] == [("shown", "r1", 250), ("accepted", "r1", None)]
 
 
-async def test_the_text_of_an_accepted_edit_is_followed_once_the_file_contains_it() -> None:
+async def test_the_text_of_an_accepted_edit_is_tracked_once_the_file_contains_it() -> None:
     harness = Harness()
     harness.answer(EDIT)
     result = await harness.request()
@@ -348,7 +348,7 @@ async def test_the_text_of_an_accepted_edit_is_followed_once_the_file_contains_i
     assert harness.applied == [(URI, ShownSuggestion("1", start, EDIT["text"], request_id="r1"))]
 
 
-async def test_an_edit_that_the_editor_did_not_apply_is_not_followed() -> None:
+async def test_an_edit_that_the_editor_did_not_apply_is_not_tracked() -> None:
     harness = Harness()
     harness.answer(EDIT)
     await harness.request()

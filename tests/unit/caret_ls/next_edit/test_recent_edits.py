@@ -147,7 +147,7 @@ def test_the_newest_edits_that_fit_are_sent() -> None:
     assert sum(edit.num_bytes for edit in edits) <= MAX_BYTES
 
 
-def test_a_long_edit_is_cut_where_it_would_displace_all_others() -> None:
+def test_a_long_edit_is_split_so_that_it_does_not_displace_all_others() -> None:
     harness = Harness()
 
     for _ in range(8):
