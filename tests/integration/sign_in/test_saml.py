@@ -328,13 +328,12 @@ def test_a_response_of_another_tenants_provider_is_refused(
     The first response names no audience. The second response is made for `company`, but is
     sent to the other tenant.
     """
-    own, shared = make_saml_company(SamlProvider()), make_saml_company(idp)
-    for other in (own, shared):
+    for other_idp in (SamlProvider(), idp):
+        other = make_saml_company(other_idp)
         client = fresh_client()
         assertion = request_assertion(client, idp, owner.email)
-        thief = SamlProvider() if other is own else idp
         assert (
-            post(client, company, thief.encode_response(assertion, audience=None)).status_code
+            post(client, company, other_idp.encode_response(assertion, audience=None)).status_code
             == 403
         )
         assert post(client, other, idp.encode_response(assertion)).status_code == 403

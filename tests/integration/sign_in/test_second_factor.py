@@ -132,14 +132,16 @@ def test_a_recovery_code_works_once(browser: Browser) -> None:
         assert other_browser.is_signed_in() is expected
 
 
-def test_the_apps_secret_is_not_stored_in_plain_text(browser: Browser) -> None:
+def test_the_apps_secret_and_recovery_codes_are_not_stored_in_plain_text(browser: Browser) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
+    codes = browser.client.get("/account/recovery-codes").context["unused_codes"]
 
     rows = Authenticator.objects.filter(user_id=browser.person.user_id)
 
     assert rows.count() == 2  # the app, and its recovery codes
-    assert not any(secret in str(row.data) for row in rows)
+    assert codes
+    assert not any(text in str(row.data) for row in rows for text in (secret, *codes))
 
 
 def test_setting_up_an_app_requires_the_password(browser: Browser) -> None:

@@ -265,12 +265,13 @@ def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProv
     company_outside_domain = make_company("hooli", {Role.OWNER: "hank"})
     browser = signed_in(company_outside_domain)
 
-    browser.client.put(
+    set_up = browser.client.put(
         "/api/v1/sign-in-settings/provider",
         {"issuer": provider.issuer, **PROVIDER_CREDENTIALS},
         content_type="application/json",
     )
 
+    assert set_up.status_code == 200
     row = Session.objects.get(session_key=browser.client.session.session_key)
     assert (row.expire_date - timezone.now()).total_seconds() > 3600
 

@@ -79,11 +79,6 @@ def export_directly(company: Company, media: str) -> bytes:
     return out.getvalue()
 
 
-def row_of(company: Company, export_id: uuid.UUID) -> ExportJob:
-    with tenant_scope(company.tenant_id):
-        return ExportJob.objects.get(tenant_id=company.tenant_id, id=export_id)
-
-
 def after_claim_expiry() -> datetime:
     return timezone.now() + CLAIM_FOR
 

@@ -358,11 +358,13 @@ def _roll_up_in_thread(company: Company) -> None:
 
 
 def test_the_rollup_covers_every_tenant(company: Company) -> None:
-    add_completion(company)
+    companies = [company, make_company("hooli", GLOBEX)]
+    for each in companies:
+        add_completion(each)
 
-    assert rolling.roll_up_all_tenants(arrived_until=NOW) >= 1
+    assert rolling.roll_up_all_tenants(arrived_until=NOW) >= len(companies)
 
-    assert read_single_rollup(company).requests == 1
+    assert [read_single_rollup(each).requests for each in companies] == [1, 1]
 
 
 def test_an_outcome_whose_request_id_contains_no_time_marks_no_hour() -> None:
