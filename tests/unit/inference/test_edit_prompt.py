@@ -63,7 +63,7 @@ def test_the_prompt_has_the_edits_the_diagnostics_and_the_excerpt() -> None:
     assert sum(segment.num_tokens for segment in prompt.segments) == len(prompt.token_ids)
 
 
-def test_the_region_is_around_the_cursor_and_starts_at_its_line_in_the_file() -> None:
+def test_the_region_surrounds_the_cursor_and_has_the_line_numbers_of_the_file() -> None:
     above, below = CODE[:40_000], CODE[40_000:80_000]
     above = above[: above.rfind("\n") + 1]
 
@@ -163,7 +163,7 @@ def test_the_prompt_and_the_edit_fit_in_the_models_context(max_context_tokens: i
 
     prompt = _assemble(writer, prefix=CODE[:40_000], suffix=CODE[40_000:], recent_edits=edits)
 
-    assert len(prompt.token_ids) + 512 <= max_context_tokens  # 512 for the edit
+    assert len(prompt.token_ids) + 512 <= max_context_tokens  # 512 for the answer
 
 
 @given(before=st.text(max_size=60), after=st.text(max_size=60))

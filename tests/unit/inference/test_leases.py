@@ -1,4 +1,4 @@
-"""Leases of rate-limit units need few calls to the store, keep the rate, and work without the store.
+"""Leases of rate-limit units need few calls to the store, keep the rate and work without the store.
 
 USER_BUCKET (a rate) and TOKEN_QUOTA have a capacity of 100 units, TENANT_BUCKET (a rate) of 1,000.
 Their leases have about ten units. The rates give back ten units a second.

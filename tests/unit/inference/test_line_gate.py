@@ -168,7 +168,9 @@ def test_no_text_is_sent_after_the_end() -> None:
         ("-----BEGIN RSA ", "PRIVATE KEY", "-----"),
     ],
 )
-def test_no_secret_is_sent(before: str, secret: str, after: str) -> None:
+def test_at_most_a_short_beginning_of_a_secret_is_sent(
+    before: str, secret: str, after: str
+) -> None:
     gate = _gate(before, **SECRETS)
 
     sent_text = "".join(map(gate.feed, secret + after))

@@ -62,7 +62,9 @@ def _is_single_line(language: str, text: str, mode: Mode = Mode.INLINE) -> bool:
 
 
 @pytest.mark.parametrize(("language", "text"), BLOCKS)
-def test_a_completion_at_the_beginning_of_a_block_or_paragraph_is_a_block(language: str, text: str) -> None:
+def test_a_completion_at_the_beginning_of_a_block_or_paragraph_is_a_block(
+    language: str, text: str
+) -> None:
     assert not _is_single_line(language, text)
 
 

@@ -106,7 +106,9 @@ def test_shed_requests_are_counted(gateway: Gateway) -> None:
     assert gateway.shedder.num_shed == {(POOL, Mode.INLINE, Trigger.AUTOMATIC): 1}
 
 
-def test_slow_prompts_shed_nothing_if_no_more_are_in_flight_than_the_floor(gateway: Gateway) -> None:
+def test_slow_prompts_shed_nothing_if_no_more_are_in_flight_than_the_floor(
+    gateway: Gateway,
+) -> None:
     gateway.serve(10.0, times=20)
 
     gateway.serve(TARGET_MS * 10, times=50)

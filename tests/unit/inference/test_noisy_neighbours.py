@@ -170,7 +170,9 @@ def test_markers_in_a_file_are_text_even_if_they_are_ordinary_tokens() -> None:
         ("", ""),
     ],
 )
-def test_the_next_line_is_the_first_line_with_text_below_the_cursor(suffix: str, expected: str) -> None:
+def test_the_next_line_is_the_first_line_with_text_below_the_cursor(
+    suffix: str, expected: str
+) -> None:
     request = make_request(suffix=suffix)
 
     assert build_truncation_context(request, is_single_line=False).next_line == expected

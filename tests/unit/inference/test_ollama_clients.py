@@ -59,7 +59,9 @@ async def test_the_options_of_a_chat_are_honoured() -> None:
 
 
 @pytest.mark.parametrize("messages", [None, []])
-async def test_a_chat_without_messages_reports_that_the_model_is_loaded(messages: list[Any] | None) -> None:
+async def test_a_chat_without_messages_reports_that_the_model_is_loaded(
+    messages: list[Any] | None,
+) -> None:
     """Ollama loads a model after such a request. Models of Caret are always loaded."""
     gateway = FakeGateway()
 

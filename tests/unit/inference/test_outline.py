@@ -348,7 +348,9 @@ def test_an_outline_contains_the_signatures(path: str) -> None:
         ("a.py", ""),
     ],
 )
-def test_a_file_without_a_grammar_or_with_few_definitions_has_no_outline(path: str, text: str) -> None:
+def test_a_file_without_a_grammar_or_with_few_definitions_has_no_outline(
+    path: str, text: str
+) -> None:
     assert outline(path, text, frozen_budget()) == ""
 
 

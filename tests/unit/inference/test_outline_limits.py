@@ -6,7 +6,7 @@ from caret.foundation.parsing.parse import ParseBudget
 from inference.context.sources.outline import outline
 from tests.fakes.clock import FakeClock
 
-TWO = "def f(): pass\ndef g(): pass\n"
+TWO_FUNCTIONS = "def f(): pass\ndef g(): pass\n"
 
 
 def frozen_budget() -> ParseBudget:
@@ -26,13 +26,13 @@ def test_a_file_that_parses_too_slowly_has_no_outline() -> None:
 
 @pytest.mark.parametrize("bracket", "([{")
 def test_a_file_whose_definitions_are_found_too_slowly_has_no_outline(bracket: str) -> None:
-    assert outline("a.py", TWO + bracket * 7_000, frozen_budget()) == ""
+    assert outline("a.py", TWO_FUNCTIONS + bracket * 7_000, frozen_budget()) == ""
 
 
 def test_there_is_no_outline_after_the_total_time_is_spent() -> None:
     budget = frozen_budget()
 
-    before = outline("a.py", TWO, budget)
+    before = outline("a.py", TWO_FUNCTIONS, budget)
     budget.spent_s = budget.total_s
 
-    assert (before, outline("a.py", TWO, budget)) == ("def f():\ndef g():\n", "")
+    assert (before, outline("a.py", TWO_FUNCTIONS, budget)) == ("def f():\ndef g():\n", "")

@@ -230,7 +230,7 @@ async def test_a_cancelled_completion_frees_its_slot_and_its_engine(
 ) -> None:
     gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     client = FakeClient()
-    task = await _hanging(gateway, client)
+    task = await _start_hanging_completion(gateway, client)
 
     task.cancel(finish_reason.value)
     await asyncio.gather(task, return_exceptions=True)
@@ -240,7 +240,7 @@ async def test_a_cancelled_completion_frees_its_slot_and_its_engine(
     assert (gateway.engine.num_open, gateway.concurrency.num_in_flight) == (0, 0)
 
 
-async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
+async def _start_hanging_completion(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
     task = asyncio.create_task(gateway.serve(client))
     await wait_until(lambda: bool(client.texts))
     return task
@@ -260,7 +260,7 @@ async def test_a_client_that_leaves_frees_the_slot_and_the_engine(num_read: int)
 async def test_a_closed_connection_frees_the_slot_and_the_engine() -> None:
     gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     client = FakeClient()
-    task = await _hanging(gateway, client)
+    task = await _start_hanging_completion(gateway, client)
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -11,6 +11,7 @@ from inference.gateway.receive import MAX_NAME_CHARS
 from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import make_policy, make_principal
 
+# The excluded globs of each repository; "*" stands for all repositories.
 EXCLUSION = {"*": ("**/.env", "legal/**"), "shop": ("**/.env", "prices/*"), "mill": ("secret/**",)}
 
 

@@ -1,4 +1,4 @@
-"""The catalogue of pools, as written by an operator."""
+"""The pool configuration: the file in which an operator describes the pools."""
 
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def test_the_batch_size_of_a_pool_is_the_sum_of_its_replicas_sizes(tmp_path: Pat
     pools = read_pool_config(_write(tmp_path, pool_with_sizes + QUALITY))
 
     assert len(pools.find_shared(Tier.FAST).replicas) == 4
-    # The two replicas without a limit count like the smallest.
+    # The two replicas without a limit count like the replica with the lowest limit.
     assert pools.find_shared(Tier.FAST).max_num_seqs == 8 + 16 + 8 + 8
     assert pools.find_shared(Tier.QUALITY).max_num_seqs is None
 
@@ -113,6 +113,7 @@ def test_a_replica_of_two_pools_is_listed_once(tmp_path: Path) -> None:
 
 
 def _with(replica: str) -> str:
+    """Return the pool FAST with this replica in place of its first one."""
     return FAST.replace('"http://10.0.0.1:8000/"', replica)
 
 
@@ -145,13 +146,17 @@ def test_the_replicas_of_a_pool_may_change(tmp_path: Path) -> None:
 
 
 def _connector(name: str) -> str:
+    """Return a file with a replica that has this KV connector."""
     return _with(f'{{ url = "http://10.0.0.9:8000", kv_connector = "{name}" }}') + QUALITY
 
 
 def _suffix(more: str) -> str:
+    """Return a replica with suffix decoding and this further field."""
     return f'{{ url = "http://10.0.0.9:8000", speculation = "suffix", {more} }}'
 
 
+# For each name: the file, and a part of the error message. A connector leaks
+# if tenants share its cache.
 BAD_FILES = {
     "suffix decoding with vLLM's default": (
         _with('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
@@ -272,7 +277,7 @@ def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
         ('family = "qwen"', None),
     ],
 )
-def test_the_edit_format_is_named_or_that_of_the_family(
+def test_the_edit_format_is_the_named_one_or_that_of_the_model_family(
     tmp_path: Path, line: str, edit_format: str | None
 ) -> None:
     pools = read_pool_config(_write(tmp_path, FAST + QUALITY + line + "\n"))
@@ -288,7 +293,7 @@ def test_the_edit_format_is_named_or_that_of_the_family(
         ('family = "omega"', "pool thorough: Unknown model family omega"),
     ],
 )
-def test_an_unknown_edit_format_or_family_is_refused(
+def test_an_unknown_edit_format_or_model_family_is_rejected(
     tmp_path: Path, line: str, problem: str
 ) -> None:
     with pytest.raises(BadSetting, match=problem):

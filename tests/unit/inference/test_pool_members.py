@@ -20,7 +20,7 @@ def _pools(fast: Pool) -> tuple[Pool, Pool]:
     return fast, make_pool("http://else:8000", tier=Tier.QUALITY)
 
 
-def _discovering() -> Fleet:
+def _make_discovering_fleet() -> Fleet:
     fleet = Fleet(_pools(replace(make_pool(), replicas=(), discover=ENGINES)))
     fleet.network.identities = {name: identity() for name in (ONE, TWO, THREE)}
     return fleet
@@ -33,7 +33,7 @@ def _make_fleet(*names: str) -> Fleet:
 
 
 async def test_each_address_of_the_dns_name_is_a_replica() -> None:
-    fleet = _discovering()
+    fleet = _make_discovering_fleet()
     fleet.network.set_addresses("engines", ["10.0.0.2", "10.0.0.1"])
 
     await fleet.pool_members.reconcile()
@@ -42,7 +42,7 @@ async def test_each_address_of_the_dns_name_is_a_replica() -> None:
 
 
 async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
-    fleet = _discovering()
+    fleet = _make_discovering_fleet()
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     identity = fleet.network.identities.pop(TWO)
 
@@ -57,7 +57,7 @@ async def test_a_joining_replica_gets_requests_after_identifying_itself() -> Non
 
 
 async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() -> None:
-    fleet = _discovering()
+    fleet = _make_discovering_fleet()
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.pool_members.reconcile()
     leaving = fleet.catalog.by_name["demo-fast"].replicas[1]
@@ -72,7 +72,7 @@ async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() ->
 
 
 async def test_a_failed_resolution_removes_no_replica() -> None:
-    fleet = _discovering()
+    fleet = _make_discovering_fleet()
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.pool_members.reconcile()
 
@@ -83,7 +83,7 @@ async def test_a_failed_resolution_removes_no_replica() -> None:
 
 
 async def test_a_change_of_the_pool_is_reported_once() -> None:
-    fleet = _discovering()
+    fleet = _make_discovering_fleet()
     sizes: list[int] = []
     fleet.pool_members.changed.append(lambda pool: sizes.append(len(pool.replicas)))
     fleet.network.set_addresses("engines", ["10.0.0.1", "10.0.0.2"])
@@ -299,7 +299,7 @@ async def test_a_replica_added_during_a_reconciliation_waits_for_its_identificat
 
 
 async def test_a_replica_discovered_in_a_reconciliation_waits_for_its_identification() -> None:
-    fleet = _discovering()
+    fleet = _make_discovering_fleet()
     fleet.network.set_addresses("engines", ["10.0.0.1"])
     await fleet.pool_members.reconcile()
     may_respond = fleet.network.hold_response(TWO)
@@ -340,10 +340,12 @@ async def test_an_added_replica_must_state_its_identity() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", [TWO, "10.0.0.0:8000"], ids=["sorted after the listed", "sorted before it"]
+    "address",
+    [TWO, "10.0.0.0:8000"],
+    ids=["sorted after the listed replica", "sorted before the listed replica"],
 )
-async def test_added_replicas_have_no_vote(address: str) -> None:
-    """They have none even if they outnumber the listed replicas of a gateway that just started."""
+async def test_added_replicas_do_not_count_for_the_majority(address: str) -> None:
+    """Not even if they outnumber the listed replicas of a gateway that has just started."""
     fleet = _with_allowed_hosts("10.0.0.0/24")
     added_names = [address, THREE]
     for name in added_names:
@@ -356,7 +358,7 @@ async def test_added_replicas_have_no_vote(address: str) -> None:
     assert {fleet.reasons()[name] for name in added_names} == {MismatchReason.VERSION}
 
 
-async def test_an_added_replica_is_outvoted_once_a_listed_one_responds() -> None:
+async def test_an_added_replica_is_rejected_once_a_listed_replica_contradicts_it() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     stated_identity = fleet.network.identities.pop(ONE)
     fleet.network.identities[TWO] = identity(root="/models/a")

@@ -30,6 +30,7 @@ POOLS = make_pools(
     _pool("acme-only", "tuned"),
     _pool("all-quality", "thinker", Tier.QUALITY),
 )
+# The models that a tenant may request, and the pools of each model.
 CATALOG = {Tier.FAST: {"small": ("all",), "large": ("gpu",), "tuned": ("acme-only",)}}
 
 
@@ -47,7 +48,7 @@ def test_the_first_shared_pool_serves_tenants_without_an_assignment() -> None:
     assert _select(_snapshot()) == "all"
 
 
-def test_an_assigned_pool_serves_its_language_and_another_one_all_others() -> None:
+def test_different_pools_can_be_assigned_for_one_language_and_for_all_others() -> None:
     snapshot = _snapshot(pools={Tier.FAST: {"*": "gpu", "rust": "rust"}})
 
     assert (_select(snapshot, language="rust"), _select(snapshot)) == ("rust", "gpu")
@@ -63,11 +64,11 @@ def test_an_assigned_pool_that_this_gateway_cannot_use_is_ignored(pool: str) -> 
     assert _select(_snapshot(pools={Tier.FAST: {"*": pool}})) == "all"
 
 
-def test_without_a_catalog_any_model_may_be_named() -> None:
+def test_without_a_catalog_the_requested_model_has_no_effect() -> None:
     assert _select(_snapshot(), model="codellama:7b") == "all"
 
 
-def test_a_named_model_is_served_by_its_pool() -> None:
+def test_a_requested_model_is_served_by_its_pool() -> None:
     assert _select(_snapshot(models=CATALOG), model="large") == "gpu"
 
 
@@ -89,7 +90,7 @@ def test_the_policys_default_model_is_preferred_to_the_assigned_pool() -> None:
     assert (_select(snapshot), _select(snapshot, language="rust")) == ("acme-only", "gpu")
 
 
-def test_a_default_model_that_an_override_forbids_gives_way_to_an_allowed_one() -> None:
+def test_a_default_model_that_the_policy_forbids_is_replaced_by_an_allowed_model() -> None:
     policy = {"default_models": {Tier.FAST: {"*": "tuned"}}, "models": frozenset({"large"})}
 
     assert _select(_snapshot(models=CATALOG, policy=policy)) == "gpu"
@@ -135,7 +136,7 @@ def test_a_policy_that_allows_no_model_of_the_tier_rejects_requests() -> None:
         _select(_snapshot(models=CATALOG, policy={"models": frozenset({"thinker"})}))
 
 
-def test_a_plan_without_a_model_of_the_tier_rejects_requests() -> None:
+def test_a_catalog_without_a_model_of_the_tier_rejects_requests() -> None:
     with pytest.raises(CompletionError, match="no_pool"):
         _select(_snapshot(models={Tier.FAST: {}}))
 
@@ -161,7 +162,7 @@ def test_another_tenants_dedicated_pool_is_not_used_although_it_is_assigned() ->
     assert selector.select(globex, Tier.FAST, language="", model="") == "all"
 
 
-def test_the_model_of_another_tenants_dedicated_pool_is_as_unknown_as_any_other() -> None:
+def test_the_model_of_another_tenants_dedicated_pool_gets_the_error_of_an_unknown_model() -> None:
     selector, acme, globex, _ = _dedicated()
     messages = []
     for name in ("tuned", "gpt-9"):
@@ -174,7 +175,7 @@ def test_the_model_of_another_tenants_dedicated_pool_is_as_unknown_as_any_other(
     assert selector.list_models(acme, Tier.FAST) == ["tuned", "small", "large"]
 
 
-def test_a_pool_is_free_again_when_it_is_no_longer_dedicated() -> None:
+def test_a_pool_that_is_no_longer_dedicated_serves_other_tenants_again() -> None:
     selector, acme, globex, store = _dedicated()
 
     store.replace(msgspec.structs.replace(acme, version=2, dedicated_pools=frozenset()))

@@ -1,4 +1,7 @@
-"""Prompts stay the same while a user types, contain no secrets, and depend on the variant."""
+"""Prompts change little while a user types, secrets are redacted, and a variant changes them.
+
+A variant is the setting of an experiment. psm, spm, stable and efim are layouts.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -147,7 +150,7 @@ def test_the_partial_word_is_removed_for_token_healing() -> None:
     assert (prompt.healed_prefix, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
 
 
-def test_a_part_of_a_private_key_is_not_withheld_but_redacted() -> None:
+def test_a_part_of_a_private_key_is_redacted_and_not_kept_for_token_healing() -> None:
     prefix = "KEY = '''-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKC"
     prompt = assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix)
 
@@ -186,6 +189,7 @@ def test_a_variant_has_its_own_layout_and_shares() -> None:
     prompt = assemble(WRITER, make_admitted(PRINCIPAL, variant=variant, **fields))
 
     assert text_of(prompt).startswith("<|fim_prefix|>")
+    # The suffix has a tenth of 2,000 tokens. Its default share is 400 tokens.
     assert 0 < len(prompt.token_ids) - prompt.token_ids.index(SUFFIX_ID or 0) < 320
 
 

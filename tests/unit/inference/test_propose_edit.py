@@ -26,6 +26,7 @@ from tests.fakes.tenants import make_policy, make_principal
 WRITER = make_prompt_writer(edit_format="zeta")
 PREFIX = "def area(width):\n    "
 SUFFIX = "return w * 2\n"
+# The editable region without changes, and with the edit EDIT.
 LINES = "def area(width):\n    return w * 2\n"
 WIDTH = "def area(width):\n    return width * 2\n"
 EDIT = ProposedEdit(1, 2, "    return width * 2\n", num_changed_chars=4)
@@ -207,7 +208,7 @@ RENAMED = (RecentEdit("a.py", 1, "    return width\n", "    return w * 2\n"),)
     ],
     ids=["typed line", "typed words", "undo"],
 )
-async def test_an_edit_that_takes_back_what_was_typed_is_withheld(
+async def test_an_edit_that_undoes_typing_is_withheld(
     answer: str, edits: tuple[RecentEdit, ...]
 ) -> None:
     trace = await _run(make_answer(answer), recent_edits=edits)

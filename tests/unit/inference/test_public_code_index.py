@@ -102,7 +102,7 @@ def test_a_completion_that_continues_public_code_is_found(index: PublicCodeIndex
 
 
 def test_a_few_words_after_public_code_are_not_public(index: PublicCodeIndexFile) -> None:
-    text = _excerpt(CERTAIN_CHARS + 40)
+    text = _excerpt(CERTAIN_CHARS + 40)  # 40 is fewer than MIN_OWN_CHARS
 
     assert not _is_public(index, text[-40:], prefix=text[:-40])
 
@@ -116,7 +116,7 @@ def test_the_hash_depends_only_on_the_window(text: str) -> None:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=30), max_size=200))
-def test_one_hash_of_each_window_of_hashes_is_kept(hashes: list[int]) -> None:
+def test_at_least_one_hash_of_each_window_of_hashes_is_kept(hashes: list[int]) -> None:
     kept_hashes = set(winnow(hashes))
 
     windows = [hashes[i : i + WINNOW] for i in range(max(1, len(hashes) - WINNOW + 1))]
@@ -138,7 +138,7 @@ def test_an_index_written_in_several_runs_equals_one_written_at_once(
     assert (tmp_path / "other").read_bytes() == (tmp_path / "index").read_bytes()
 
 
-def test_other_files_are_not_indexed(tmp_path: Path) -> None:
+def test_git_data_other_file_types_large_files_and_links_are_not_indexed(tmp_path: Path) -> None:
     folder = tmp_path / "repositories"
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "a.py").write_text(PUBLIC)

@@ -123,7 +123,7 @@ async def test_a_service_key_has_no_user_limit() -> None:
     assert await client.num_admitted() == 100
 
 
-async def test_a_warm_up_costs_a_tenth() -> None:
+async def test_a_warm_up_costs_a_tenth_of_an_action() -> None:
     client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
 
     assert await client.num_admitted(is_warm_up=True) == 50
@@ -221,7 +221,9 @@ async def test_each_repeated_chat_is_an_action() -> None:
         TooManyRequests("full", ""),
     ],
 )
-async def test_a_request_without_shown_text_costs_a_tenth(error_at_end: BaseException) -> None:
+async def test_a_request_without_shown_text_costs_a_tenth_of_an_action(
+    error_at_end: BaseException,
+) -> None:
     client = SequentialClient(make_quotas(), _limited(user=FIVE_ACTIONS))
 
     # These requests cost 41 of the 50 units. The other nine are too few for an action.
@@ -249,7 +251,7 @@ async def test_without_limits_nothing_is_counted() -> None:
 
 
 @pytest.mark.parametrize("invalid_limit", [0, -1, -(10**18)])
-async def test_an_invalid_limit_is_the_smallest_one(invalid_limit: int) -> None:
+async def test_an_invalid_limit_counts_as_the_lowest_limit(invalid_limit: int) -> None:
     client = SequentialClient(
         make_quotas(), _limited(user=RateLimit(per_minute=invalid_limit, burst=invalid_limit))
     )
@@ -257,7 +259,7 @@ async def test_an_invalid_limit_is_the_smallest_one(invalid_limit: int) -> None:
     assert await client.num_admitted(10) == 1
 
 
-async def test_a_very_high_limit_is_respected() -> None:
+async def test_a_very_high_limit_admits_all_requests() -> None:
     huge = RateLimit(per_minute=1_000_000, burst=100_000)
 
     assert await SequentialClient(make_quotas(), _limited(user=huge)).num_admitted(500) == 500

@@ -72,7 +72,9 @@ def test_an_unknown_mode_is_rejected_without_repeating_it() -> None:
 
 
 @pytest.mark.parametrize(("mode", "messages"), [("chat", ()), ("inline", (HELLO,))])
-def test_messages_belong_only_to_chats(mode: str, messages: tuple[ChatMessage, ...]) -> None:
+def test_chats_require_messages_and_other_modes_reject_them(
+    mode: str, messages: tuple[ChatMessage, ...]
+) -> None:
     assert _rejection(mode=mode, messages=messages).code == "invalid_field"
 
 
@@ -128,7 +130,7 @@ def test_names_and_suffixes_of_languages_are_known(name: str, language: str) -> 
     assert language_of_name(name) == language
 
 
-def test_every_detected_language_is_known() -> None:
+def test_languages_detected_by_suffix_are_known() -> None:
     suffixes = ("py", "h", "cs", "ex", "m", "mm", "proto", "sc", "tf", "tsx", "vue", "zig", "rst")
 
     assert {language_of_path(f"a.{suffix}") for suffix in suffixes} <= LANGUAGES
@@ -143,7 +145,7 @@ def test_a_warm_up_needs_no_tokens() -> None:
 
 
 @pytest.mark.parametrize("requested", [-1, -2])
-def test_a_negative_limit_means_none(requested: int) -> None:
+def test_a_negative_limit_means_the_default(requested: int) -> None:
     request = receive(make_arrival(max_tokens=requested))
 
     assert request.max_tokens == DEFAULT_MAX_TOKENS[Mode.INLINE]
@@ -232,7 +234,9 @@ def test_values_over_the_limits_are_too_large(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "stop", [("x",) * (MAX_STOPS + 1), ("x" * (MAX_STOP_CHARS + 1),), ("",)], ids=len
+    "stop",
+    [("x",) * (MAX_STOPS + 1), ("x" * (MAX_STOP_CHARS + 1),), ("",)],
+    ids=["too many", "too long", "empty"],
 )
 def test_stop_strings_that_the_engine_would_reject_are_rejected(stop: tuple[str, ...]) -> None:
     assert _rejection(stop=stop).code == "invalid_field"

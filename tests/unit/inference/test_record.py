@@ -56,7 +56,7 @@ def test_a_completion_leaves_one_record_with_its_finish_reason(finish_reason: Fi
         (ValueError("customer's code"), FinishReason.ERROR, "internal_error"),
     ],
 )
-def test_a_completion_leaves_one_record_after_any_exception(
+def test_a_completion_that_sets_no_finish_reason_leaves_one_record(
     error: BaseException | None, finish_reason: FinishReason, code: str
 ) -> None:
     journal = _recorded(error=error)
@@ -196,7 +196,7 @@ def test_a_record_never_contains_code() -> None:
     assert secret not in repr(journal.records)
 
 
-def test_the_first_ending_decides() -> None:
+def test_the_first_finish_reason_is_kept() -> None:
     trace = make_trace()
 
     trace.finish(FinishReason.LENGTH)
@@ -241,7 +241,7 @@ def test_reported_cached_tokens_are_kept() -> None:
     assert trace.cached_tokens == 16
 
 
-def test_a_completion_without_an_ending_is_cancelled() -> None:
+def test_a_completion_without_a_finish_reason_is_cancelled() -> None:
     clock = FakeClock()
 
     with record(Recorder(FakeJournal(), clock), make_arrival(clock=clock)) as trace:

@@ -23,6 +23,7 @@ from inference.context.redaction.redact import (
 
 PYTHON = FileType.PYTHON
 KEY_BODY = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
+# A secret, and a line of code in which {} stands for the secret.
 TOKENS = [
     ("AKIA" + "ABCD1234" * 2, 'key_id = "{}"'),
     ("ghp_" + "a1B2" * 9, "token = {}"),
@@ -127,7 +128,9 @@ def test_a_long_line_is_searched_in_parts() -> None:
 
 @settings(deadline=None)
 @given(st.text(), st.sampled_from(FileType))
-def test_redaction_accepts_any_line_and_keeps_its_marks(line: str, kind: FileType) -> None:
+def test_any_line_can_be_redacted_and_a_second_redaction_keeps_the_first(
+    line: str, kind: FileType
+) -> None:
     redacted = redact_line(line, kind)
 
     assert redact_line(redacted, kind).count(REDACTED) >= redacted.count(REDACTED)
@@ -140,26 +143,31 @@ def test_every_plugin_of_the_library_is_used_or_excluded_on_purpose() -> None:
         for plugin in (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
     }
 
+    # Public IP addresses are not secrets (ADR 0025).
     handled_separately = {"base", "basic_auth", "high_entropy_strings", "keyword", "private_key"}
     assert plugins - used_plugins - handled_separately == {"ip_public"}
 
 
 @pytest.mark.parametrize(("secret", "line"), TOKENS)
-def test_every_token_has_the_run_without_which_no_plugin_searches(secret: str, line: str) -> None:
+def test_every_token_has_a_run_that_is_long_enough_to_be_searched(secret: str, line: str) -> None:
+    """Plug-ins search only lines with a run of SHORT_RUN_CHARS token characters."""
     runs = re.findall(r"[A-Za-z0-9_+/=-]+", line.format(secret))
 
     assert max(map(len, runs)) >= redact.SHORT_RUN_CHARS
 
 
 @pytest.mark.parametrize("plugin", redact.LONG_TOKENS, ids=lambda plugin: type(plugin).__name__)
-def test_a_long_token_contains_a_long_run(plugin: RegexBasedDetector) -> None:
-    """Every regular expression of a plug-in requires a long run of characters."""
+def test_every_pattern_of_a_plugin_for_long_tokens_requires_a_long_run(
+    plugin: RegexBasedDetector,
+) -> None:
+    """These plug-ins search only lines with a run of LONG_RUN_CHARS token characters."""
     for regex in plugin.denylist:
         lengths = [int(text) for text in re.findall(r"\](?:\{)(\d+)", regex.pattern)]
         # The keys of AWS have a fixed beginning, AKIA, before the counted characters.
         assert max(lengths) + len(re.findall(r"AKIA", regex.pattern)) * 4 >= redact.LONG_RUN_CHARS
 
 
+# A part has 2,000 characters and begins 1,800 characters after the part before it.
 @pytest.mark.parametrize("offset", [1_500, 1_795, 1_990, 2_000, 3_590, 3_790])
 def test_secrets_at_the_edges_of_the_parts_of_a_long_line_are_found(offset: int) -> None:
     key = "AKIA" + "ABCD1234" * 2
@@ -175,7 +183,7 @@ def test_secrets_at_the_edges_of_the_parts_of_a_long_line_are_found(offset: int)
     [(1_500, 600), (10, 5_000)],
     ids=["across two parts", "longer than a part"],
 )
-def test_a_web_token_longer_than_the_overlap_is_removed_from_a_long_line(
+def test_a_json_web_token_longer_than_the_overlap_of_two_parts_is_removed_from_a_long_line(
     offset: int, num_chars: int
 ) -> None:
     header, payload, signature = (

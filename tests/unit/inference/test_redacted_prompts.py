@@ -86,7 +86,7 @@ def test_secrets_are_redacted_from_every_chat_message(role: str, secret: str) ->
 
 def test_a_private_key_is_redacted_from_a_truncated_chat() -> None:
     body = "".join(f"{n:04}lineofakeywithoutanymark{n:030}\n" for n in range(200))
-    filler = "x = 1\n" * 5_150  # so that the key's beginning is cut off
+    filler = "x = 1\n" * 5_150  # so that the beginning of the key is cut off
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n{filler}"
 
     prompt = assemble_prompt(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix="")
@@ -99,6 +99,7 @@ def test_a_private_key_is_redacted_from_a_truncated_chat() -> None:
 def test_a_secret_at_the_edge_of_a_truncated_chat_is_redacted_completely(
     num_after: int, line_break: str
 ) -> None:
+    # `num_after` characters stand from the beginning of the secret's line to the end of the chat.
     # A chat may have 4,000 tokens and 32,000 characters. Spaces take few tokens, so this chat
     # reaches the limit of characters first.
     after = (" " * 199 + line_break) * 160

@@ -1,4 +1,4 @@
-"""Secrets are redacted before a text leaves the gateway."""
+"""Secrets are redacted from files and queries before the gateway sends them for retrieval."""
 
 import asyncio
 

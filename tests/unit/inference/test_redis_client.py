@@ -1,4 +1,4 @@
-"""The retrieval client limits its pending queries, shares them fairly, and forgets them in time."""
+"""The retrieval client limits the pending queries of each tenant, and drops unanswered queries."""
 
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ def _message(number: int, tenant_id: TenantId, *, is_query: bool = True) -> Outg
     return OutgoingMessage(key, tenant_id, scope, is_query, "text = read()\n")
 
 
-async def test_queries_of_a_tenant_evict_none_of_others() -> None:
+async def test_queries_of_a_tenant_do_not_evict_queries_of_another_tenant() -> None:
     clock = FakeClock()
     queue = SendQueue(clock)
     client = _create_client(clock, queue)
@@ -64,11 +64,12 @@ async def test_files_are_sent_again_after_a_query_without_a_response() -> None:
     await client.receive_results()
 
     assert queue.is_due(file.key, is_query=False)
+    # Globex has sent no query, so its file is not sent again.
     assert [key.namespace for key, _ in client._last_uploads.items()] == [f"{GLOBEX}||0"]
 
 
 @pytest.mark.parametrize(("tenant", "num_snippets"), [(ACME, 1), (GLOBEX, 0)])
-async def test_a_result_counts_only_for_the_tenant_that_asked(
+async def test_a_result_counts_only_for_the_tenant_that_sent_the_query(
     tenant: TenantId, num_snippets: int
 ) -> None:
     clock = FakeClock()

@@ -56,11 +56,13 @@ def _first_repeated(*lines: str) -> int | None:
         ("aab", None),
     ],
 )
-def test_a_third_repetition_of_lines_is_detected(lines: str, first: int | None) -> None:
+def test_the_third_occurrence_of_a_sequence_of_lines_is_detected(
+    lines: str, first: int | None
+) -> None:
     assert _first_repeated(*lines) == first
 
 
-def test_the_beginning_of_a_third_repetition_is_detected() -> None:
+def test_the_beginning_of_the_third_occurrence_is_detected() -> None:
     lines = RecentLines()
     for line in ("read()", "write()") * 2:
         lines.add(line)

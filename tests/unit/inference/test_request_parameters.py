@@ -1,4 +1,4 @@
-"""The fields of requests: limits, parameters that are honoured, ignored or refused, and errors."""
+"""The fields of requests: limits, parameters that are honoured, ignored or rejected, and errors."""
 
 import json
 from typing import Any
@@ -21,6 +21,7 @@ async def test_markers_among_stop_strings_are_ignored() -> None:
 
     await send_request(gateway, "/completions", {"prompt": "a", "stop": stops})
 
+    # A request may have four stop strings.
     (request,) = gateway.engine.requests
     assert request.stop == ("</code>", "//", "a", "b")
 
@@ -47,6 +48,7 @@ async def test_a_warm_up_gets_an_empty_response(path: str, body: dict[str, Any])
     assert server.status == 200
     assert _find_text(response) == ""
     assert gateway.engine.requests == []
+    # Only fill-in-the-middle prompts have a stable part, which is prefilled later.
     has_stable_part = "input_prefix" in body or "suffix" in body or path == "/v1/fim/completions"
     assert gateway.plane.warmup_queue.num_waiting == has_stable_part
 
@@ -130,7 +132,7 @@ async def test_an_invalid_field_is_named(path: str, body: dict[str, Any], field:
         ("/v1/chat/completions", {"functions": [{"name": "f"}]}, "functions"),
     ],
 )
-async def test_an_unsupported_parameter_is_refused_by_name(
+async def test_an_unsupported_parameter_is_named_in_the_rejection(
     path: str, body: dict[str, Any], field: str
 ) -> None:
     gateway = FakeGateway()
@@ -196,13 +198,14 @@ def test_the_engine_gets_the_sampling_only_if_it_is_not_greedy() -> None:
 def test_a_required_prefix_becomes_a_pattern_for_this_tenant_only(
     prefix: str, pattern: str
 ) -> None:
+    """vLLM caches patterns. The salt of the tenant makes its patterns different."""
     body = _build_body(make_engine_request(required_prefix=prefix, salt=CacheSalt("5a17")))
 
     assert body["structured_outputs"] == {"regex": rf"{pattern}[\s\S]*(5a17)?"}
 
 
 @pytest.mark.parametrize("prefix", ["", "\x00a", "\x1ba", "\u2028a"])
-def test_a_prefix_that_vllm_may_refuse_is_not_required(prefix: str) -> None:
+def test_an_empty_prefix_or_one_that_vllm_may_reject_is_not_required(prefix: str) -> None:
     body = _build_body(make_engine_request(required_prefix=prefix))
 
     assert "structured_outputs" not in body

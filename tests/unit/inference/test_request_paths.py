@@ -9,7 +9,9 @@ from tests.fakes.http_gateway import read_engine_prompt, send_request
 
 
 @pytest.mark.parametrize("path", ["/completions", "/api/generate"])
-async def test_a_prompt_for_another_model_is_rendered_again(path: str) -> None:
+async def test_a_prompt_for_another_model_is_rendered_for_this_model_without_excluded_files(
+    path: str,
+) -> None:
     gateway = FakeGateway()
     files = "<file_sep>a.py\nhidden<file_sep>b.py\nseen<file_sep>c.py\n"
     prompt = f"{files}<fim_prefix>p<fim_suffix>s<fim_middle>"
@@ -21,7 +23,7 @@ async def test_a_prompt_for_another_model_is_rendered_again(path: str) -> None:
     assert read_engine_prompt(gateway).endswith("<|fim_prefix|><|fim_suffix|>s<|fim_middle|>p")
 
 
-async def test_the_path_in_a_prompt_for_another_model_may_be_excluded() -> None:
+async def test_a_prompt_whose_markers_name_an_excluded_file_is_rejected() -> None:
     gateway = FakeGateway()
     gateway.exclude({"shop": ("a.py",)})
     prompt = "<|repo_name|>shop\n<|file_sep|>a.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
@@ -52,7 +54,7 @@ async def test_headers_give_the_path_if_the_body_does_not() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-async def test_a_path_with_other_letters_is_excluded_in_each_encoding(encoding: str) -> None:
+async def test_a_path_with_letters_beyond_ascii_is_excluded_in_each_encoding(encoding: str) -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("löhne/**",)})
     headers = [(b"x-caret-path", "löhne/a.py".encode(encoding))]

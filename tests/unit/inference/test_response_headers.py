@@ -29,10 +29,10 @@ async def test_every_response_has_its_own_request_id() -> None:
 
 
 async def test_a_401_names_the_authentication_scheme() -> None:
-    missing = await send_request(FakeGateway(), "/v1/completions", {}, key=None)
+    missing_key_response = await send_request(FakeGateway(), "/v1/completions", {}, key=None)
     wrong_key_response = await send_request(FakeGateway(), "/api/tags", method="GET", key="cpk_x")
 
-    assert missing.headers["www-authenticate"] == 'Bearer realm="Caret"'
+    assert missing_key_response.headers["www-authenticate"] == 'Bearer realm="Caret"'
     assert (
         wrong_key_response.headers["www-authenticate"]
         == 'Bearer realm="Caret", error="invalid_token"'
@@ -90,7 +90,7 @@ async def test_an_allowed_origin_can_read_responses_and_errors() -> None:
         assert "X-Request-Id" in server.headers["access-control-expose-headers"]
 
 
-async def test_an_unknown_path_answers_no_preflight() -> None:
+async def test_a_preflight_of_an_unknown_path_is_not_found() -> None:
     server = await _send_preflight(ORIGIN, "/nowhere")
 
     assert server.status == 404

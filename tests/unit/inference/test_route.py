@@ -133,7 +133,7 @@ async def test_waiting_warm_ups_eject_no_replica() -> None:
 def _late_requests(
     router: Router, *replicas: Replica, clock: FakeClock, is_preemptible: bool = False
 ) -> Iterator[None]:
-    """Let several requests wait at these replicas for longer than is acceptable."""
+    """Let requests wait at these replicas beyond their first-token timeout."""
     with ExitStack() as stack:
         for replica in MAX_CONSECUTIVE_LATE * replicas:
             attempt = router.replicas.attempt(
@@ -211,6 +211,7 @@ def test_slightly_more_cached_tokens_change_nothing() -> None:
     admitted = make_admitted(ACME_ADA)
     before = route(router, admitted, prompt)
 
+    # The difference is less than MIN_GAIN_TOKENS.
     _cache(router, before.replica, num_tokens=200, salt=before.salt)
     _cache(router, before.fallback_replicas[0], num_tokens=300, salt=before.salt)
 
@@ -288,9 +289,10 @@ def test_the_engine_does_not_stop_other_completions_at_the_line_break() -> None:
     assert _route(_router(), stop=("x",)).stop == ("x",)
 
 
-def test_inline_completions_have_priority_over_explicit_ones() -> None:
+def test_inline_completions_have_priority_over_other_modes() -> None:
     priorities = {mode: _route(_router(), mode=mode).priority for mode in Mode}
 
+    # A lower number is served first.
     assert priorities == {
         Mode.INLINE: 0,
         Mode.FIM: 1,

@@ -15,7 +15,7 @@ from inference.context.redaction.prefilter import find_suspect_lines
 from inference.context.redaction.redact import REDACTED, redact_line, redact_lines
 
 PLUGINS = (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
-TOKENS = [*(regex for plugin in PLUGINS for regex in plugin.denylist), *redact._BASIC_AUTH]
+TOKEN_PATTERNS = [*(regex for plugin in PLUGINS for regex in plugin.denylist), *redact._BASIC_AUTH]
 with_few_examples = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 HEX, BASE64 = (
     "0123456789abcdefABCDEF",
@@ -28,7 +28,7 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize("regex", TOKENS, ids=lambda regex: regex.pattern[:40])
+@pytest.mark.parametrize("regex", TOKEN_PATTERNS, ids=lambda regex: regex.pattern[:40])
 def test_every_token_is_selected(regex: re.Pattern[str]) -> None:
     @with_few_examples
     @given(st.from_regex(regex))
@@ -64,6 +64,7 @@ def test_every_text_of_high_entropy_is_selected(text: str) -> None:
 
 
 def _can_detect(text: str, plugin: object) -> bool:
+    """Return whether the plug-in (for Base64 or for hexadecimal text) accepts all characters."""
     return plugin is redact._ENTROPY[0] or set(text) <= set(HEX)
 
 
@@ -84,7 +85,8 @@ def test_redacting_lines_together_equals_redacting_each(lines: list[str], kind: 
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("before", ["", "İİİ", "ß", "\ud800"])
-def test_a_line_is_found_among_others_with_any_characters(secret: str, before: str) -> None:
+def test_a_secret_is_found_between_lines_with_any_characters(secret: str, before: str) -> None:
+    # Lowercase text can be longer than the original, which must not shift the numbers of lines.
     lines = [f"{before}\n", "x = 1", f"{secret}", f"{before}"]
 
     assert [REDACTED in line for line in redact_lines(lines, FileType.PYTHON)] == [

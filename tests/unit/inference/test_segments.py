@@ -63,7 +63,7 @@ def test_a_raw_prompt_or_chat_is_one_segment(fields: dict[str, Any], kind: Segme
     assert prompt.segments == (Segment(kind, len(prompt.token_ids)),)
 
 
-def _explain(
+def _build_prompt_segments(
     cached_tokens: int | None, *, request: CompletionRequest | None = None
 ) -> PromptSegments:
     trace = make_trace()
@@ -99,14 +99,14 @@ def _explain(
 def test_cached_tokens_are_attributed_from_the_beginning_of_the_prompt(
     cached: int | None, by_segment: list[int | None]
 ) -> None:
-    segments = _explain(cached).segments
+    segments = _build_prompt_segments(cached).segments
 
     assert [segment.cached_tokens for segment in segments] == by_segment
     assert [segment.tokens for segment in segments] == [7, 1, 4]
 
 
 def test_files_are_counted_as_sent_excluded_and_used() -> None:
-    prompt_segments = _explain(0)
+    prompt_segments = _build_prompt_segments(0)
 
     assert prompt_segments.files_sent == 2
     assert prompt_segments.files_excluded == 1

@@ -1,4 +1,4 @@
-"""The send queue is limited. Queries, for whose results requests wait, precede files."""
+"""The queue of files and queries to send for retrieval: its order, its limits and repetition."""
 
 import asyncio
 
@@ -94,7 +94,7 @@ def test_the_size_of_the_queue_is_limited(queue: SendQueue) -> None:
     assert len(dequeue_all(queue)) == MAX_FILES
 
 
-def test_a_message_that_found_no_room_is_still_due(queue: SendQueue) -> None:
+def test_a_message_that_did_not_fit_into_the_queue_is_still_due(queue: SendQueue) -> None:
     messages = [message(f"{number}.py") for number in range(MAX_FILES)]
     for item in messages:
         queue.enqueue(item)

@@ -66,7 +66,7 @@ def test_completions_without_text_and_warm_ups_are_not_slow() -> None:
     assert lines_of(SlowLog(FakeClock()), warm_up, without_text) == []
 
 
-def test_many_slow_completions_are_a_few_lines_and_a_count() -> None:
+def test_the_number_of_lines_is_limited_and_withheld_lines_are_counted() -> None:
     clock = FakeClock()
     log = SlowLog(clock)
 

@@ -33,6 +33,7 @@ def test_requests_are_sorted_by_their_ratio_to_the_target() -> None:
     _, slowest = _with_requests(250.0, 400.0)
     slowest.add(make_slow_completion(3_000.0, mode=Mode.CHAT))
 
+    # The targets are 100 ms and, for chats, 2,000 ms.
     assert [record.first_token_ms for record in slowest.records()] == [400.0, 250.0, 3_000.0]
 
 
@@ -73,12 +74,12 @@ def test_the_number_of_records_is_limited_and_the_slowest_are_kept() -> None:
 def test_records_expire_after_an_hour() -> None:
     clock, slowest = _with_requests(300.0)
 
-    clock.pass_s(KEPT_S + 301)
+    clock.pass_s(KEPT_S + 301)  # records expire together with their slot of 300 s
 
     assert slowest.records() == []
 
 
-def test_all_records_are_passed_to_the_journal() -> None:
+def test_all_records_are_passed_to_the_journal_and_slow_ones_are_kept() -> None:
     journal, (_, slowest) = FakeJournal(), _with_requests()
     observed_journal = SlowestRequestsJournal(journal, slowest)
 

@@ -66,8 +66,7 @@ async def test_an_empty_redis_makes_an_empty_store_fresh() -> None:
 
 
 async def test_lost_redis_data_does_not_make_the_store_fresh() -> None:
-    redis, _, feed = _create_feed()
-    clock = FakeClock()
+    redis, clock = FakeRedis(), FakeClock()
     snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300)
     feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
     redis.publish_snapshot(make_snapshot())
@@ -155,6 +154,8 @@ async def test_an_unreadable_snapshot_keeps_the_previous_one(damage: str) -> Non
 
 
 class _PubSub:
+    """A subscription without messages."""
+
     async def subscribe(self, _channel: str) -> None:
         return
 
@@ -202,7 +203,7 @@ async def test_behind_a_relay_the_store_is_stale_without_the_home_region() -> No
 
     await feed.sync()
     was_fresh = snapshot_store.is_fresh()
-    redis.values[HOME_HEARD] = b"1"
+    redis.values[HOME_HEARD] = b"1"  # the relay has reached the home region
     await feed.sync()
 
     assert not was_fresh

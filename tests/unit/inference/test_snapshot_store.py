@@ -1,4 +1,4 @@
-"""The store of the newest snapshots, and the notification when a key ends."""
+"""The store of the newest snapshots, which notifies the watchers of a key that becomes invalid."""
 
 from msgspec.structs import replace
 
@@ -184,7 +184,7 @@ def test_all_watchers_of_a_key_are_notified() -> None:
     assert sorted(events) == ["first", "second"]
 
 
-def test_an_ended_watch_is_not_notified() -> None:
+def test_a_watcher_that_has_ended_is_not_notified() -> None:
     snapshot_store, events = make_store(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
     with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):

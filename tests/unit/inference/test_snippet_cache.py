@@ -82,7 +82,7 @@ def test_the_least_recently_used_file_is_evicted(clock: FakeClock) -> None:
     assert [bool(cache.find(file, POLICY)) for file in files] == [True, False, True]
 
 
-def test_files_of_a_tenant_evict_none_of_others(clock: FakeClock) -> None:
+def test_files_of_a_tenant_do_not_evict_files_of_another_tenant(clock: FakeClock) -> None:
     cache = SnippetCache(clock, max_entries=100)
     cache.store(FILE, FOUND)
 

@@ -1,4 +1,4 @@
-"""Requests in languages for which speculation does not pay go to replicas without it."""
+"""Requests in languages with few accepted drafts go to replicas without speculative decoding."""
 
 import random
 from collections.abc import Mapping
@@ -170,7 +170,7 @@ async def test_languages_are_tracked_separately_for_each_pool() -> None:
     assert (await _trained()).is_profitable("another", "html")
 
 
-async def test_languages_are_judged_although_other_gateways_use_the_same_engine() -> None:
+async def test_acceptance_is_estimated_although_other_gateways_use_the_same_engine() -> None:
     speculation = await _trained(max_foreign_tokens=200)
 
     acceptance = {key: estimate.acceptance for key, estimate in speculation.estimates.items()}

@@ -31,8 +31,9 @@ from tests.fakes.leases import FakeLeaseStore, make_quotas
 from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ADA, ALICE, GLOBEX, GUS, make_principal
 
+# In micros per million tokens.
 PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
-TOKENS: Final = TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, PRICES))
+TOKEN_PRICES: Final = TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, PRICES))
 MAX_COST: Final = 2_000 + 4 * 64  # maximum cost in micros of an inline request with 64 tokens
 NOVEMBER: Final = round(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 
@@ -41,7 +42,7 @@ def _bounded(
     *limits: int, scope: BudgetScope = BudgetScope.TENANT, users: tuple[UserId, ...] = ()
 ) -> SpendingLimits:
     budgets = [HardBudget(f"b{n}", scope, limit, users) for n, limit in enumerate(limits)]
-    return SpendingLimits(prices=(TOKENS,), budgets=tuple(budgets))
+    return SpendingLimits(prices=(TOKEN_PRICES,), budgets=tuple(budgets))
 
 
 def _used(prompt: int = 1_000, cached: int | None = 0, generated: int = 50) -> RequestTrace:
@@ -72,7 +73,7 @@ async def _request(
     error_at_end: BaseException | None = None,
     model: str = "",
 ) -> str:
-    """Return the code of the rejection, or "" if the request is admitted."""
+    """Return the finish reason or the code of a rejection, or "" if the request is admitted."""
     request, trace = request or make_request(), trace or make_trace()
     try:
         async with quotas.charge(principal, request, trace, model=model):
@@ -159,7 +160,7 @@ async def test_cached_tokens_cost_less() -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.INLINE, Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
-async def test_an_editor_gets_an_empty_completion_without_an_error(mode: Mode) -> None:
+async def test_an_exhausted_budget_rejects_every_mode_of_editors(mode: Mode) -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(1))
 
     assert (
@@ -245,7 +246,7 @@ async def test_an_abandoned_request_costs_its_generated_tokens(error_at_end: Bas
     assert await _request(quotas, principal) == FinishReason.BUDGET_EXCEEDED
 
 
-async def test_a_warm_up_costs_nothing_and_ends_with_the_budget() -> None:
+async def test_a_warm_up_costs_nothing_and_is_rejected_once_the_budget_is_exhausted() -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MAX_COST))
     warm_up = make_request(is_warm_up=True)
     for _ in range(20):
@@ -261,7 +262,7 @@ async def test_a_budget_is_renewed_in_the_next_month() -> None:
     await _request(quotas, principal, trace=_used(2_000, 0, 64))
     assert await _request(quotas, principal) == FinishReason.BUDGET_EXCEEDED
 
-    clock.pass_s(10 * 86_400)
+    clock.pass_s(10 * 86_400)  # from 21 November to 1 December
 
     assert await _request(quotas, principal) == ""
 
@@ -269,7 +270,7 @@ async def test_a_budget_is_renewed_in_the_next_month() -> None:
 async def test_a_price_applies_from_its_time() -> None:
     clock = FakeClock(now_ms=NOVEMBER)
     higher = TokenPrices(NOVEMBER + 1_000, dict.fromkeys(Tier, TierPrices(10**9, 10**9, 10**9)))
-    spending = SpendingLimits((TOKENS, higher), _bounded(MAX_COST).budgets)
+    spending = SpendingLimits((TOKEN_PRICES, higher), _bounded(MAX_COST).budgets)
     quotas, principal = make_quotas(clock), make_principal(spending=spending)
     assert await _request(quotas, principal) == ""
 
@@ -279,11 +280,12 @@ async def test_a_price_applies_from_its_time() -> None:
 
 
 async def test_a_model_with_a_price_of_its_own_reserves_and_costs_that_price() -> None:
-    dearer = TierPrices(*(10 * price for price in (1_000_000, 100_000, 4_000_000)))
-    prices = TokenPrices(0, dict.fromkeys(Tier, PRICES), {"large": dearer})
+    higher = TierPrices(*(10 * price for price in (1_000_000, 100_000, 4_000_000)))
+    prices = TokenPrices(0, dict.fromkeys(Tier, PRICES), {"large": higher})
     spending = SpendingLimits((prices,), _bounded(12 * MAX_COST).budgets)
     quotas, principal = make_quotas(), make_principal(spending=spending)
 
+    # The first request costs 10 * MAX_COST, and each other one MAX_COST.
     codes = [
         await _request(quotas, principal, trace=_used(2_000, 0, 64), model=model)
         for model in ("large", "small", "another", "small")

@@ -51,7 +51,7 @@ def test_an_illegal_event_of_the_gateway_is_an_internal_error(
 
 
 @pytest.mark.parametrize("state", list(CompletionState))
-def test_an_id_begins_only_once(state: CompletionState) -> None:
+def test_a_completion_begins_only_with_an_unknown_id(state: CompletionState) -> None:
     assert (CompletionEvent.COMPLETE in TRANSITIONS[state]) == (state is CompletionState.UNKNOWN)
 
 

@@ -1,4 +1,4 @@
-"""stream: the client gets the text and exactly one end, whatever the ending."""
+"""stream: the client gets the text and exactly one end, for every finish reason."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -150,7 +150,7 @@ async def test_text_that_never_arrived_is_not_counted() -> None:
     assert (trace.num_sent_chars, trace.first_sent_s) == (0, None)
 
 
-async def test_a_client_that_left_before_the_end_does_not_change_it() -> None:
+async def test_a_client_that_has_left_does_not_change_the_finish_reason() -> None:
     trace = make_trace()
     trace.finish(FinishReason.STOP)
 

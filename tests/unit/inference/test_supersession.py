@@ -1,4 +1,7 @@
-"""Supersession on one gateway, and by notifications of other gateways."""
+"""Supersession: a newer request of a user for the same file cancels the older requests.
+
+A gateway tells the other gateways about each request in a claim.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -89,7 +92,7 @@ async def test_an_older_request_that_is_processed_later_is_superseded(
     gateway: ClaimingGateway,
 ) -> None:
     newer = await gateway.begins()
-    gateway.clock.pass_s(-1.0)
+    gateway.clock.pass_s(-1.0)  # so that the next request has an earlier time
     older = await gateway.begins()
 
     assert await gateway.is_over(older)
@@ -124,7 +127,7 @@ async def test_ended_requests_are_forgotten(gateway: ClaimingGateway) -> None:
     assert gateway.newest.num_running == 0
 
 
-async def test_a_newer_claim_of_another_gateway_supersedes(
+async def test_a_newer_claim_of_another_gateway_supersedes_the_own_request(
     gateway: ClaimingGateway,
 ) -> None:
     other_gateway = ClaimingGateway(gateway.clock)
@@ -161,7 +164,9 @@ async def test_an_ending_request_is_cancelled_only_once(gateway: ClaimingGateway
     assert older.task.cancelling() == 1
 
 
-async def test_a_claim_contains_no_readable_names(gateway: ClaimingGateway) -> None:
+async def test_a_claim_contains_no_readable_names_and_depends_on_the_secret(
+    gateway: ClaimingGateway,
+) -> None:
     await gateway.begins(path="secrets/plan.py", repository="skunkworks")
     other = ClaimingGateway(gateway.clock, root_secret=bytes(32))
     await other.begins(path="secrets/plan.py", repository="skunkworks")
@@ -175,7 +180,7 @@ async def test_a_claim_contains_no_readable_names(gateway: ClaimingGateway) -> N
     await other.ends()
 
 
-async def test_a_full_queue_keeps_the_newest_claims(gateway: ClaimingGateway) -> None:
+async def test_the_number_of_queued_claims_is_limited(gateway: ClaimingGateway) -> None:
     for number in range(MAX_QUEUED + 10):
         await gateway.begins(path=f"{number}.py")
 

@@ -99,7 +99,9 @@ LINES = st.lists(
 
 
 @given(LINES, LINES, st.sampled_from(range(len(SIZES))))
-def test_an_excerpt_contains_the_whole_line_of_the_cursor(prefix: str, suffix: str, size: int) -> None:
+def test_an_excerpt_contains_the_whole_line_of_the_cursor(
+    prefix: str, suffix: str, size: int
+) -> None:
     part = extract_excerpt(prefix, suffix, size)
 
     assert part.line_before == prefix.rpartition("\n")[2]

@@ -82,6 +82,8 @@ def test_a_smaller_total_drops_snippets_then_files_then_the_suffix() -> None:
 
 def test_unused_tokens_go_to_the_prefix_then_the_suffix_then_files() -> None:
     assert _allocate(1_000, TokenBudget(9_000, 100, 9_000, 0)) == TokenBudget(600, 100, 300, 0)
-    assert _allocate(1_000, TokenBudget(100, 9_000, 9_000, 9_000)) == TokenBudget(100, 500, 300, 100)
+    assert _allocate(1_000, TokenBudget(100, 9_000, 9_000, 9_000)) == TokenBudget(
+        100, 500, 300, 100
+    )
     assert _allocate(1_000, TokenBudget(100, 100, 9_000, 9_000)) == TokenBudget(100, 100, 700, 100)
     assert _allocate(1_000, TokenBudget(100, 0, 0, 9_000)) == TokenBudget(100, 0, 0, 900)

@@ -137,7 +137,7 @@ COMPLETE = _sending(*PARTS)
 @pytest.mark.parametrize(
     ("count", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
 )
-async def test_counts_are_limited_to_those_possible_for_the_request(count: int, generated: int, cached: int) -> None:
+async def test_counts_are_limited_by_the_request(count: int, generated: int, cached: int) -> None:
     usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % count)
     async with _serving(_sending(event("a", "stop"), usage, DONE)) as (server, engine):
         chunks = await _collect(server, engine)
@@ -283,7 +283,7 @@ FAILURES: dict[str, tuple[Behaviour, str]] = {
         _sending(b'data: {"choices":[{"text":"\xff"}]}\n\n'),
         "engine_invalid_response",
     ),
-    "deeply nested JSON": (_sending(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
+    "nesting": (_sending(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
     "a line of 1 MB": (_sending(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_invalid_response"),
     "an immediate end": (_sending(), "engine_disconnected"),
     "no stop reason": (_sending(event("a")), "engine_disconnected"),

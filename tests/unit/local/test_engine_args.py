@@ -31,7 +31,10 @@ LEAKS = {
         "--kv-transfer-config",
         '{"kv_connector":"OffloadingConnector","kv_connector_module_path":"own"}',
     ),
-    "a connector that combines others": ("--kv-transfer-config", '{"kv_connector":"MultiConnector"}'),
+    "a connector that combines others": (
+        "--kv-transfer-config",
+        '{"kv_connector":"MultiConnector"}',
+    ),
     "no connector name": ("--kv-transfer-config", "{}", "--kv-transfer-config.kv_role", "x"),
     "a settings file": ("--config", "engine.yaml"),
     "a settings file with an equals sign": ("--config=engine.yaml",),

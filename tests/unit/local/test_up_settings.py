@@ -23,7 +23,9 @@ def test_an_external_database_needs_the_owners_url_too(
         settings_from_environment()
 
 
-def test_services_that_the_customer_provides_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_services_that_the_customer_provides_are_not_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
     monkeypatch.setenv("CARET_OWNER_DATABASE_URL_FILE", "/run/secrets/owner")
     monkeypatch.setenv("REDIS_URL", "redis://cache")

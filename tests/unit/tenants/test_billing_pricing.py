@@ -110,7 +110,7 @@ def test_a_request_without_generated_tokens_is_not_billed() -> None:
 @pytest.mark.parametrize(
     ("cached", "expected"), [(None, 0), (0, 100), (40, 60), (100, 0), (999, 0)]
 )
-def test_prompt_tokens_without_cache_information_count_as_cached(
+def test_cached_and_unknown_prompt_tokens_are_billed_as_cached(
     cached: int | None, expected: int
 ) -> None:
     billed = billable_tokens(prompt=100, cached=cached, generated=1)
@@ -162,6 +162,7 @@ def test_a_day_in_another_time_zone_is_booked_by_utc() -> None:
 
 
 def _price(effective_on: date, seat: int, **model_prices: int) -> PlanPrice:
+    """Return prices at which a seat's month and a million tokens of any kind cost `seat`."""
     return PlanPrice(
         effective_on,
         seat,
@@ -172,14 +173,14 @@ def _price(effective_on: date, seat: int, **model_prices: int) -> PlanPrice:
 
 @pytest.mark.parametrize("model", ["", "small", "Qwen/Qwen2.5-Coder-1.5B", ".", "a.b.c"])
 @pytest.mark.parametrize("code", list(TIER_LINES))
-def test_a_line_is_parsed_from_its_code(code: str, model: str) -> None:
+def test_an_invoice_line_for_tokens_is_parsed_from_its_code(code: str, model: str) -> None:
     line = replace(TIER_LINES[code], model=model)
 
     assert parse_line(line.code) == line
 
 
 @pytest.mark.parametrize("code", ["", "seats", "fast", "fast.", "fast.x", "x.prompt", "fast.x.y"])
-def test_other_lines_have_no_tokens(code: str) -> None:
+def test_a_code_that_names_no_tokens_is_not_parsed(code: str) -> None:
     assert parse_line(code) is None
 
 

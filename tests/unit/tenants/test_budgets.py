@@ -1,4 +1,4 @@
-"""Budgets: the spending that counts for each, and the secrets of their webhooks."""
+"""Budgets: the spending that counts for each budget, and the secrets of their webhooks."""
 
 from uuid import UUID
 
@@ -26,7 +26,7 @@ def test_a_budget_counts_only_the_spending_of_its_users(
 ) -> None:
     ada, bob = str(_ADA), str(_BOB)
     month = TenantMonthSpend(
-        by_holder={ada: 100, bob: 10, "": 1},
+        by_holder={ada: 100, bob: 10, "": 1},  # "": usage without a user
         members=frozenset({ada, bob}),
         teams={_TEAM: frozenset({ada, bob}), _EMPTY_TEAM: frozenset()},
     )

@@ -1,4 +1,4 @@
-"""Texts in CSV files become no formulas, whichever separator a spreadsheet expects."""
+"""A text in a CSV file never becomes a formula, with any separator that a spreadsheet expects."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from tenants.compliance.exports.formats.cells import escape_csv_formulas, escape
 from tenants.compliance.exports.rows import ColumnType
 
 _FORMULA = "=HYPERLINK(A1)"
-_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def read_as(delimiter: str, cell: str) -> list[str]:
@@ -41,7 +41,7 @@ def read_as(delimiter: str, cell: str) -> list[str]:
 def test_no_cell_begins_a_formula_with_any_separator(text: str, delimiter: str) -> None:
     cells = read_as(delimiter, str(escape_csv_formulas(ColumnType.TEXT, text)))
 
-    assert [cell for cell in cells if cell.lstrip(' \t\r\n"').startswith(_STARTS)] == []
+    assert [cell for cell in cells if cell.lstrip(' \t\r\n"').startswith(_FORMULA_STARTS)] == []
 
 
 @pytest.mark.parametrize("text", ["a;b", "x=1; y=2", "a-b", "mail@acme.example; or not", "é\n"])
@@ -49,7 +49,7 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
     assert escape_csv_formulas(ColumnType.TEXT, text) == text
 
 
-def test_a_workbook_needs_no_escape_inside_a_text() -> None:
+def test_a_formula_inside_a_text_is_not_escaped_in_an_xlsx_file() -> None:
     assert escape_formula(ColumnType.TEXT, "a;=1") == "a;=1"
 
 

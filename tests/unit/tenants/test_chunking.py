@@ -1,4 +1,4 @@
-"""Files are split at the definitions of their language."""
+"""Files are split into chunks for the retrieval index, at the definitions of their language."""
 
 import pytest
 from hypothesis import given
@@ -167,6 +167,7 @@ def test_chunks_are_lines_of_the_file_in_order(path: str, text: str) -> None:
 
 
 def test_code_that_cannot_be_parsed_is_split_into_windows_of_lines() -> None:
+    # The YAML parser rejects so many indents, and the C parser would take too many steps.
     deep = "".join(" " * depth + "key:\n" for depth in range(290))
     slow = ("a=>" * 50 + "\n") * 300
 

@@ -1,4 +1,4 @@
-"""Content capture needs the consent of the tenant and of the user, to the current texts."""
+"""Content capture needs the consent of the tenant and of the user to the current consent texts."""
 
 import hashlib
 from itertools import product
@@ -25,6 +25,7 @@ from tenants.privacy.consent.consent_texts import (
 )
 from tenants.privacy.consent.receipts import draft_receipts_of_choice, draft_receipts_of_policy
 
+# The names of current consent texts end in 1. Those that end in 0 stand for outdated texts.
 ADA = UserId("ada")
 CAPTURE, CAPTURE_AND_TRAINING = (
     UserConsent(content_capture=True, training=False),

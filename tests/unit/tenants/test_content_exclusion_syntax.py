@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from tenants.base.errors import InvalidValue
 from tenants.policy.content_exclusion_syntax import format_exclusions, parse_exclusions
 
-# Lines end at more characters than \n; a line end is not part of a name.
+# Without the characters that end a line: not only \n does.
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
 exclusions = st.dictionaries(names, st.lists(names, max_size=4, unique=True).map(tuple), max_size=4)
 
 
 @given(exclusions)
-def test_exclusions_survive_writing_and_reading(exclusion: dict[str, tuple[str, ...]]) -> None:
+def test_formatted_exclusions_can_be_parsed_again(exclusion: dict[str, tuple[str, ...]]) -> None:
     assert parse_exclusions(format_exclusions(exclusion)) == exclusion
 
 

@@ -1,4 +1,7 @@
-"""Generated usage: reproducible by its seed, and with the patterns that the pages show."""
+"""Generated usage of a demo tenant.
+
+It depends only on its seed, and has the patterns that the pages are to show.
+"""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -21,7 +24,15 @@ from tenants.usage.ingestion.row_mapping import Row
 TENANT = TenantId("0199aaaa-0000-7000-8000-000000000001")
 BEGINS_AT = datetime(2026, 6, 1, tzinfo=UTC)  # a Monday
 TIMELINE = DemoTimeline(TENANT, "acme", BEGINS_AT, BEGINS_AT + timedelta(days=92, hours=12), seed=1)
-CODER = DemoDeveloper(TENANT, UUID(int=1), UUID(int=2), "vscode", ("python", "go"), 300.0, 0.3)
+CODER = DemoDeveloper(
+    TENANT,
+    UUID(int=1),
+    UUID(int=2),
+    "vscode",
+    ("python", "go"),
+    pace=300.0,
+    acceptance_share=0.3,
+)
 
 
 def day(number: int, *, timeline: DemoTimeline = TIMELINE) -> list[Row]:
@@ -58,21 +69,25 @@ def test_usage_depends_only_on_the_seed() -> None:
 
 
 def test_weekends_have_little_usage() -> None:
-    assert len(requests(day(5))) < len(requests(day(4))) / 4
+    friday, saturday = day(4), day(5)
+
+    assert len(requests(saturday)) < len(requests(friday)) / 4
 
 
-def test_the_hit_rate_rises() -> None:
+def test_the_hit_rate_of_the_prefix_cache_rises() -> None:
     assert hit_rate(day(1)) < 0.7
     assert hit_rate(day(88)) > 0.85
 
 
 def test_one_day_is_slow_and_sheds_requests() -> None:
     number = (make_calendar(TIMELINE).find_overloaded_day() - BEGINS_AT).days
-    slow_day, usual = day(number), day(number - 1)
+    slow_day, usual_day = day(number), day(number - 1)
 
     assert Counter(row.finish_reason for row in requests(slow_day))[FinishReason.SHED] > 20
-    assert Counter(row.finish_reason for row in requests(usual))[FinishReason.SHED] < 5
-    assert max(row.first_token_ms or 0 for row in requests(slow_day)) > 2 * first_token_ms(usual)
+    assert Counter(row.finish_reason for row in requests(usual_day))[FinishReason.SHED] < 5
+    assert max(row.first_token_ms or 0 for row in requests(slow_day)) > 2 * first_token_ms(
+        usual_day
+    )
 
 
 def test_outcomes_follow_their_suggestions() -> None:

@@ -1,5 +1,7 @@
-"""The effective policy of a user with the origin of each rule, and merging of concurrent
-changes."""
+"""The effective policy of a user, with the origin of each rule.
+
+Also: the merge of two concurrent changes of a policy.
+"""
 
 import msgspec
 
@@ -17,6 +19,7 @@ USER = NamedOverride("user:ada@acme.example", SLOWER, 1)
 
 
 def deciders(*overrides: NamedOverride) -> dict[str, list[str]]:
+    """Return the names of the overrides that decide on each field."""
     decided_by = resolve_policy(DEFAULT_POLICY, list(overrides)).decided_by
     return {name: [override.name for override in deciding] for name, deciding in decided_by.items()}
 

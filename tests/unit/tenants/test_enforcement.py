@@ -51,7 +51,7 @@ def test_a_period_lasts_until_the_capability_is_back() -> None:
     ]
 
 
-def test_periods_are_cut_to_the_time_in_which_the_version_was_in_force() -> None:
+def test_periods_are_cut_to_the_time_in_which_the_policy_version_was_in_force() -> None:
     history = {"has_public_code_filter": find_unavailable_periods([(False, day(1))])}
 
     periods = find_unenforced_periods(FILTERING, history, starts_at=day(2), ends_at=day(4))

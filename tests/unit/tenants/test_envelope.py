@@ -60,7 +60,7 @@ def test_another_key_does_not_open_the_data() -> None:
 
 def test_data_that_names_another_key_does_not_open() -> None:
     renamed = bytearray(sealed())
-    renamed[1:17] = OTHER_ID.bytes
+    renamed[1:17] = OTHER_ID.bytes  # the bytes of the key's ID
 
     with pytest.raises(DecryptionFailed):
         unseal_at(CONTEXT, bytes(renamed), tenant_id=ACME, key=KEY)
@@ -103,6 +103,7 @@ def test_a_wrapped_key_opens_only_in_its_own_row(changes: dict[str, Any]) -> Non
 
 
 def test_a_canary_opens_only_with_its_key() -> None:
+    """A canary is a known text, sealed with a key. It shows whether the key still exists."""
     canary = create_canary(KEY, KEY_ID)
 
     assert can_open_canary(KEY, canary, KEY_ID)

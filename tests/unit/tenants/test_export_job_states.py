@@ -1,4 +1,4 @@
-"""The state machine of export jobs, listed independently of the code on purpose."""
+"""The state machine of export jobs. The table is deliberately not derived from the code."""
 
 import pytest
 

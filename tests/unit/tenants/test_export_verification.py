@@ -1,4 +1,4 @@
-"""Changes of an exported file or of its proof are detected and named."""
+"""Changes of an exported file or of its proof are detected. The error says what was changed."""
 
 import hashlib
 import io
@@ -87,7 +87,10 @@ def test_added_or_removed_data_is_detected(data: bytes) -> None:
 @pytest.mark.parametrize(
     "proof",
     [b"", b"{}", b"[]\n", b"null\n", PROOF + b" ", b" " + PROOF, PROOF * 2, b"[" * 50_000],
-    ids=range(8),
+    ids=[
+        *("empty", "an object", "a list", "null", "a space at the end", "a space at the beginning"),
+        *("two proofs", "open brackets"),
+    ],
 )
 def test_a_malformed_proof_is_reported(proof: bytes) -> None:
     assert verification_error(DATA, proof).startswith("the proof")

@@ -33,6 +33,7 @@ FIELDS: Final[dict[str, Any]] = {
     "request_id": "",
     "reason": "",
 }
+# For each field, a value that differs from that in FIELDS.
 OTHERS: Final[dict[str, Any]] = {
     "tenant_id": UUID(int=9),
     "sequence": 2,

@@ -76,7 +76,7 @@ def test_lines_are_seats_then_tokens_separated_by_month_and_price() -> None:
     ]
 
 
-ENTRIES = st.builds(
+USAGE_LINES = st.builds(
     UsageLine,
     st.sampled_from(["seats", *TIER_LINES]),
     st.dates(date(2026, 8, 1), date(2026, 10, 31)),
@@ -86,7 +86,7 @@ ENTRIES = st.builds(
 )
 
 
-@given(st.lists(ENTRIES, max_size=40), st.randoms(use_true_random=False))
+@given(st.lists(USAGE_LINES, max_size=40), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_change_the_document(
     usage: list[UsageLine], random_: random.Random
 ) -> None:
@@ -96,7 +96,7 @@ def test_the_order_of_rows_does_not_change_the_document(
     assert encode_document(document(shuffled)) == encode_document(document(usage))
 
 
-@given(st.lists(ENTRIES, max_size=40))
+@given(st.lists(USAGE_LINES, max_size=40))
 def test_the_lines_add_up_to_the_totals(usage: list[UsageLine]) -> None:
     document_ = document(usage)
 
@@ -158,14 +158,14 @@ def with_credit() -> InvoiceDocument:
 
 
 @pytest.mark.parametrize(
-    ("document_", "kind", "total"),
+    ("document_", "kind", "total"),  # the kinds of EN 16931: 380 is an invoice, 381 a credit note
     [
         (document(USAGE), "380", "104.30"),
         (with_credit(), "380", "95.20"),
         (correction(), "381", "5.95"),
     ],
 )
-def test_a_pdf_contains_the_einvoice_that_matches_the_schema(
+def test_a_pdf_contains_an_einvoice_that_matches_the_schema(
     document_: InvoiceDocument, kind: str, total: str
 ) -> None:
     pdf = render_pdf(for_einvoice(document_))
@@ -216,7 +216,8 @@ def test_a_document_without_all_details_has_no_einvoice(
     assert b"factur-x.xml" not in render_pdf(lacking)
 
 
-def test_documents_of_earlier_releases_keep_their_bytes() -> None:
+def test_fields_that_were_added_later_are_omitted_if_empty() -> None:
+    """So documents that were issued without these fields keep their bytes."""
     text = encode_document(document(USAGE)).decode()
 
     assert '"bank"' not in text

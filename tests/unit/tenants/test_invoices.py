@@ -1,4 +1,4 @@
-"""Invoices: the months that can be invoiced, and the credit that an invoice uses up."""
+"""Invoices: the condition on which a month can be invoiced."""
 
 from datetime import UTC, date, datetime
 
@@ -20,7 +20,7 @@ _OCTOBER = date(2026, 10, 1)
         (date(2026, 11, 8), datetime(2026, 11, 9, tzinfo=UTC), True),
     ],
 )
-def test_a_month_is_complete_with_the_seats_of_its_last_day_and_six_hours_later(
+def test_a_month_is_complete_six_hours_after_its_end_if_all_its_seats_are_booked(
     seats_booked_on: date | None, now: datetime, is_complete: bool
 ) -> None:
     state = BillingState(seats_booked_on=seats_booked_on)

@@ -1,4 +1,4 @@
-"""The validity of the secrets of a rotated key."""
+"""The validity of the two secrets of a rotated API key. The old one is valid for an overlap."""
 
 from datetime import UTC, datetime, timedelta
 

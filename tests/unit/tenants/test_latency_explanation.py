@@ -1,4 +1,7 @@
-"""The explanation of a completion's latency: its stages, its findings and its waterfall."""
+"""The explanation of a completion's latency: its stages, its findings and its waterfall.
+
+The waterfall is a chart of the stages, drawn as text.
+"""
 
 from itertools import accumulate
 from typing import Any
@@ -18,6 +21,7 @@ def record(**fields: Any) -> CompletionRecord:
 
 
 def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
+    """Return a completion whose first token the engine generated after `engine_ms`."""
     return record(
         **{
             "engine_ms": engine_ms,
@@ -201,7 +205,7 @@ def test_an_old_record_without_stage_times_is_partly_explained() -> None:
     assert [stage.name for stage in explanation.stages] == ["authenticate"]
 
 
-def test_the_waterfall_fits_and_shows_all_stages() -> None:
+def test_the_waterfall_fits_its_width_and_shows_details_of_the_request() -> None:
     slow_record = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
 
     text = list(format_waterfall(slow_record, explain_latency(slow_record), slug="acme"))
@@ -222,7 +226,7 @@ def test_the_waterfall_fits_and_shows_all_stages() -> None:
     assert "█" * 25 in generate
 
 
-def test_the_waterfall_of_a_request_without_duration_is_complete() -> None:
+def test_the_waterfall_of_a_request_without_duration_says_that_no_text_was_sent() -> None:
     shed_record = record(
         finish_reason=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
     )
@@ -233,7 +237,7 @@ def test_the_waterfall_of_a_request_without_duration_is_complete() -> None:
     )
 
 
-def test_contradicting_times_stay_within_the_waterfall() -> None:
+def test_a_waterfall_of_contradicting_times_fits_its_width() -> None:
     contradicting_record = record(engine_ms=5_000.0, total_ms=120.0)
 
     assert (

@@ -1,4 +1,4 @@
-"""Metrics derived from counts: each by its definition, and None for a division by zero."""
+"""Metrics computed from counters. Each follows its definition; a division by zero gives None."""
 
 from dataclasses import fields
 
@@ -70,13 +70,13 @@ def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
     metric = cost_metric(TokenPrice(prompt_micros=100_000, generated_micros=1_000_000))
 
     # 200,000 micros for the prompts and 10,000 for generated tokens, for 500 accepted tokens. The
-    # metric is the cost of a thousand.
+    # metric is the cost of a thousand accepted tokens.
     assert metric.compute(COUNTS) == 420_000
     assert metric.compute(UsageCounters(prompt_tokens=5)) is None
     assert (metric.name, cost_metric(None).compute(COUNTS)) == (COST, None)
 
 
-def test_every_counter_and_every_metric_has_a_source() -> None:
+def test_numbers_of_the_server_and_of_the_client_are_distinguished() -> None:
     assert SOURCES["generated_tokens"] is CounterOrigin.SERVER
     assert SOURCES["shown"] is SOURCES["typed_chars"] is CounterOrigin.CLIENT
     assert len({metric.name for metric in METRICS}) == len(METRICS)

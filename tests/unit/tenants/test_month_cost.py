@@ -35,11 +35,11 @@ def compute(*lines: DailyCostLine) -> MonthCost:
     return compute_month_cost(lines, currency=Currency.EUR, today=TODAY)
 
 
-def test_the_month_counts_from_its_first_day() -> None:
+def test_costs_before_the_month_do_not_count() -> None:
     cost = compute(tokens(date(2026, 10, 31), 900), tokens(date(2026, 11, 1), 70), seats(TODAY, 1))
 
     assert cost.tokens_micros == 70
-    assert cost.seats_micros == MICROS
+    assert cost.seats_micros == MICROS  # a thirtieth of the monthly price
     assert cost.total_micros == MICROS + 70
 
 

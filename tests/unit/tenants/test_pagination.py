@@ -22,7 +22,7 @@ times = st.datetimes(timezones=st.just(UTC))
 
 
 @given(times, st.uuids())
-def test_a_cursor_survives_writing_and_reading(at: datetime, row: UUID) -> None:
+def test_an_encoded_cursor_can_be_decoded(at: datetime, row: UUID) -> None:
     assert decode_cursor(encode_cursor(PagePosition(at, row))) == PagePosition(at, row)
 
 
@@ -31,7 +31,7 @@ def test_without_a_cursor_the_first_page_is_read() -> None:
 
 
 @given(st.text(max_size=64))
-def test_an_invalid_cursor_is_rejected_by_name(text: str) -> None:
+def test_the_error_for_an_invalid_cursor_names_the_field(text: str) -> None:
     with pytest.raises(InvalidValue) as rejected:
         decode_cursor(f"{text}!")
 
@@ -46,7 +46,7 @@ def test_a_malformed_cursor_is_rejected(text: str) -> None:
         decode_cursor(text)
 
 
-def test_a_page_with_a_successor_ends_with_its_last_row() -> None:
+def test_the_cursor_to_the_next_page_is_the_position_of_the_last_row() -> None:
     page = build_page([3, 2, 1], limit=2, get_position=lambda row: PagePosition(AT, UUID(int=row)))
 
     assert (page.rows, decode_cursor(page.next_cursor)) == ([3, 2], PagePosition(AT, UUID(int=2)))

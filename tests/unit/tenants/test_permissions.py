@@ -1,4 +1,4 @@
-"""The table of roles and permissions, listed independently of the code on purpose."""
+"""The permissions of each role. The table is deliberately not derived from the code."""
 
 import pytest
 
@@ -77,13 +77,15 @@ def test_an_administrator_lacks_only_permissions_about_owners_and_sign_in() -> N
 
 
 @pytest.mark.parametrize("permission", list(Permission))
-def test_the_owner_of_a_closing_tenant_keeps_few_permissions(permission: Permission) -> None:
+def test_the_owner_of_a_closing_tenant_has_only_permissions_for_closing_tenants(
+    permission: Permission,
+) -> None:
     olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
 
     assert olga.has_permission(permission) == (permission in ALLOWED_WHILE_CLOSING)
 
 
-def test_an_error_for_a_closing_tenant_says_so() -> None:
+def test_the_error_for_a_closing_tenant_says_that_it_is_closing() -> None:
     olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
 
     with pytest.raises(Forbidden, match="closing"):

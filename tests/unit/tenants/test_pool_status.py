@@ -20,6 +20,7 @@ from tenants.fleet.pools.scraping.installation_status import (
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, parse_metrics
 from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes
 
+# The metrics page of a gateway.
 ONE = """\
 caret_pool{pool="fast",tier="fast",model="qwen"} 1.0
 caret_pool{pool="quality",tier="quality",model="qwen"} 1.0
@@ -67,6 +68,7 @@ caret_outcomes_total{event="shown"} 50.0
 caret_outcomes_total{event="accepted"} 10.0
 caret_outcomes_total{event="partially_accepted"} 5.0
 """
+# The page of a second gateway, which has measured another acceptance of speculative tokens.
 TWO = ONE.replace(
     'acceptance{pool="fast",language="python"} 0.6', 'acceptance{pool="fast",language="python"} 0.8'
 )
@@ -203,7 +205,7 @@ def test_without_a_window_there_is_no_request_rate() -> None:
     )
 
 
-def test_available_replicas_are_the_fleet_of_the_planner() -> None:
+def test_the_capacity_planner_gets_the_number_of_available_replicas() -> None:
     healthy = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
     assert (
@@ -250,6 +252,7 @@ def test_the_price_of_the_hours_is_divided_by_the_accepted_tokens() -> None:
 
 
 def test_a_replica_of_two_pools_is_paid_once() -> None:
+    """A day has 86,400 seconds. Replica two:1 counts half for each of its two pools."""
     up = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
     assert compute_replica_seconds_a_day(_installation(up)) == {"fast": 129_600, "quality": 43_200}

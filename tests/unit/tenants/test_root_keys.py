@@ -161,7 +161,9 @@ def test_no_root_key_at_all_is_rejected() -> None:
     ["", "ab", "x" * 64, secrets.token_hex(31)],
     ids=["empty", "short", "not hexadecimal", "cut"],
 )
-def test_a_file_without_a_root_key_is_rejected_without_its_text(tmp_path: Path, text: str) -> None:
+def test_the_error_for_a_file_without_a_root_key_does_not_contain_its_text(
+    tmp_path: Path, text: str
+) -> None:
     file = tmp_path / "root"
     file.write_text(text)
 

@@ -1,4 +1,7 @@
-"""Records as rows: any bytes become a row or are rejected with a reason."""
+"""The conversion of usage records to database rows.
+
+Any bytes become a row, or are rejected with a reason.
+"""
 
 import contextlib
 import uuid
@@ -110,7 +113,7 @@ def test_a_record_that_no_table_can_store_is_rejected(changes: dict[str, Any]) -
     assert SECRET not in str(exc_info.value)
 
 
-def test_the_time_to_the_screen_is_stored() -> None:
+def test_the_display_latency_of_an_outcome_is_stored() -> None:
     row = decode_row(encoded(OUTCOME, event="shown", display_ms=137))
 
     assert isinstance(row, Outcome)
@@ -145,12 +148,14 @@ def test_a_typing_report_becomes_a_row() -> None:
         {"event": "shown", "span_s": 7},
     ],
 )
-def test_only_persistence_has_a_span_and_an_edited_ratio(changes: dict[str, Any]) -> None:
+def test_only_a_persisted_outcome_has_a_span_and_an_edited_ratio_and_both_are_valid(
+    changes: dict[str, Any],
+) -> None:
     with pytest.raises(UnstorableRecord):
         decode_row(encoded(OUTCOME, **changes))
 
 
-def test_persistence_becomes_a_row() -> None:
+def test_a_persisted_outcome_becomes_a_row() -> None:
     row = decode_row(encoded(OUTCOME, event="persisted", span_s=120, edited_ratio=0.2))
 
     assert isinstance(row, Outcome)
@@ -163,7 +168,7 @@ def test_nan_is_rejected() -> None:
 
 
 @given(st.binary(max_size=300))
-def test_decoders_raise_no_other_error_for_any_bytes(data: bytes) -> None:
+def test_any_bytes_raise_no_other_error_than_unstorable_record(data: bytes) -> None:
     for decode in (decode_entry, decode_row):
         with contextlib.suppress(UnstorableRecord):
             decode(data)
@@ -175,7 +180,9 @@ def test_decoders_raise_no_other_error_for_any_bytes(data: bytes) -> None:
         st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.booleans()),
     )
 )
-def test_the_decoder_raises_no_other_error_for_any_field_value(changes: dict[str, Any]) -> None:
+def test_any_field_value_raises_no_other_error_than_unstorable_record(
+    changes: dict[str, Any],
+) -> None:
     try:
         data = encoded(COMPLETION, **changes)
     except (OverflowError, UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""The table of scopes, listed independently of the code on purpose."""
+"""The modes and permissions of each scope. The table is deliberately not derived from the code."""
 
 import pytest
 
@@ -92,7 +92,7 @@ def test_the_modes_of_inference_are_all_modes() -> None:
     assert list_modes(single) == list_modes({KeyScope.INFERENCE}) == frozenset(Mode)
 
 
-def test_an_unknown_scope_allows_nothing() -> None:
+def test_unknown_scopes_are_ignored_and_serialized_scopes_are_sorted() -> None:
     assert parse_scopes(["inference:chat", "payroll:write"]) == {KeyScope.CHAT}
     assert serialize_scopes({KeyScope.INLINE, KeyScope.CHAT}) == [
         "inference:chat",

@@ -1,4 +1,4 @@
-"""The compilation of rows to a snapshot."""
+"""The compilation of a tenant's rows to its snapshot."""
 
 from datetime import UTC, datetime, timedelta
 

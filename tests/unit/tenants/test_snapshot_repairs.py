@@ -1,4 +1,4 @@
-"""Data missing in Redis, and its repair."""
+"""The repair of snapshots that are missing, outdated or damaged in Redis."""
 
 import pytest
 
@@ -34,6 +34,7 @@ def published(version: int | None, *, with_snapshot: bool = True) -> PublishedSt
 def test_a_repair_depends_on_the_state_of_redis(
     published: PublishedState, expected: SnapshotRepair | None
 ) -> None:
+    # The database has version 5. A repair may have to publish a version above that in Redis.
     assert plan_repairs({ACME: 5}, published).get(ACME) == expected
 
 

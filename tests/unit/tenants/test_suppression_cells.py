@@ -1,4 +1,8 @@
-"""Figures for several filters are suppressed, so that differences do not reveal small groups."""
+"""Figures for several filters are suppressed, so that differences do not reveal small groups.
+
+A cell is a combination of filters, such as the language Go in the editor Zed. A line is a row or a
+column of such cells.
+"""
 
 from collections.abc import Iterable, Mapping
 from itertools import product

@@ -32,7 +32,7 @@ def test_an_accepted_time_can_be_shifted_by_ten_years(moment: datetime) -> None:
         "2199-12-31T23:59:59-00:01",
     ],
 )
-def test_an_offset_beyond_the_bounds_is_rejected(text: str) -> None:
+def test_a_time_that_is_beyond_the_bounds_in_utc_is_rejected(text: str) -> None:
     with pytest.raises(InvalidValue):
         validate_datetime("since", datetime.fromisoformat(text))
 
