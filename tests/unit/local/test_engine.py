@@ -143,7 +143,7 @@ def test_the_demonstration_model_is_not_quantized() -> None:
     assert "--quantization" not in _command(hardware=Hardware.GPU, model=demo)
 
 
-def test_an_engine_gets_a_share_of_the_memory_of_a_gpu_only() -> None:
+def test_only_an_engine_on_a_gpu_gets_a_share_of_the_memory() -> None:
     command = _command(hardware=Hardware.GPU, gpu_memory_percent=45)
 
     assert _value(command, "--gpu-memory-utilization") == "0.45"
