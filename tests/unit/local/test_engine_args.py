@@ -33,6 +33,7 @@ LEAKS = {
     "a file": ("--config", "engine.yaml"),
     "a file with an equals sign": ("--config=engine.yaml",),
     "not JSON": ("--speculative-config", "suffix"),
+    "not an object": ("--speculative-config", "7"),
 }
 BAD_NUMBERS = ["0", "-1", "many", ""]
 
