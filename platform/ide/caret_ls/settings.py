@@ -35,7 +35,7 @@ class Settings:
     )
     complete_in_comments: bool = False  # suggest there without being invoked
     complete_in_strings: bool = True
-    disabled_languages: tuple[str, ...] = ()  # language IDs of editors
+    disabled_languages: tuple[str, ...] = ()  # language IDs of editors, in lower case
     excluded_globs: tuple[str, ...] = ()  # globs of paths, in addition to the tenant's policy
     enabled: bool = True
     prefetch: bool = True  # request the continuation while a suggestion is visible
@@ -120,6 +120,11 @@ def _read_texts(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _read_languages(value: object) -> tuple[str, ...]:
+    """Return language IDs in lower case, as the rules compare them."""
+    return tuple(language.lower() for language in _read_texts(value))
+
+
 def _debounce_ms(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError
@@ -135,7 +140,7 @@ _READERS: Final = {
     "debounce_ms": _debounce_ms,
     "complete_in_comments": _read_bool,
     "complete_in_strings": _read_bool,
-    "disabled_languages": _read_texts,
+    "disabled_languages": _read_languages,
     "excluded_globs": _read_texts,
     "enabled": _read_bool,
     "prefetch": _read_bool,

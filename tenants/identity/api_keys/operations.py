@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -43,12 +46,19 @@ from tenants.security.authorization.directory import list_tenants
 MAX_OVERLAP: Final = timedelta(days=7)
 _MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
 _MAX_KEYS_PER_RUN: Final = 500  # each is revoked in its own transaction
+log = structlog.get_logger(__name__)
 
 
 def revoke_all_idle_keys(*, now: datetime) -> None:
     """Revoke the idle keys of every tenant."""
     for tenant_id in list_tenants().values():
-        revoke_idle_keys(tenant_id=tenant_id, now=now)
+        try:
+            revoke_idle_keys(tenant_id=tenant_id, now=now)
+        except SoftTimeLimitExceeded:
+            raise
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
+            log.error("api_keys.not_revoked", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:

@@ -76,6 +76,16 @@ def test_a_restore_brings_back_the_data_without_sessions(
     assert {str(tenant_id) for tenant_id in visible_tenant_ids} == {globex.company.tenant_id}
 
 
+def test_a_failed_dump_of_the_keys_leaves_no_backup(backup: tuple[Path, Path]) -> None:
+    data, keys = backup
+    keys.write_text("a file that already exists")
+
+    with pytest.raises(CommandError, match="No backup was made"):
+        back_up(backup)
+
+    assert not data.exists()
+
+
 def test_sealed_data_cannot_be_opened_without_the_keys_backup(
     services: Services,
     backup: tuple[Path, Path],

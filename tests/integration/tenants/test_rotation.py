@@ -1,18 +1,21 @@
 """Rotation of API keys, keys unused for long, and the tenant's policy rules about both."""
 
+import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
+from structlog.testing import capture_logs
 
 from caret.contracts.api_key import KeyKind, ParsedKey, parse_key
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
-from caret.foundation.ids import LookupId
+from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect_to_redis
+from tenants.identity.api_keys import operations
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.operations import (
     MAX_OVERLAP,
@@ -297,3 +300,21 @@ def test_idle_keys_are_revoked_if_the_policy_requires_it(company: Company, cast:
     assert view.state is KeyState.REVOKED
     assert revoke_idle_keys(tenant_id=company.tenant_id, now=now) == []
     assert revoke_idle_keys(tenant_id=cast.globex.tenant_id, now=now) == []
+
+
+def test_a_failure_at_one_tenants_idle_keys_does_not_stop_anothers(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, broken = timezone.now(), TenantId(str(uuid.uuid4()))  # no policy, so reading it fails
+    created = make_key(company, company.developer).key
+    backdate(company, created.lookup_id, created_at=now - 91 * DAY)
+    change_policy(company, revoke_idle_keys_after_days=90)
+    tenants = {"broken": broken, "initech": company.tenant_id}
+    monkeypatch.setattr(operations, "list_tenants", lambda: tenants)
+
+    with capture_logs() as logs:
+        operations.revoke_all_idle_keys(now=now)
+
+    view = find_key(actor=company.platform, lookup_id=created.lookup_id, now=now)
+    assert view.state is KeyState.REVOKED
+    assert [entry["tenant_id"] for entry in logs if entry["log_level"] == "error"] == [broken]

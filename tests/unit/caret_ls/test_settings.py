@@ -36,7 +36,7 @@ def test_the_editor_overrides_the_environment_and_the_environment_the_file(tmp_p
 def test_environment_variables_may_be_words_and_lists(tmp_path: Path) -> None:
     environment = {
         "CARET_LS_COMPLETE_IN_COMMENTS": "yes",
-        "CARET_LS_DISABLED_LANGUAGES": "markdown, text",
+        "CARET_LS_DISABLED_LANGUAGES": "Markdown, text",
     }
 
     settings, _ = read(environment, tmp_path / "none.toml", None)

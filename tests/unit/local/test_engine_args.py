@@ -39,6 +39,7 @@ LEAKS = {
     "a settings file": ("--config", "engine.yaml"),
     "a settings file with an equals sign": ("--config=engine.yaml",),
     "not JSON": ("--speculative-config", "suffix"),
+    "not an object": ("--speculative-config", "7"),
 }
 BAD_NUMBERS = ["0", "-1", "many", ""]
 

@@ -60,7 +60,7 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         settings = _parse_settings(arguments)
     except ValueError as error:
         raise BadSetting(
-            "CARET_ENGINE_ARGS: the value of an argument is not valid JSON. Put single quotes"
+            "CARET_ENGINE_ARGS: the value of an argument is not a JSON object. Put single quotes"
             " around JSON, such as --speculative-config '{...}'."
         ) from error
     if _FILE in settings:
@@ -150,10 +150,18 @@ def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
         if part:
             settings[name][part] = value
         elif name in (_SPECULATION, _CONNECTOR):
-            settings[name] |= json.loads(value)
+            settings[name] |= _parse_object(value)
         else:
             settings[name][""] = value
     return settings
+
+
+def _parse_object(text: str) -> dict[str, Any]:
+    """Return a JSON object. Raises ValueError for other text."""
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(text)
+    return value
 
 
 def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:

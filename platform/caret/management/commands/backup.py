@@ -30,7 +30,11 @@ class Command(NoSystemChecksCommand):
         server = choose_backup_server(settings.EMBEDDED)
         try:
             dump_data(server, data)
-            dump_keys(server, keys)
+            try:
+                dump_keys(server, keys)
+            except BaseException:
+                data.unlink()  # without the keys, nobody could decrypt it
+                raise
         except (DumpFailed, OSError) as error:
             raise CommandError(f"No backup was made: {error}") from error
         self.stdout.write(
