@@ -112,7 +112,7 @@ def test_signing_in_changes_the_session_cookie(cast: Cast) -> None:
     client = Client()
     before = client.session  # a session that an attacker could have planted
     before.save()
-    client.cookies["caret-session"] = before.session_key
+    client.cookies["caret-session"] = str(before.session_key)
 
     sign_in_status(client, cast.acme.developer)
 

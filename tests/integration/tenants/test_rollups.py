@@ -359,12 +359,11 @@ def _roll_up_in_thread(company: Company) -> None:
 
 def test_the_rollup_covers_every_tenant(company: Company) -> None:
     companies = [company, make_company("hooli", GLOBEX)]
-    for each in companies:
-        add_completion(each)
-
+    for tenant in companies:
+        add_completion(tenant)
     assert rolling.roll_up_all_tenants(arrived_until=NOW) >= len(companies)
 
-    assert [read_single_rollup(each).requests for each in companies] == [1, 1]
+    assert [read_single_rollup(tenant).requests for tenant in companies] == [1, 1]
 
 
 def test_an_outcome_whose_request_id_contains_no_time_marks_no_hour() -> None:
@@ -379,7 +378,6 @@ def test_the_command_counts_a_period_again(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         UsageHour.objects.update(requests=77)
     output = StringIO()
-
     call_command(
         "rebuild_rollups", company.slug, "--from=2026-11-20", "--to=2026-11-21", stdout=output
     )
