@@ -46,6 +46,7 @@ def tabs(browser: Browser, operators_url: str) -> Iterator[Tabs]:
         yield opened_tabs
 
 
+@pytest.mark.deep  # test_pages.py checks each page once
 @pytest.mark.parametrize("address", PAGES)
 def test_the_operator_pages_are_accessible_on_a_phone(tabs: Tabs, address: str) -> None:
     tab = tabs.open(operators_session(), Look(width=PHONE.width, motion="reduce"))

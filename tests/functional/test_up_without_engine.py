@@ -156,6 +156,7 @@ def test_an_invalid_setting_is_reported_in_one_sentence(stopped_installation: In
     assert len(process.stderr.splitlines()) == 1
 
 
+@pytest.mark.deep  # long
 def test_a_part_that_does_not_start_is_reported_with_its_log(
     stopped_installation: Installation, tmp_path: Path
 ) -> None:

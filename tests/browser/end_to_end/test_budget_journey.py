@@ -23,7 +23,7 @@ from tests.fixtures.companies import Company, make_company
 from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.deep]  # long
 # A request reserves its maximum cost: some 0.0003 if it may generate 4 tokens, and 0.0006 if it may
 # generate 512. The first limit therefore admits a few requests.
 _LIMIT, _RAISED_LIMIT = "0.001", "50"

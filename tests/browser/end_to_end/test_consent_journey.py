@@ -19,7 +19,7 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.deep]  # long
 _MAX_WORKER_S = 240.0
 _VALID_SIGNATURE = "the signature is valid"
 

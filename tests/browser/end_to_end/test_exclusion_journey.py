@@ -17,7 +17,7 @@ from tests.fixtures.companies import Company, make_company
 from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.deep]  # long
 _EXCLUDED, _OTHER = "deploy/prod.tfvars", "deploy/main.py"
 _PATTERN = "**/*.tfvars"
 

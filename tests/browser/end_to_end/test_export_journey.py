@@ -15,6 +15,8 @@ from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
 from tests.fixtures.companies import ACME, make_company
 
+pytestmark = pytest.mark.deep  # long
+
 _MAX_BUILD_MS = 240_000  # 60 s were sometimes too short beside the other tests on two cores
 
 

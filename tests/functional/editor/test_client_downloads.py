@@ -52,6 +52,7 @@ def _run_bare(*words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.deep  # long
 def test_the_same_sources_give_the_same_bytes(downloads: Path, tmp_path: Path) -> None:
     second_build = _build(tmp_path, "--without-vscode")
 
@@ -112,6 +113,7 @@ def test_the_archive_for_neovim_has_one_folder_and_no_links(downloads: Path) -> 
     } <= names
 
 
+@pytest.mark.deep  # drives Neovim
 async def test_neovim_suggests_after_the_archive_is_unpacked(
     downloads: Path, tmp_path: Path
 ) -> None:

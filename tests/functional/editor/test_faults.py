@@ -39,6 +39,7 @@ async def explain_no_suggestion(server: LanguageServer) -> str | None:
     return reason
 
 
+@pytest.mark.deep  # long
 async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
     ada: Developer,
 ) -> None:
@@ -93,6 +94,7 @@ async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
         assert await wait_until(accepts_key, timeout_s=_TIMEOUT_S)
 
 
+@pytest.mark.deep  # long
 async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Developer) -> None:
     async with ada.editor() as ada_editor, ada.editor() as other_editor:
         for server in (ada_editor, other_editor):
@@ -112,6 +114,7 @@ async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Dev
     assert len({record.request_id for record in accepted}) == 2
 
 
+@pytest.mark.deep  # long
 async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) -> None:
     folder = ada.file("reader.py", "").parent
     git(folder, "init", "-q", "-b", "main")

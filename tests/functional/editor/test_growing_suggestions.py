@@ -10,6 +10,8 @@ from tests.fakes.polling import wait_until
 from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
+pytestmark = pytest.mark.deep  # drives Neovim
+
 _TEXT = "import os\n"
 _LINE = "def f():"
 _FIRST = "\n    a = 1"

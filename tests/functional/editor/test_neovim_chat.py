@@ -12,6 +12,8 @@ from tests.fakes.polling import wait_until
 from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
+pytestmark = pytest.mark.deep  # drives Neovim
+
 _KEY: Final = "cpk_test_" + "0" * 28
 _TEXT: Final = "import os\n\n\ndef f(a):\n    return a\n\n\nx = 1\n"
 _ANSWER: Final = "Shorter:\n\n```python\ndef f(b):\n    return b\n```\n"

@@ -14,6 +14,8 @@ from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.functional.editor.test_neovim_chat import becomes
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
+pytestmark = pytest.mark.deep  # drives Neovim
+
 _KEY: Final = "cpk_test_" + "0" * 28
 _PRICES: Final = "RATE = 1\ndef price_of(order, rate):\n    return order\n"
 # A language server in Neovim's own process. It counts bytes, and knows one symbol.

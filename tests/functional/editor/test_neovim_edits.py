@@ -15,6 +15,8 @@ from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.functional.editor.test_neovim_chat import becomes, eventually, lua
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
+pytestmark = pytest.mark.deep  # drives Neovim
+
 _KEY: Final = "cpk_test_" + "0" * 28
 _TEXT: Final = "def total(items):\n    return sum(items)\n\n\nprint(total([1]), 'ü')\n"
 _EDIT: Final = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]), 'ü')\n"}

@@ -13,6 +13,8 @@ from tests.fakes.polling import wait_until
 from tests.functional.editor.neovim import TIMEOUT_S, Neovim, running_neovim
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 
+pytestmark = pytest.mark.deep  # drives Neovim
+
 _KEY: Final = "cpk_test_" + "0" * 28
 _UNREACHABLE_URL: Final = "http://127.0.0.1:9"  # nothing listens there
 _SUGGESTION: Final = "(self, größe):\n    return größe * 2"

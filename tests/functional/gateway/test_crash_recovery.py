@@ -61,6 +61,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
     assert finishes.count((FinishReason.LENGTH, "engine_disconnected")) == 1
 
 
+@pytest.mark.deep  # long
 async def test_completions_continue_without_redis_and_are_recorded_afterwards(
     fragile_site: Site, long_frame: Frame
 ) -> None:
@@ -104,6 +105,7 @@ async def test_a_restarted_gateway_delivers_the_records_of_a_killed_one(
     assert await _completes(site, long_frame)
 
 
+@pytest.mark.deep  # long
 async def test_a_gateway_killed_in_mid_stream_frees_the_engine(
     fragile_site: Site, long_frame: Frame
 ) -> None:

@@ -141,6 +141,7 @@ async def test_metrics_are_served_only_on_their_own_port(site: Site) -> None:
         assert response.status == 404
 
 
+@pytest.mark.deep  # long
 async def test_the_capacity_command_measures_a_running_gateway(site: Site, code: CodeText) -> None:
     command = (sys.executable, "manage.py", "capacity", "--json", "--during", "3")
     process = await asyncio.create_subprocess_exec(

@@ -78,6 +78,7 @@ async def test_a_connection_has_a_limit_of_concurrent_requests(
     assert {code for _, code in rejected} == {"too_many_requests"}
 
 
+@pytest.mark.deep  # long
 async def test_a_client_that_does_not_read_is_disconnected_and_delays_no_other_tenant(
     site: Site,
 ) -> None:

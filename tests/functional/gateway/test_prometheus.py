@@ -13,7 +13,7 @@ from tests.functional.gateway.gateway_stack import Frame, Site, request_completi
 from tests.stack.monitoring import read_panels
 from tests.stack.prometheus import Prometheus, prometheus
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.deep]  # long
 
 # Titles of charts that have data as soon as completions end, without outcomes or cancels.
 _SHOWN = {

@@ -89,13 +89,6 @@ _PROTOCOLS: Final = {
     "Ollama": ("/api/generate", lambda text: {"prompt": text, "suffix": text}),
     "Ollama, raw": ("/api/generate", lambda text: {"prompt": text, "raw": True}),
 }
-# The default test suite tries one protocol. All of them would take two minutes of CPU time.
-_DEFAULT_PROTOCOLS: Final[list[Any]] = ["OpenAI, raw"]
-_DEEP_PROTOCOLS: Final[list[Any]] = [
-    pytest.param(name, marks=pytest.mark.deep)
-    for name in _PROTOCOLS
-    if name not in _DEFAULT_PROTOCOLS
-]
 # Limits the completion to two tokens, in each protocol's field.
 _BRIEF: Final = {"max_tokens": 2, "n_predict": 2, "options": {"num_predict": 2}}
 
@@ -119,7 +112,9 @@ async def _num_failed(site: Site) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failure.search(line))
 
 
-@pytest.mark.parametrize("protocol", _DEFAULT_PROTOCOLS + _DEEP_PROTOCOLS)
+# This takes minutes of CPU time. The default suite sends the same values in chat frames.
+@pytest.mark.deep
+@pytest.mark.parametrize("protocol", _PROTOCOLS)
 async def test_unusual_bodies_cause_no_server_failure(site: Site, protocol: str) -> None:
     path, make = _PROTOCOLS[protocol]
     before, statuses = await _num_failed(site), {}
@@ -171,9 +166,11 @@ async def test_a_lone_surrogate_causes_no_server_failure(site: Site, text: str) 
 @pytest.mark.parametrize(
     "mode",
     [
-        "fim",
         "chat",
-        *(pytest.param(mode, marks=pytest.mark.deep) for mode in ("inline", "block", "docstring")),
+        *(
+            pytest.param(mode, marks=pytest.mark.deep)
+            for mode in ("fim", "inline", "block", "docstring")
+        ),
     ],
 )
 async def test_unusual_frames_cause_no_server_failure(site: Site, mode: str) -> None:
