@@ -1,4 +1,4 @@
-"""The common parts of all SCIM endpoints: bearer token, errors, entity tags."""
+"""The common parts of all SCIM endpoints: bearer tokens, errors and entity tags."""
 
 import json
 from collections.abc import Callable
@@ -37,14 +37,15 @@ from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.tokens import authenticate_scim_token
 from tenants.security.authorization.actor import Actor
 
-# Writes of one tenant wait for each other, and some requests compute for seconds. SCIM requests of
-# one tenant may therefore occupy only 4 of the console's 64 request slots (caret.asgi), and those
-# of all tenants half of them.
+# The console serves 64 requests at once (caret.asgi). SCIM writes of one tenant wait for each
+# other, and some SCIM requests compute for seconds. Therefore, one tenant may have 4 SCIM requests
+# in flight, and all tenants together 32.
 REQUEST_SLOTS: Final = Bulkhead(max_each=4, max_all=32)
-_BUSY_S: Final = 5
+_RETRY_AFTER_BUSY_S: Final = 5  # Retry-After header if all slots are occupied
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
-_REFUSALS: Final[dict[type[DomainError], type[SCIMException]]] = {
+# SCIM operations raise no other kinds of DomainError.
+_SCIM_ERRORS: Final[dict[type[DomainError], type[SCIMException]]] = {
     Forbidden: ForbiddenException,
     NotFound: NotFoundException,
     InvalidValue: InvalidValueException,
@@ -53,9 +54,13 @@ _REFUSALS: Final[dict[type[DomainError], type[SCIMException]]] = {
 
 
 def scim_endpoint(**methods: View) -> View:
-    """Return the view of a URL. The views of its HTTP methods get the request and the actor."""
+    """Return the Django view of a URL, which authenticates and turns errors into SCIM errors.
 
-    @csrf_exempt  # browsers never send a bearer token on their own
+    `methods` gives a view for each allowed HTTP method, in lower case. These views get the request,
+    the actor and the arguments from the URL.
+    """
+
+    @csrf_exempt  # a foreign page cannot make a browser send a bearer token
     def guarded(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
             return _dispatch(request, methods, kwargs)
@@ -66,7 +71,8 @@ def scim_endpoint(**methods: View) -> View:
         except SCIMException as error:
             return _error_response(error.to_error())
         except DomainError as error:
-            return _error_response(_REFUSALS[type(error)](detail=_error_detail(error)).to_error())
+            scim_error = _SCIM_ERRORS[type(error)](detail=_error_detail(error))
+            return _error_response(scim_error.to_error())
         except ValidationError as error:
             return _error_response(Error.from_validation_error(error.errors()[0]))
         except RequestDataTooBig:
@@ -79,13 +85,16 @@ def scim_endpoint(**methods: View) -> View:
                 Error(status=problem.status, detail=problem.detail), problem.retry_after_s
             )
 
-    return wraps(scim_endpoint)(guarded)
+    return wraps(scim_endpoint)(guarded)  # the name of all SCIM views is scim_endpoint
 
 
 def _dispatch(
     request: HttpRequest, methods: dict[str, View], url_arguments: dict[str, Any]
 ) -> HttpResponse:
-    """Answer the request. Raises BulkheadFull and the errors of views and operations."""
+    """Authenticate the request and call the view of its HTTP method.
+
+    Raises BulkheadFull, ProblemRaised, and the errors of views and operations.
+    """
     with POLICY:
         actor = _authenticate(request)
         view = methods.get((request.method or "").lower())
@@ -112,6 +121,10 @@ def resource_response(
     *,
     status: int = 200,
 ) -> HttpResponse:
+    """Return one resource. `parameters` choose its attributes; None: all.
+
+    The ETag header is the resource's version. Status 201 also sets the Location header.
+    """
     document = resource.model_dump(
         scim_ctx=Context.RESOURCE_QUERY_RESPONSE,
         response_parameters=parameters,
@@ -129,7 +142,10 @@ def json_response(document: dict[str, Any], *, status: int = 200) -> HttpRespons
 
 
 def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
-    """Return a check that raises PreconditionFailedException for versions not in `If-Match`."""
+    """Return a check of a resource's version against `If-Match`; without it, all versions pass.
+
+    The check raises PreconditionFailedException.
+    """
     if_match = request.headers.get("If-Match")
 
     def check(current: Resource[Any]) -> None:
@@ -142,13 +158,16 @@ def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
 
 
 def is_not_modified(request: HttpRequest, resource: Resource[Any]) -> bool:
-    """Return whether the client already has this version, by `If-None-Match`."""
+    """Return whether `If-None-Match` contains the resource's version: the client has it already."""
     tags = [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]
     return resource.meta is not None and resource.meta.version in tags
 
 
 def _authenticate(request: HttpRequest) -> Actor:
-    """Return the bearer's actor. Raises UnauthorizedException, ProblemRaised."""
+    """Return the actor of the bearer token, and count the request for the tenant's rate limit.
+
+    Raises UnauthorizedException, and ProblemRaised if the tenant sent too many requests.
+    """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     actor = None
     if scheme.lower() == "bearer":
@@ -170,9 +189,10 @@ def _error_detail(error: DomainError) -> str:
 
 
 def _error_response(error: Error, retry_after_s: int | None = None) -> HttpResponse:
+    """Return the error. `retry_after_s` is for status 429; None: all request slots are occupied."""
     response = json_response(error.model_dump(), status=error.status or 500)
     if error.status == 429:
-        response["Retry-After"] = str(retry_after_s or _BUSY_S)
+        response["Retry-After"] = str(retry_after_s or _RETRY_AFTER_BUSY_S)
     if error.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="scim"'
     return response

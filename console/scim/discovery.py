@@ -1,4 +1,7 @@
-"""The discovery endpoints: service provider configuration, schemas and resource types."""
+"""The discovery endpoints of SCIM: service provider configuration, schemas and resource types.
+
+SCIM calls this installation the service provider.
+"""
 
 from typing import Any, Final
 
@@ -23,9 +26,7 @@ from scim2_models import (
 )
 
 from console.scim.base_view import json_response, resource_response
-from tenants.identity.scim.resources import (
-    POLICY,
-)
+from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.resources import (
     Group as ScimGroupResource,
 )
@@ -68,6 +69,7 @@ def schemas(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 
 def schema(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
+    """Return the schema whose ID, a URN, is `name`. Raises NotFoundException."""
     return resource_response(_find_resource(PROVIDER.schemas, "id", name))
 
 
@@ -80,7 +82,10 @@ def resource_type(request: HttpRequest, actor: Actor, name: str) -> HttpResponse
 
 
 def _find_resource(resources: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
-    """Return the resource with this name. Raises NotFoundException."""
+    """Return the resource whose `attribute` is `name`, in upper or lower case.
+
+    Raises NotFoundException.
+    """
     for resource in resources:
         if str(getattr(resource, attribute)).lower() == name.lower():
             assert isinstance(resource, Resource)

@@ -1,8 +1,8 @@
-"""SCIM users and groups: the same six operations for both."""
+"""The SCIM endpoints of users and of groups. Both offer the same six operations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -35,21 +35,22 @@ from tenants.security.authorization.actor import Actor
 
 MAX_FILTER_CHARS: Final = 1_000
 MAX_OPERATIONS: Final = 100  # in one PATCH
-MAX_VALUES: Final = 1_100  # in one PATCH, where operations also count as values
-_Kind = TypeVar("_Kind", bound=Resource[Any])
+# Elements of all lists in one PATCH: the operations and the values in them.
+MAX_VALUES: Final = 1_100
+_Model = TypeVar("_Model", bound=Resource[Any])
 
 
 @dataclass(frozen=True, slots=True)
-class ScimResourceType(Generic[_Kind]):
+class ScimResourceType(Generic[_Model]):
     """A SCIM resource type, with the operations of tenants.identity.scim that serve it."""
 
-    model: type[_Kind]
-    id_name: str  # parameter name in operations and queries
-    find: Callable[..., _Kind]
-    list_all: Callable[..., SearchResult[_Kind]]
-    create: Callable[..., _Kind]
-    replace: Callable[..., _Kind]
-    patch: Callable[..., _Kind]
+    model: type[_Model]
+    id_name: str  # name of the ID's parameter in the functions below
+    find: Callable[..., _Model]
+    list_all: Callable[..., SearchResult[_Model]]
+    create: Callable[..., _Model]
+    replace: Callable[..., _Model]
+    patch: Callable[..., _Model]
     delete: Callable[..., None]
 
     def resource_kwargs(self, resource_id: str) -> dict[str, str]:
@@ -78,66 +79,71 @@ GROUPS: Final = ScimResourceType(
 )
 
 
-def list_view(kind: ScimResourceType[Any]) -> View:
+def collection_view(resource_type: ScimResourceType[Any]) -> View:
+    """Return the endpoint of all resources of a type: search and creation."""
+
     def get(request: HttpRequest, actor: Actor) -> HttpResponse:
         _check_filter(request)
-        search = SearchRequest[kind.model].model_validate(  # type: ignore[name-defined]  # a class in a variable
+        search = SearchRequest[resource_type.model].model_validate(  # type: ignore[name-defined]  # a class in a variable
             request.GET.dict(), scim_ctx=Context.SEARCH_REQUEST
         )
-        return _list_response(kind, search, kind.list_all(actor=actor, search=search))
+        result = resource_type.list_all(actor=actor, search=search)
+        return _list_response(resource_type, search, result)
 
     def post(request: HttpRequest, actor: Actor) -> HttpResponse:
-        resource = kind.model.model_validate(
+        resource = resource_type.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_CREATION_REQUEST
         )
-        new_resource = kind.create(actor=actor, resource=resource, now=timezone.now())
-        return resource_response(new_resource, _read_parameters(kind, request), status=201)
+        new_resource = resource_type.create(actor=actor, resource=resource, now=timezone.now())
+        return resource_response(new_resource, _read_parameters(resource_type, request), status=201)
 
     return scim_endpoint(get=get, post=post)
 
 
-def resource_view(kind: ScimResourceType[Any]) -> View:
+def resource_view(resource_type: ScimResourceType[Any]) -> View:
+    """Return the endpoint of one resource: read, replacement, patch and deletion."""
+
     def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        parameters = _read_parameters(kind, request)
-        resource = kind.find(
-            actor=actor, parameters=parameters, **kind.resource_kwargs(resource_id)
+        parameters = _read_parameters(resource_type, request)
+        resource = resource_type.find(
+            actor=actor, parameters=parameters, **resource_type.resource_kwargs(resource_id)
         )
         if is_not_modified(request, resource):
             return HttpResponse(status=304, headers={"ETag": resource.meta.version})
         return resource_response(resource, parameters)
 
     def put(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        resource = kind.model.model_validate(
+        resource = resource_type.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST
         )
-        new_resource = kind.replace(
+        new_resource = resource_type.replace(
             actor=actor,
             resource=resource,
             check=precondition_of(request),
             now=timezone.now(),
-            **kind.resource_kwargs(resource_id),
+            **resource_type.resource_kwargs(resource_id),
         )
-        return resource_response(new_resource, _read_parameters(kind, request))
+        return resource_response(new_resource, _read_parameters(resource_type, request))
 
     def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        operations = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
+        operations = PatchOp[resource_type.model].model_validate(  # type: ignore[name-defined]
             _require_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
         )
-        new_resource = kind.patch(
+        new_resource = resource_type.patch(
             actor=actor,
             patch=operations,
             check=precondition_of(request),
             now=timezone.now(),
-            **kind.resource_kwargs(resource_id),
+            **resource_type.resource_kwargs(resource_id),
         )
-        return resource_response(new_resource, _read_parameters(kind, request))
+        return resource_response(new_resource, _read_parameters(resource_type, request))
 
     def delete(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        kind.delete(
+        resource_type.delete(
             actor=actor,
             check=precondition_of(request),
             now=timezone.now(),
-            **kind.resource_kwargs(resource_id),
+            **resource_type.resource_kwargs(resource_id),
         )
         return HttpResponse(status=204)
 
@@ -151,33 +157,34 @@ def _check_filter(request: HttpRequest) -> None:
 
 
 def _require_few_operations(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body of a PATCH, after a check of its number of operations and values.
+    """Return the body of a PATCH. Raises InvalidValueException for too many operations or values.
 
-    Each added value is compared with all existing values. Raises InvalidValueException.
+    The limits bound the computation, because each added value is compared with all existing values.
     """
-    operations = next((value for name, value in body.items() if name.lower() == "operations"), None)
-    if isinstance(operations, list) and len(operations) > MAX_OPERATIONS:
+    # Attribute names are case-insensitive in SCIM, so a body can contain several lists.
+    lists = [value for name, value in body.items() if name.lower() == "operations"]
+    if sum(len(value) for value in lists if isinstance(value, list)) > MAX_OPERATIONS:
         raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")
-    if _count_values(operations) > MAX_VALUES:
+    if sum(map(_count_values, lists)) > MAX_VALUES:
         raise InvalidValueException(detail=f"At most {MAX_VALUES} values.")
     return body
 
 
 def _count_values(part: object) -> int:
-    """Return the number of values in all nested lists."""
+    """Return the number of elements of all lists in a part of a JSON document."""
     if isinstance(part, list):
         return len(part) + sum(map(_count_values, part))
     return sum(map(_count_values, part.values())) if isinstance(part, dict) else 0
 
 
-def not_implemented(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpResponse:
+def reject_unimplemented(request: HttpRequest, actor: Actor) -> NoReturn:
     raise NotImplementedException
 
 
 def _list_response(
-    kind: ScimResourceType[Any], search: "SearchRequest[Any]", result: SearchResult[Any]
+    resource_type: ScimResourceType[Any], search: "SearchRequest[Any]", result: SearchResult[Any]
 ) -> HttpResponse:
-    response = ListResponse[kind.model](  # type: ignore[name-defined]
+    response = ListResponse[resource_type.model](  # type: ignore[name-defined]
         total_results=result.total,
         start_index=result.start,
         items_per_page=len(result.resources),
@@ -192,11 +199,12 @@ def _list_response(
 
 
 def _read_parameters(
-    kind: ScimResourceType[Any], request: HttpRequest
+    resource_type: ScimResourceType[Any], request: HttpRequest
 ) -> "ResponseParameters[Any]":
+    """Return the query parameters that choose the attributes of the response."""
     parameters = {
         name: text
         for name, text in request.GET.items()
         if name in ("attributes", "excludedAttributes")
     }
-    return ResponseParameters[kind.model].model_validate(parameters)  # type: ignore[name-defined]
+    return ResponseParameters[resource_type.model].model_validate(parameters)  # type: ignore[name-defined]

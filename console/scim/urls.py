@@ -1,4 +1,4 @@
-"""The URLs of SCIM."""
+"""The URLs of SCIM. An unknown path is answered with a SCIM error instead of an HTML page."""
 
 from typing import NoReturn
 
@@ -8,7 +8,13 @@ from scim2_models import NotFoundException
 
 from console.scim import discovery
 from console.scim.base_view import scim_endpoint
-from console.scim.resource_views import GROUPS, USERS, list_view, not_implemented, resource_view
+from console.scim.resource_views import (
+    GROUPS,
+    USERS,
+    collection_view,
+    reject_unimplemented,
+    resource_view,
+)
 from tenants.security.authorization.actor import Actor
 
 
@@ -29,12 +35,13 @@ urlpatterns = [
     path("Schemas/<name>", scim_endpoint(get=discovery.schema)),
     path("ResourceTypes", scim_endpoint(get=discovery.resource_types)),
     path("ResourceTypes/<name>", scim_endpoint(get=discovery.resource_type)),
-    path("Users", list_view(USERS)),
+    path("Users", collection_view(USERS)),
     path("Users/<resource_id>", resource_view(USERS)),
-    path("Groups", list_view(GROUPS)),
+    path("Groups", collection_view(GROUPS)),
     path("Groups/<resource_id>", resource_view(GROUPS)),
-    path(".search", scim_endpoint(post=not_implemented)),
-    path("Bulk", scim_endpoint(post=not_implemented)),
-    path("Me", scim_endpoint(get=not_implemented)),
+    # Optional endpoints of RFC 7644 that we do not implement.
+    path(".search", scim_endpoint(post=reject_unimplemented)),
+    path("Bulk", scim_endpoint(post=reject_unimplemented)),
+    path("Me", scim_endpoint(get=reject_unimplemented)),
     re_path("^", _UNKNOWN_PATH),
 ]

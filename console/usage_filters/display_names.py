@@ -1,9 +1,8 @@
-"""Display names of languages and editors, which requests name by identifiers.
+"""Display names of languages and editors, for pages. Requests, files and URLs use identifiers.
 
-    display_name("language", "csharp")  ->  C#
-    display_name("editor", "vscode")    ->  VS Code
-
-Files and URLs keep the identifiers.
+display_name("language", "csharp")  ->  C#
+display_name("language", "c#")      ->  C# (c#)
+display_name("editor", "vscode")    ->  VS Code
 """
 
 from typing import Final
@@ -90,7 +89,8 @@ _LANGUAGES: Final = {
     "xquery": "XQuery",
     "zsh": "Zsh",
 }
-# Other identifiers of the same languages. Usage is counted separately for each identifier.
+# Other identifiers of the same languages. Usage is counted separately for each identifier, so the
+# display name of an alias contains the alias.
 _ALIASES: Final = {
     "c#": "csharp",
     "c++": "cpp",
@@ -134,7 +134,11 @@ _TABLES: Final = {"language": _LANGUAGES, "editor": _EDITORS}
 
 
 def display_name(kind: str, value: str) -> str:
-    """Return the display name. Values of kinds without display names (models, variants) stay."""
+    """Return the display name of an identifier.
+
+    `kind` is "language", "editor" or another breakdown, such as "model". Values of other breakdowns
+    have no display names and are returned unchanged.
+    """
     table = _TABLES.get(kind)
     if table is None:
         return value

@@ -10,24 +10,29 @@ from django.utils.translation import gettext
 from console.usage_filters.filter_form import UsageFilters
 
 
-class CompleteFigures(Protocol):
+class FigureReport(Protocol):
+    """Figures of a period, with the properties that the notes mention."""
+
     @property
     def complete_until(self) -> datetime | None:
         """The time up to which the figures are complete; None if nothing was counted yet."""
 
     @property
     def min_users(self) -> int:
-        """The minimum group size; smaller groups are hidden. 1 for the user's own figures."""
+        """The size below which groups of users are hidden. 1: nothing is hidden."""
 
 
-def notes_of_figures(usage_filters: UsageFilters, usage_figures: CompleteFigures) -> list[str]:
-    """Return the notes. The time includes its time zone. Dates do not, so a note names it."""
-    notes = [_completeness_note(usage_figures.complete_until)]
+def notes_of_figures(usage_filters: UsageFilters, figure_report: FigureReport) -> list[str]:
+    """Return up to three notes: the completeness, the dates' time zone, and hidden groups.
+
+    Hourly figures need no note about dates: their times contain the time zone.
+    """
+    notes = [_completeness_note(figure_report.complete_until)]
     if not usage_filters.is_hourly:
         notes.append(gettext("Dates are in UTC and inclusive."))
-    if usage_figures.min_users > 1:
+    if figure_report.min_users > 1:
         text = gettext("Groups of fewer than %(min_users)s users are hidden.")
-        notes.append(text % {"min_users": usage_figures.min_users})
+        notes.append(text % {"min_users": figure_report.min_users})
     return notes
 
 

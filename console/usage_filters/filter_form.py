@@ -1,9 +1,9 @@
-"""The period and the filters in a usage page's URL.
+"""The period and the filters in the URL of a usage page.
 
     ?range=7d&language=python          ?range=custom&start=2026-11-01&end=2026-11-15
 
-The last 24 hours are whole clock hours. Longer periods are whole UTC days, as in rollups, reports
-and exports, and include their last day.
+The period `24h` is 24 whole clock hours; the last one is the current hour. Other periods are whole
+UTC days, as in rollups, reports and exports. They include their last day.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,10 @@ from console.usage_filters.display_names import display_name
 from tenants.usage.reports.filters import COLUMNS, ReportFilter
 from tenants.usage.reports.queries import MAX_DAYS, GroupBy, ReportQuery
 
+# Values of `range` in the URL.
 HOURS: Final = "24h"
 CUSTOM: Final = "custom"
-_DAYS: Final = {"7d": 7, "30d": 30, "90d": 90}
+_NUM_DAYS: Final = {"7d": 7, "30d": 30, "90d": 90}
 RANGES: Final[Mapping[str, str | Promise]] = {
     HOURS: _("24 hours"),
     "7d": _("7 days"),
@@ -31,9 +32,9 @@ RANGES: Final[Mapping[str, str | Promise]] = {
     "90d": _("90 days"),
     CUSTOM: _("Custom"),
 }
-_DEFAULT: Final = "7d"
-_MAX_NAME: Final = 100
-UNKNOWN: Final = "-"  # in URLs: the client sent no value, stored as ""
+_DEFAULT_RANGE: Final = "7d"
+_MAX_NAME_CHARS: Final = 100
+UNKNOWN: Final = "-"  # in URLs, for the value "", which is stored if the client sent no value
 _LABELS: Final[Mapping[str, str | Promise]] = {
     "language": _("Language"),
     "editor": _("Editor"),
@@ -51,10 +52,10 @@ class UsageFilterForm(forms.Form):
     end = forms.DateField(
         label=_("To (inclusive)"), required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
-    language = forms.CharField(max_length=_MAX_NAME, required=False)
-    editor = forms.CharField(max_length=_MAX_NAME, required=False)
-    model = forms.CharField(max_length=_MAX_NAME, required=False)
-    variant = forms.CharField(max_length=_MAX_NAME, required=False)
+    language = forms.CharField(max_length=_MAX_NAME_CHARS, required=False)
+    editor = forms.CharField(max_length=_MAX_NAME_CHARS, required=False)
+    model = forms.CharField(max_length=_MAX_NAME_CHARS, required=False)
+    variant = forms.CharField(max_length=_MAX_NAME_CHARS, required=False)
     team = forms.UUIDField(required=False)
 
     def clean(self) -> dict[str, Any]:
@@ -64,33 +65,37 @@ class UsageFilterForm(forms.Form):
         return cleaned
 
     def _check_days(self, start: date | None, end: date | None) -> None:
-        end = end or datetime.now(UTC).date()
-        start = start or end
+        today = datetime.now(UTC).date()
+        end = end or today
+        start = start or _choose_start(end, today)
         if end < start:
             self.add_error("end", _("The end is before the start."))
         elif (end - start).days >= MAX_DAYS:
             self.add_error("end", _("Choose a period of up to one year."))
-        elif not 1900 <= start.year <= 9000 or end.year > 9000:  # so that no date overflows later
+        # Outside these years, later computations could exceed Python's dates (years 1 to 9999).
+        elif not 1900 <= start.year <= 9000 or end.year > 9000:
             self.add_error("start", _("There is no data for this period."))
 
 
 @dataclass(frozen=True, slots=True)
 class UsageFilterOption:
-    value: str
+    value: str  # in the URL
     title: str
     is_selected: bool
 
 
 @dataclass(frozen=True, slots=True)
 class UsageFilter:
-    name: str
+    name: str  # of the parameter in the URL
     title: str
     choices: list[UsageFilterOption]
-    default_title: str = ""  # of the empty choice; "": all
+    default_title: str = ""  # of the choice without a filter; "": the page shows "All"
 
 
 @dataclass(frozen=True, slots=True)
 class RangeLink:
+    """A link to the same page with another period."""
+
     title: str
     url: str
     is_current: bool
@@ -98,12 +103,15 @@ class RangeLink:
 
 @dataclass(frozen=True, slots=True)
 class UsageFilters:
-    """The parsed and checked parameters of the URL."""
+    """The period and the filters of a page.
 
-    form: UsageFilterForm
+    If the URL has an invalid parameter, they are the default period without filters.
+    """
+
+    form: UsageFilterForm  # contains the errors of the URL
     report_query: ReportQuery
-    range: str
-    parameters: Mapping[str, str]  # the parameters that are set
+    range: str  # a key of RANGES
+    parameters: Mapping[str, str]  # for URLs with this period and these filters
 
     @property
     def is_invalid(self) -> bool:
@@ -119,7 +127,7 @@ class UsageFilters:
 
     @property
     def query(self) -> str:
-        """Return the parameters for links to other pages with the same filters."""
+        """The query string for links to other pages with the same period and filters."""
         return urlencode(self.parameters)
 
     @property
@@ -139,12 +147,17 @@ class UsageFilters:
 
     @property
     def without_filters(self) -> str:
+        """The link, with its question mark, to this page with the same period and no filters."""
         parameters = {name: text for name, text in self.parameters.items() if name not in _LABELS}
         return f"?{urlencode(parameters)}"
 
     def list_filters(
         self, choices: Mapping[str, list[str]], teams: Mapping[str, str]
     ) -> list[UsageFilter]:
+        """Return the filters that have choices.
+
+        `choices` are the values of each filter, and `teams` the names of teams by ID.
+        """
         filters = [
             UsageFilter(name, str(_LABELS[name]), self._choices(name, choices.get(name, [])))
             for name in COLUMNS
@@ -167,6 +180,7 @@ class UsageFilters:
         return [UsageFilterOption(value, title, value == selected) for value, title in options]
 
     def with_filter(self, **values: str) -> str:
+        """Return the query string with further or other parameters. A value "" becomes UNKNOWN."""
         return self._with(**{name: value or UNKNOWN for name, value in values.items()})
 
     def _with(self, **changes: str) -> str:
@@ -174,14 +188,11 @@ class UsageFilters:
 
 
 def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
-    """Return the filters of the URL, or the default period if they are invalid.
-
-    The form then contains the errors.
-    """
+    """Return the period and the filters of the request's URL."""
     form = UsageFilterForm(request.GET)
     is_valid = form.is_valid()
     cleaned = form.cleaned_data if is_valid else {}
-    range_name = cleaned.get("range") or _DEFAULT
+    range_name = cleaned.get("range") or _DEFAULT_RANGE
     parameters = {
         name: text
         for name in form.fields
@@ -201,6 +212,7 @@ def filter_last_30_days(now: datetime) -> UsageFilters:
 
 
 def group_query(usage_filters: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
+    """Return the report query of the filters, grouped by `group_by`; None: only the total."""
     report_query = usage_filters.report_query
     return ReportQuery(
         report_query.start,
@@ -212,16 +224,24 @@ def group_query(usage_filters: UsageFilters, group_by: GroupBy | None) -> Report
 
 
 def _to_query(cleaned: Mapping[str, Any], range_name: str, now: datetime) -> ReportQuery:
+    """Return the report query of the form's valid values, ungrouped."""
     today = now.astimezone(UTC).date()
     tomorrow = today + timedelta(days=1)
-    start = tomorrow - timedelta(days=_DAYS.get(range_name, _DAYS[_DEFAULT]))
+    start = tomorrow - timedelta(days=_NUM_DAYS.get(range_name, _NUM_DAYS[_DEFAULT_RANGE]))
     end = tomorrow
     if range_name == CUSTOM:
-        end = cleaned["end"] + timedelta(days=1) if cleaned.get("end") else tomorrow
-        start = cleaned.get("start") or min(start, end - timedelta(days=1))
+        last_day = cleaned.get("end") or today
+        start = cleaned.get("start") or _choose_start(last_day, today)
+        end = last_day + timedelta(days=1)
     if range_name == HOURS:
         return ReportQuery(today, tomorrow, filter=_to_filter(cleaned), hours_until=now)
     return ReportQuery(start, end, filter=_to_filter(cleaned))
+
+
+def _choose_start(last_day: date, today: date) -> date:
+    """Return the first day of a custom range without a start."""
+    default_start = today + timedelta(days=1 - _NUM_DAYS[_DEFAULT_RANGE])
+    return min(default_start, last_day)
 
 
 def _to_filter(cleaned: Mapping[str, Any]) -> ReportFilter:

@@ -1,4 +1,4 @@
-"""Numbers in the format of the request's language."""
+"""Numbers and their changes as text, in the format of the page's language."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from django.utils.translation import gettext, pgettext
 
 from console.charts.chart import COUNT, Unit
 
-_NOTEWORTHY: Final = 0.0005  # smaller changes would round to zero
-_CONFIDENCE_95: Final = 1.96  # standard deviations
+_MIN_CHANGE: Final = 0.0005  # smaller changes would be shown as 0.0%
+_CONFIDENCE_95: Final = 1.96  # standard deviations of a normal distribution, for 95% confidence
 
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """The change from the previous period."""
+    """The change of a figure from the previous period."""
 
-    text: str
+    text: str  # such as "+3.2%"
     icon: str  # rise | fall | same
     tone: str  # good | bad | "": neither
-    is_noise: bool = False  # chance alone may explain the change
+    is_noise: bool = False  # True: chance alone may explain the change
 
 
 def format_number(value: float, num_decimals: int) -> str:
-    """Return the rounded number. number_format alone would truncate it."""
+    """Return the number, rounded. Django's number_format alone would truncate it."""
     rounded = round(value, num_decimals)
     return number_format(rounded, decimal_pos=num_decimals, use_l10n=True, force_grouping=True)
 
@@ -35,26 +35,28 @@ def format_count(value: float) -> str:
 
 
 def format_short_count(value: float) -> str:
-    """Return the number for axes: 12k, 3.4M."""
+    """Return the number for the axis of a chart, such as 12k or 3.4M."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= size:
-            has_no_decimal = (value * 10 / size) % 10 < 0.5  # no decimal to show
-            return f"{format_number(value / size, 0 if has_no_decimal else 1)}{letter}"
+            is_whole = (value * 10 / size) % 10 < 0.5  # the decimal would be 0
+            return f"{format_number(value / size, 0 if is_whole else 1)}{letter}"
     return format_number(value, 0 if value == int(value) else 1)
 
 
 def format_percent(amount: object) -> str:
-    """Return 12.5%, or in German 12,5 %."""
+    """Return the formatted number `amount` with a percent sign: 12.5%, or in German 12,5 %."""
     # Translators: in German "%(amount)s %%", with a no-break space.
     return pgettext("a percentage", "%(amount)s%%") % {"amount": amount}
 
 
-def format_share(value: float) -> str:
-    return format_percent(format_number(value * 100, 1))
+def format_share(share: float) -> str:
+    """Return the share 0.125 as 12.5%."""
+    return format_percent(format_number(share * 100, 1))
 
 
-def format_axis_share(value: float) -> str:
-    amount = round(value * 100, 6)  # .3 * 100 is not exactly 30
+def format_axis_share(share: float) -> str:
+    """Return the share for the axis of a chart: without a decimal if it is a whole percentage."""
+    amount = round(share * 100, 6)  # .3 * 100 is not exactly 30
     return format_percent(format_number(amount, 0 if amount == int(amount) else 1))
 
 
@@ -62,8 +64,9 @@ COUNTS: Final = Unit(COUNT, format_short_count, format_count)
 SHARES: Final = Unit("share", format_axis_share, format_share)
 
 
-def format_milliseconds(value: float) -> str:
-    return f"{format_count(value)} ms" if value >= 10 else f"{format_number(value, 1)} ms"
+def format_milliseconds(value_ms: float) -> str:
+    """Return the milliseconds: whole ones from 10 ms on, with one decimal below."""
+    return f"{format_count(value_ms)} ms" if value_ms >= 10 else f"{format_number(value_ms, 1)} ms"
 
 
 def format_one_decimal(value: float) -> str:
@@ -78,15 +81,16 @@ def describe_change(
     better: str = "",
     noise: float = 0.0,
 ) -> FigureChange | None:
-    """Return the change; None without a previous value. Shares change in percentage points.
+    """Return the change from `before` to `now`; None without a previous value or a current one.
 
-    `better` is "more", "less", or "" for neither. A change of at most `noise` is neither good nor
-    bad.
+    A share changes in percentage points, another figure in percent. `better` says which change is
+    good: "more", "less", or "" for neither. A change of at most `noise` (0.05 is 5% or 5 points) is
+    neither good nor bad.
     """
     if now is None or before is None or (not is_share and not before):
         return None
     difference = now - before if is_share else now / before - 1
-    if abs(difference) < _NOTEWORTHY:
+    if abs(difference) < _MIN_CHANGE:
         return FigureChange(gettext("unchanged"), "same", "")
     amount = format_number(abs(difference) * 100, 1)
     sign = "+" if difference > 0 else "−"
@@ -101,8 +105,8 @@ def describe_change(
 def share_noise(now: float | None, before: float | None, sizes: Sequence[int]) -> float:
     """Return the largest difference of two shares that chance explains, with 95% confidence.
 
-    `sizes` are the numbers of observations of both. 1.0 if a share or size is missing. See
-    "two-proportion z-test".
+    `sizes` are the numbers of observations behind `now` and `before`. If a share is None or a size
+    is 0, the result is 1.0: chance explains every difference. Source: the two-proportion z-test.
     """
     if now is None or before is None or not all(sizes):
         return 1.0

@@ -1,4 +1,4 @@
-"""Display names of stages, triggers and protocols, which records name by identifiers."""
+"""Display names of stages, triggers and protocols. Usage records contain their identifiers."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,6 +10,7 @@ from caret.contracts.policy import Trigger
 
 _Name = str | Promise
 
+# In a usage record, the time of `authenticate` includes `receive`, and `record` has no time.
 STAGES: Final[Mapping[str, _Name]] = {
     "authenticate": _("Receive and authenticate"),
     "admit": _("Admit"),

@@ -17,11 +17,11 @@ from inference.filtering.line_gate import LineChecks
 from inference.filtering.syntax_check import is_syntax_broken
 from inference.filtering.syntax_excerpt import extract_excerpt
 
-_WIDE_EXCERPT: Final = 1  # an index of syntax_excerpt.SIZES
+_WIDE_EXCERPT: Final = 1  # an index into syntax_excerpt.SIZES
 
 
 def find_edit_grammar(admitted: AdmittedRequest) -> Grammar | None:
-    """Return the grammar that checks the edit.
+    """Return the grammar for checking the edit's syntax.
 
     None: the language has no grammar, or an experiment skips the check.
     """
@@ -37,7 +37,7 @@ def find_objection(
     checks: LineChecks,
     grammar: Grammar | None,
 ) -> FilterReason | None:
-    """Return why the edit must not be shown; None: it may be shown."""
+    """Return the reason why the edit must not be shown; None: it may be shown."""
     if any(marker in line for line in replacement.added for marker in region.edit_format.markers):
         return FilterReason.MARKERS
     if _has_secret(replacement, region, checks):
@@ -53,9 +53,11 @@ def find_objection(
 
 
 def _has_secret(replacement: LineReplacement, region: EditableRegion, checks: LineChecks) -> bool:
-    """Return whether the edit adds a secret, or touches one that the model did not see.
+    """Return whether the edit adds a secret, or changes a line with a secret.
 
-    The latter applies whatever the policy says: the text has a placeholder instead of the secret.
+    If the region has a secret, the model saw a placeholder instead. An edit that changes such a
+    line, or adds a placeholder, is withheld even if the policy has no secret filter: it would
+    replace the secret with the placeholder.
     """
     if region.shown_lines != region.lines:
         shown_lines = region.shown_lines[replacement.start : replacement.end]
@@ -72,21 +74,27 @@ def _list_edits_of_file(request: CompletionRequest) -> list[RecentEdit]:
 def _undoes_typing(
     replacement: LineReplacement, region: EditableRegion, edits: Sequence[RecentEdit]
 ) -> bool:
-    """Return whether the edit only deletes what was typed at the cursor, or undoes a recent edit.
+    """Return whether the edit only deletes text that the user has typed, or undoes a recent edit.
 
-    Elsewhere in the file, a deletion of the same text can be what the user wants: they may have
-    moved it.
+    Only edits at the cursor are checked. Elsewhere in the file, the user may want to delete the
+    same text, because they have moved it.
     """
     if not replacement.start - 1 <= region.cursor_line <= replacement.end:
         return False
     deleted, inserted = replacement.changed_texts
     for edit in edits:
-        if not inserted and deleted.strip() in edit.added.replace("\r\n", "\n"):
+        if not inserted and _contains(edit.added, deleted.strip()):
             return True
         before, after = edit.removed.splitlines(), edit.added.splitlines()
         if list(replacement.removed) == after and list(replacement.added) == before:
             return True
     return False
+
+
+def _contains(typed: str, deleted: str) -> bool:
+    """Return whether the user typed the deleted text, or a blank line if only those are deleted."""
+    typed = typed.replace("\r\n", "\n")
+    return deleted in typed if deleted else not all(map(str.strip, typed.splitlines()))
 
 
 def _breaks_syntax(

@@ -1,4 +1,4 @@
-"""Finds the lines that an answer changes. Pure."""
+"""Finds the lines that a model's answer changes. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from inference.context.edits.editable_region import EditableRegion
 class LineReplacement:
     """Lines of a region, and the lines that replace them, without line breaks."""
 
-    start: int  # index in the region
+    start: int  # index of the first removed line in the region
     end: int  # index of the first line after the removed ones
     removed: tuple[str, ...]
     added: tuple[str, ...]
@@ -28,7 +28,7 @@ class LineReplacement:
 def find_replacement(region: EditableRegion, answer: str) -> LineReplacement | None:
     """Return the smallest replacement that turns the region into the answer; None: both are equal.
 
-    White space at the end of a line makes no difference.
+    White space at the ends of lines is ignored in the comparison.
     """
     old = [line.rstrip() for line in region.shown_lines]
     answered = answer.replace("\r\n", "\n").split("\n")
@@ -43,6 +43,7 @@ def find_replacement(region: EditableRegion, answer: str) -> LineReplacement | N
 
 
 def to_proposed_edit(region: EditableRegion, replacement: LineReplacement) -> ProposedEdit:
+    """Return the replacement as an edit of the text that the client sent."""
     start, added = replacement.start, list(replacement.added)
     is_at_file_end = region.has_last_line and replacement.end == len(region.lines)
     if is_at_file_end and added and start == replacement.end:

@@ -24,11 +24,11 @@ async def propose_edit(
     checks: LineChecks,
     trace: RequestTrace,
 ) -> AsyncGenerator[str, None]:
-    """Yield no text. The request trace gets the edit, or why there is none.
+    """Yield no text. The request trace gets the edit, or the reason why there is no edit.
 
-    The finish reason is `stop` with an edit or if the model changes nothing, `length` if the answer
-    is too long or the engine was lost, and `filtered` if the answer is unfinished or its edit is
-    withheld.
+    The finish reason is `stop` if there is an edit or if the model changes nothing. It is `length`
+    if the answer is too long or the engine was lost. It is `filtered` if the answer is unfinished
+    or its edit is withheld.
     """
     answer, stop = "", None
     async for chunk in chunks:
@@ -61,6 +61,7 @@ def _read_answer(
     checks: LineChecks,
     trace: RequestTrace,
 ) -> ProposedEdit | FilterReason:
+    """Return the edit, or the reason why there is no edit to show."""
     text = region.edit_format.parse(answer)
     if text is None:
         return FilterReason.UNFINISHED

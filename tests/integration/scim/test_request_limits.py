@@ -101,6 +101,21 @@ def test_the_number_of_operations_in_a_patch_is_limited(provider: Provider) -> N
     assert provider.request("GET", f"Groups/{group['id']}").json()["displayName"] == "Platform"
 
 
+def test_operations_of_repeated_names_are_counted(provider: Provider) -> None:
+    group = provider.create_group("Platform")
+    operation = {"op": "replace", "path": "displayName", "value": "x"}
+    body = {
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
+        "operations": [],
+        "Operations": [operation] * (MAX_OPERATIONS + 1),
+    }
+
+    response = provider.request("PATCH", f"Groups/{group['id']}", body)
+
+    assert response.status_code == 400
+    assert "operations" in response.json()["detail"]
+
+
 def test_the_number_of_values_in_a_patch_is_limited(provider: Provider) -> None:
     group = provider.create_group("Platform")
     value = [{"value": str(uuid.uuid4())} for _ in range(MAX_VALUES)]

@@ -232,6 +232,16 @@ async def test_other_edits_after_typing_are_proposed(
     assert (await _run(make_answer(answer), recent_edits=edits)).edit is not None
 
 
+@pytest.mark.parametrize("typed", ["    return w * 2\n", "\n"])
+async def test_a_blank_line_can_be_deleted_unless_the_user_typed_it(typed: str) -> None:
+    edits = (replace(TYPED[0], added=typed),)
+    fields: dict[str, Any] = {"prefix": "def area(width):\n\n    ", "recent_edits": edits}
+
+    trace = await _run(make_answer(LINES), **fields)
+
+    assert (trace.edit is None) == (typed == "\n")
+
+
 async def test_the_original_of_a_pasted_line_can_be_deleted() -> None:
     pasted = RecentEdit("a.py", 5, "", "import os\n")
     fields: dict[str, Any] = {"prefix": "import os\nx = 1\n\n\n\nimport os", "suffix": "\n"}

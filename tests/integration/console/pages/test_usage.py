@@ -147,6 +147,7 @@ INVALID_DATES = {"range": "custom", "start": "2026-02-30"}
     ("path", "query", "field"),
     [
         *((path, INVALID_DATES, "start") for path in [*PAGES, "/cache", "/experiments"]),
+        ("/usage", {"range": "custom", "end": "2199-01-01"}, "end"),
         ("/usage", {"group_by": "x"}, "group_by"),
         ("/usage", {"team": "x"}, "team"),
         ("/usage/requests", {"mode": "x"}, "mode"),
