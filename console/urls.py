@@ -1,4 +1,4 @@
-"""The URLs of the pages."""
+"""The URLs of the console's pages, of the health check and of the public signing keys."""
 
 from django.urls import path
 

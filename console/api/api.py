@@ -1,4 +1,4 @@
-"""The REST API's root: routers, authentication, and error handlers that answer with problems."""
+"""The root of the REST API: routers, authentication, and responses to errors."""
 
 from collections.abc import Callable
 from typing import Final
@@ -44,9 +44,10 @@ TOO_MANY_AT_ONCE: Final = Problem(
     429,
     "too_many_concurrent_requests",
     "Your tenant already has too many outgoing requests. Try again.",
-    retry_after_s=5,
+    retry_after_s=5,  # the timeout of most outgoing requests
 )
-_HTTP_CODES: Final = {400: "invalid_json", 403: "csrf_failed"}
+# The codes for django-ninja's own errors: a body that is not JSON, and a failed CSRF check.
+_CODES_BY_STATUS: Final = {400: "invalid_json", 403: "csrf_failed"}
 
 
 def _build_api() -> CaretApi:
@@ -91,51 +92,53 @@ def _build_api() -> CaretApi:
         ("usage", usage.router),
     ):
         api.add_router(prefix, router)
-    for kind, handler in _HANDLERS.items():
-        api.add_exception_handler(kind, handler)
+    for error_class, handler in _HANDLERS.items():
+        api.add_exception_handler(error_class, handler)
     return api
 
 
-def _to_problem_response(_request: HttpRequest, error: DomainError) -> HttpResponse:
+def _respond_to_domain_error(_request: HttpRequest, error: DomainError) -> HttpResponse:
     return problem_response(build_problem(error))
 
 
-def _respond_with_problem(_request: HttpRequest, error: ProblemRaised) -> HttpResponse:
+def _respond_to_raised_problem(_request: HttpRequest, error: ProblemRaised) -> HttpResponse:
     return problem_response(error.problem)
 
 
-def _too_many_at_once(_request: HttpRequest, _error: BulkheadFull) -> HttpResponse:
+def _respond_to_full_bulkhead(_request: HttpRequest, _error: BulkheadFull) -> HttpResponse:
     return problem_response(TOO_MANY_AT_ONCE)
 
 
-def _not_signed_in(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
+def _respond_to_missing_credential(
+    _request: HttpRequest, _error: AuthenticationError
+) -> HttpResponse:
     return problem_response(NOT_SIGNED_IN)
 
 
-def _too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse:
+def _respond_to_large_body(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse:
     return problem_response(TOO_LARGE)
 
 
-def _to_validation_problem(_request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """Name the first invalid field and the reason, but leave out the value."""
+def _respond_to_invalid_request(_request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Name the first invalid field and the reason, but not the value, which may be a secret."""
     first = error.errors[0]
     field = ".".join(str(part) for part in first["loc"][1:] if part not in ("body", "query"))
     return problem_response(Problem(422, "validation_failed", first["msg"], field or None))
 
 
-def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
-    code = _HTTP_CODES.get(error.status_code, "error")
+def _respond_to_http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
+    code = _CODES_BY_STATUS.get(error.status_code, "error")
     return problem_response(Problem(error.status_code, code, str(error)))
 
 
 _HANDLERS: Final[dict[type[Exception], Callable[..., HttpResponse]]] = {
-    DomainError: _to_problem_response,
-    ProblemRaised: _respond_with_problem,
-    BulkheadFull: _too_many_at_once,
-    AuthenticationError: _not_signed_in,
-    RequestDataTooBig: _too_large,
-    ValidationError: _to_validation_problem,
-    HttpError: _http_error,
+    DomainError: _respond_to_domain_error,
+    ProblemRaised: _respond_to_raised_problem,
+    BulkheadFull: _respond_to_full_bulkhead,
+    AuthenticationError: _respond_to_missing_credential,
+    RequestDataTooBig: _respond_to_large_body,
+    ValidationError: _respond_to_invalid_request,
+    HttpError: _respond_to_http_error,
 }
 
 api = _build_api()

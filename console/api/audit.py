@@ -8,7 +8,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import AwareDatetime, Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
@@ -24,18 +24,20 @@ class AuditEntryResponse(ResponseSchema):
     id: uuid.UUID
     at: datetime
     actor_kind: ActorKind
-    actor_id: uuid.UUID | None  # null: not a person
-    actor_email: str | None
-    actor_key: str | None  # lookup ID; null: no key was used
-    action: str
-    target: str
+    actor_id: uuid.UUID | None  # null: the actor is not a user
+    actor_email: str | None  # null: the actor is not a user, or was erased
+    # The lookup ID of an API key, "scim:..." or "operator:...". Null: a user's session, or the
+    # platform.
+    actor_key: str | None
+    action: str  # such as team.created
+    target: str  # such as team:ID
     before: Any  # null: the target did not exist, or was only read
-    after: Any
-    address: str | None  # null: not a network request
-    request_id: str
+    after: Any  # null: the target no longer exists; for a read: its filters
+    address: str | None  # IP address; null: not a network request
+    request_id: str  # "": not a network request
     reason: str
-    previous_hash: str
-    hash: str  # its input is described in platform/docs/audit.md
+    previous_hash: str  # in hex, of the entry before
+    hash: str  # in hex; platform/docs/audit.md describes its input
 
 
 class EntryList(PageResponse):
@@ -43,10 +45,10 @@ class EntryList(PageResponse):
 
 
 class AuditQuery(PageQuery):
-    action: Annotated[str, Field(max_length=60)] | None = None
+    action: Annotated[str, Field(max_length=60)] | None = None  # or a prefix, such as "team.*"
     # A user's ID, the `actor_key` of an entry, or "platform".
     actor: Annotated[str, Field(max_length=40)] | None = None
-    target: Annotated[str, Field(max_length=200)] | None = None
+    target: Annotated[str, Field(max_length=200)] | None = None  # or a prefix, such as "team:*"
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None  # exclusive
 
@@ -54,8 +56,8 @@ class AuditQuery(PageQuery):
 @router.get(
     "",
     response=EntryList,
-    summary="List entries of the audit log. Reading it is itself recorded as an entry.",
-    openapi_extra=documents_permissions(Permission.READ_AUDIT),
+    summary="List entries of the audit log. Each request for them also becomes an entry.",
+    openapi_extra=document_permissions(Permission.READ_AUDIT),
 )
 def list_all(request: AuthenticatedRequest, query: Query[AuditQuery]) -> Page[AuditEntryView]:
     return list_entries(

@@ -8,11 +8,11 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import SAFE_TO_REPEAT
 from console.api.pagination import Items, PageQuery, PageResponse
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.endpoint import SinkKind
@@ -35,13 +35,13 @@ class SinkResponse(ResponseSchema):
     id: uuid.UUID
     kind: SinkKind
     name: str
-    origin: str  # scheme, host and port of the address
+    origin: str  # scheme, host and port of the sink's address
     created_at: datetime
-    delivered_sequence: int  # delivery continues after this entry
+    delivered_sequence: int  # delivery continues after the entry with this number
     num_waiting: int  # number of entries not delivered yet
-    delivered_at: datetime | None  # null: nothing was delivered yet
-    failed_since: datetime | None  # null: the last attempt succeeded
-    last_error: str  # "": the last attempt succeeded
+    delivered_at: datetime | None  # time of the last delivery; null: nothing was delivered yet
+    failed_since: datetime | None  # null: the last attempt succeeded, or there was none
+    last_error: str  # "": no error in the last attempt
     num_failures: int  # since the last success
     next_attempt_at: datetime | None  # null: immediately
 
@@ -54,9 +54,9 @@ class CreateSink(
     RequestSchema,
     json_schema_extra={"example": {"name": "Splunk", "address": "https://siem.example/hook"}},
 ):
-    name: str  # 1 to 120 characters, unique among sinks
+    name: str  # 1 to 120 characters, unique among the tenant's sinks
     address: str  # https://..., or syslog+tls://host:port
-    # The first entry to deliver. Null: only new entries.
+    # The sequence number of the first entry to deliver. Null: only new entries.
     from_sequence: Annotated[int, Field(ge=1, le=_MAX_SEQUENCE)] | None = None
 
 
@@ -71,14 +71,14 @@ class ReplaySink(RequestSchema, json_schema_extra={"example": {"from_sequence": 
 
 class SinkTestResult(ResponseSchema):
     delivered: bool
-    error: str  # "": it succeeded
+    error: str  # "": the message was delivered
 
 
 @router.get(
     "",
     response=SinkPage,
     summary="List audit sinks with the state of their deliveries.",
-    openapi_extra=documents_permissions(Permission.READ_AUDIT),
+    openapi_extra=document_permissions(Permission.READ_AUDIT),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[SinkView]:
     return list_sinks(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -88,7 +88,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Sink
     "",
     response={201: CreatedSinkResponse},
     summary="Create an audit sink: a webhook or a syslog server.",
-    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
+    openapi_extra=document_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def create(request: AuthenticatedRequest, body: CreateSink) -> Status[object]:
     new = NewSink(body.name, body.address, body.from_sequence)
@@ -99,11 +99,11 @@ def create(request: AuthenticatedRequest, body: CreateSink) -> Status[object]:
     "/{sink_id}/test",
     response=SinkTestResult,
     summary="Send a test message to an audit sink and return the result.",
-    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS) | SAFE_TO_REPEAT,
+    openapi_extra=document_permissions(Permission.WRITE_AUDIT_SINKS) | SAFE_TO_REPEAT,
 )
 def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     actor = actor_of(request)
-    with OUTWARD.acquire(actor.tenant_id):
+    with OUTBOUND_LIMIT.acquire(actor.tenant_id):
         return probe_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
 
 
@@ -111,7 +111,7 @@ def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     "/{sink_id}/replay",
     response=SinkResponse,
     summary="Deliver all entries again, starting with a sequence number.",
-    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
+    openapi_extra=document_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, body: ReplaySink) -> SinkView:
     return replay_sink(
@@ -126,7 +126,7 @@ def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, body: ReplaySink) 
     "/{sink_id}/retry",
     response=SinkResponse,
     summary="Retry a failing audit sink now instead of at its next attempt.",
-    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
+    openapi_extra=document_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def retry(request: AuthenticatedRequest, sink_id: uuid.UUID) -> SinkView:
     return retry_sink(actor=actor_of(request), sink_id=sink_id, now=timezone.now())
@@ -136,7 +136,7 @@ def retry(request: AuthenticatedRequest, sink_id: uuid.UUID) -> SinkView:
     "/{sink_id}",
     response={204: None},
     summary="Delete an audit sink; nothing more is delivered to it.",
-    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
+    openapi_extra=document_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def delete(request: AuthenticatedRequest, sink_id: uuid.UUID) -> Status[None]:
     delete_sink(actor=actor_of(request), sink_id=sink_id, now=timezone.now())

@@ -1,7 +1,8 @@
-"""Authentication of API callers: a service key as bearer token, or a member's console session.
+"""Authentication at the REST API: a service key as bearer token, or a member's console session.
 
-Changes with a session also need its CSRF token. If a request has a bearer token, its session is
-ignored.
+With a session, every request that is not a GET also needs a CSRF token. If a request has a bearer
+token, its session is ignored. Operator keys and leak reports have their own authentication
+(platform_tenants.OperatorKeyAuth, leak_report_auth).
 """
 
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tenants.base.permissions import Permission
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.security.authorization.actor import Actor
 
+# The limit is settings.DATA_UPLOAD_MAX_MEMORY_SIZE.
 TOO_LARGE: Final = Problem(413, "too_large", "The body must not exceed 1 MiB.")
 NO_SECOND_FACTOR: Final = Problem(
     403,
@@ -32,8 +34,8 @@ NO_TENANT: Final = Problem(403, "no_active_tenant", "You are not a member of any
 
 
 @dataclass(frozen=True, slots=True)
-class Bearer:
-    """A caller with a service key."""
+class ServiceKeyCaller:
+    """A caller that authenticated with a service key."""
 
     actor: Actor
 
@@ -41,41 +43,45 @@ class Bearer:
 class AuthenticatedRequest(HttpRequest):
     """A request that passed KeyAuth or MemberAuth."""
 
-    auth: CurrentMember | Bearer
+    auth: CurrentMember | ServiceKeyCaller
 
 
 class KeyAuth(HttpBearer):
     """`Authorization: Bearer cpk_svc_...`. It uses no session, so it needs no CSRF token."""
 
-    def __call__(self, request: HttpRequest) -> Bearer | None:
+    def __call__(self, request: HttpRequest) -> ServiceKeyCaller | None:
         caller = vars(request).get(_CALLER)
-        if isinstance(caller, Bearer):
+        if isinstance(caller, ServiceKeyCaller):
             return caller
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, token.strip()) if scheme.lower() == "bearer" else None
 
-    def authenticate(self, request: HttpRequest, token: str) -> Bearer:
+    def authenticate(self, request: HttpRequest, token: str) -> ServiceKeyCaller:
         """Return the key's caller. Raises Unauthenticated, ProblemRaised."""
         address = client_address(request)
         actor = authenticate_key(text=token, address=address, now=timezone.now())
         note_credential(request)
         count_request(actor.rate_limit_key)
-        return Bearer(actor)
+        return ServiceKeyCaller(actor)
 
 
 class MemberAuth(SessionAuth):
-    """django-ninja's session authentication, with the member instead of the user."""
+    """django-ninja's session authentication. It returns the current member instead of the user."""
 
     def __call__(self, request: HttpRequest) -> Any | None:
         caller = vars(request).get(_CALLER)
         if isinstance(caller, CurrentMember):
             return caller
-        # Check the length first: the CSRF check would read the whole body.
+        # This check comes first, because the CSRF check may read the whole body.
         if int(request.headers.get("Content-Length") or 0) > _max_body_bytes():
             raise ProblemRaised(TOO_LARGE)
         return super().__call__(request)
 
     def authenticate(self, request: HttpRequest, key: str | None) -> CurrentMember | None:
+        """Return the member; None if nobody is signed in. Raises ProblemRaised.
+
+        `key`, the session cookie, is not used: the middleware has already read it.
+        """
         if not request.user.is_authenticated:
             return None
         member = find_member(request)
@@ -88,9 +94,10 @@ class MemberAuth(SessionAuth):
 
 
 def require_authentication(request: HttpRequest) -> Actor:
-    """Authenticate the caller. The endpoint, which does so later, reuses the result.
+    """Authenticate the caller before the endpoint does. The endpoint then reuses the result.
 
-    Raises the endpoint's errors: AuthenticationError, HttpError, Unauthenticated, ProblemRaised.
+    Raises the same errors as the endpoint: AuthenticationError, HttpError, Unauthenticated,
+    ProblemRaised.
     """
     caller = KeyAuth()(request) or MemberAuth()(request)
     if caller is None:
@@ -103,8 +110,8 @@ def actor_of(request: AuthenticatedRequest) -> Actor:
     return request.auth.actor
 
 
-def documents_permissions(*permissions: Permission) -> dict[str, Any]:
-    """Document that any one of `permissions` gives access to the endpoint.
+def document_permissions(*permissions: Permission) -> dict[str, Any]:
+    """Return the entry of the OpenAPI document: any one of `permissions` gives access.
 
     Operations and queries enforce the permissions. A test tries each endpoint with each role.
     """

@@ -5,9 +5,9 @@ from pydantic import ConfigDict
 
 
 class RequestSchema(Schema):
-    """A request's body or query. Unknown fields are errors instead of being ignored.
+    """The body or query of a request. Unknown fields are rejected.
 
-    The schema of a body gives an example:
+    The schema of a body must contain an example:
     `class RevokeKey(RequestSchema, json_schema_extra={"example": ...})`.
     """
 
@@ -15,6 +15,9 @@ class RequestSchema(Schema):
 
 
 class ResponseSchema(Schema):
-    """A response, read from the attributes of the result of a query or an operation."""
+    """A response. It can be built from an object, such as the result of a query.
+
+    Each field is then read from the attribute with its name or alias.
+    """
 
     model_config = ConfigDict(from_attributes=True)

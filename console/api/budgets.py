@@ -1,6 +1,7 @@
 """Budgets over REST, with optimistic locking.
 
-A change names the `version` that it replaces. If two changes collide, the second gets a conflict.
+A change or deletion names the `version` of the budget that it replaces. If the budget has changed
+since that version, the response is a conflict.
 """
 
 import datetime
@@ -12,7 +13,7 @@ from ninja import Query, Router, Status
 from pydantic import Field
 
 from caret.contracts.pricing import BudgetScope
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.errors import InvalidValue
@@ -34,14 +35,15 @@ from tenants.billing.budgets.queries import (
 )
 
 router = Router(tags=["budgets"])
-_Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_Version = Annotated[int, Field(ge=1, le=2**31 - 1)]  # fits Postgres' integers
+# In micros: millionths of the unit of the currency.
 _LimitMicros = Annotated[int, Field(ge=1, le=10**15)]
-_Address = Annotated[str, Field(max_length=500)]
+_WebhookUrl = Annotated[str, Field(max_length=500)]
 
 
 class AlertDeliveryResponse(ResponseSchema):
     channel: str  # mail or webhook
-    address: str
+    address: str  # e-mail address, or URL of the webhook
     num_attempts: int
     delivered_at: datetime.datetime | None  # null: not delivered
     next_attempt_at: datetime.datetime | None  # null: no further attempt
@@ -49,9 +51,9 @@ class AlertDeliveryResponse(ResponseSchema):
 
 
 class AlertResponse(ResponseSchema):
-    percent: int
-    spent_micros: int
-    limit_micros: int
+    percent: int  # the threshold: this share of the limit was reached
+    spent_micros: int  # when the alert was created
+    limit_micros: int  # of the month, when the alert was created
     created_at: datetime.datetime
     deliveries: list[AlertDeliveryResponse]
 
@@ -60,18 +62,18 @@ class BudgetResponse(ResponseSchema):
     id: uuid.UUID
     scope: BudgetScope
     holder_id: uuid.UUID | None  # ID of the team or user; null: the whole tenant
-    holder_name: str | None
+    holder_name: str | None  # null: the whole tenant, or the holder was deleted
     limit_micros: int  # for a month; for each seat, if is_per_seat
     is_per_seat: bool
-    month_limit_micros: int  # limit_micros; times the number of current seats if is_per_seat
+    month_limit_micros: int  # limit_micros, multiplied by the current seats if is_per_seat
     currency: Currency
-    is_hard: bool
+    is_hard: bool  # true: a used-up budget stops completions; false: it only sends alerts
     webhook_url: str  # "": alerts by mail only
     version: int
     created_at: datetime.datetime
     month: datetime.date  # the current UTC month, given by its first day
     spent_micros: int  # in this month, as far as usage is priced
-    alerts: list[AlertResponse]  # of this month
+    alerts: list[AlertResponse]  # of this month, lowest threshold first
 
 
 class BudgetPage(PageResponse):
@@ -82,12 +84,12 @@ class CreateBudget(
     RequestSchema, json_schema_extra={"example": {"scope": "tenant", "limit_micros": 500_000_000}}
 ):
     scope: BudgetScope
-    team_id: uuid.UUID | None = None
-    user_id: uuid.UUID | None = None
+    team_id: uuid.UUID | None = None  # required for the scope `team` only
+    user_id: uuid.UUID | None = None  # required for the scope `user` only
     limit_micros: _LimitMicros  # for a month
     is_per_seat: bool = False  # true: the limit applies to each seat
     is_hard: bool = True  # false: the budget only sends alerts
-    webhook_url: _Address = ""
+    webhook_url: _WebhookUrl = ""  # "": alerts by mail only
 
 
 class ChangeBudget(
@@ -96,7 +98,7 @@ class ChangeBudget(
     limit_micros: _LimitMicros
     is_per_seat: bool = False
     is_hard: bool = True
-    webhook_url: _Address = ""
+    webhook_url: _WebhookUrl = ""
     version: _Version  # the version to replace
 
 
@@ -112,7 +114,7 @@ class WebhookSecret(ResponseSchema):
     "",
     response=BudgetPage,
     summary="List budgets with their spending and alerts.",
-    openapi_extra=documents_permissions(Permission.READ_BILLING),
+    openapi_extra=document_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[BudgetView]:
     return read_page_of_budgets(
@@ -124,7 +126,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Budg
     "",
     response={201: BudgetResponse},
     summary="Create a budget of the tenant, a team or a user; hard budgets apply at once.",
-    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
+    openapi_extra=document_permissions(Permission.WRITE_BUDGETS),
 )
 def create(request: AuthenticatedRequest, body: CreateBudget) -> Status[object]:
     budget = create_budget(
@@ -140,7 +142,7 @@ def create(request: AuthenticatedRequest, body: CreateBudget) -> Status[object]:
     "/{budget_id}",
     response=BudgetResponse,
     summary="Get a budget.",
-    openapi_extra=documents_permissions(Permission.READ_BILLING),
+    openapi_extra=document_permissions(Permission.READ_BILLING),
 )
 def find(request: AuthenticatedRequest, budget_id: uuid.UUID) -> BudgetView:
     return find_budget(actor=actor_of(request), budget_id=budget_id, now=timezone.now())
@@ -150,7 +152,7 @@ def find(request: AuthenticatedRequest, budget_id: uuid.UUID) -> BudgetView:
     "/{budget_id}",
     response=BudgetResponse,
     summary="Change a budget.",
-    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
+    openapi_extra=document_permissions(Permission.WRITE_BUDGETS),
 )
 def change(request: AuthenticatedRequest, budget_id: uuid.UUID, body: ChangeBudget) -> BudgetView:
     return change_budget(
@@ -166,7 +168,7 @@ def change(request: AuthenticatedRequest, budget_id: uuid.UUID, body: ChangeBudg
     "/{budget_id}",
     response={204: None},
     summary="Delete a budget.",
-    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
+    openapi_extra=document_permissions(Permission.WRITE_BUDGETS),
 )
 def delete(
     request: AuthenticatedRequest, budget_id: uuid.UUID, query: Query[VersionQuery]
@@ -181,7 +183,7 @@ def delete(
     "/{budget_id}/webhook-secret",
     response=WebhookSecret,
     summary="Get the secret that verifies messages to a budget's webhook.",
-    openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
+    openapi_extra=document_permissions(Permission.WRITE_BUDGETS),
 )
 def webhook_secret(request: AuthenticatedRequest, budget_id: uuid.UUID) -> dict[str, str]:
     secret = find_webhook_secret(actor=actor_of(request), budget_id=budget_id, now=timezone.now())
@@ -193,7 +195,7 @@ def _to_terms(body: CreateBudget | ChangeBudget) -> BudgetTerms:
 
 
 def _to_target(body: CreateBudget) -> BudgetTarget:
-    """Return the target of the budget. Raises InvalidValue if its ID does not fit the scope."""
+    """Return the target of the budget. Raises InvalidValue if an ID does not fit the scope."""
     ids = {BudgetScope.TEAM: body.team_id, BudgetScope.USER: body.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
         if (ids[scope] is not None) != (body.scope is scope):

@@ -8,7 +8,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
@@ -35,35 +35,35 @@ class ConsentResponse(ResponseSchema):
 
 class ConsentTextResponse(ResponseSchema):
     kind: ConsentKind
-    version: str
+    version: str  # name of this version of the text
     text: str
-    sha256: str
+    sha256: str  # of the text, in hex
 
 
 class OwnConsentResponse(ResponseSchema):
     allowance: ConsentResponse  # the consent that the tenant's policy allows
-    consent: ConsentResponse
-    retention_days: int | None  # null: nothing is stored
+    consent: ConsentResponse  # your own, as far as the policy allows it
+    retention_days: int | None  # of captured content; null: the policy allows no content capture
     consent_texts: list[ConsentTextResponse]  # the current consent texts
 
 
 class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     content_capture: bool
     training: bool = False
-    # Versions of the consent texts that the user has read, one for each kind agreed to.
+    # Versions of the consent texts that the user has read: one for each consent that is given.
     consent_texts: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=10)
 
 
 class ConsentReceiptResponse(ResponseSchema):
     id: UUID
-    user_email: str | None  # null: the tenant itself, or an erased user
+    user_email: str | None  # null: the tenant's own consent, or an erased user
     kind: ConsentKind
     is_granted: bool
-    wording: str
-    wording_sha256: str
-    actor_email: str | None  # null: an operator, or an erased user
+    wording: str  # version of the consent text
+    wording_sha256: str  # of the consent text, in hex
+    actor_email: str | None  # null: the actor is not a user, or was erased
     policy_version: int | None  # null: not caused by a policy
-    address: str | None
+    address: str | None  # IP address; null: not a network request
     created_at: datetime
 
 
@@ -75,7 +75,7 @@ class ReceiptList(PageResponse):
     "",
     response=OwnConsentResponse,
     summary="Get your own consent and the current consent texts.",
-    openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
+    openapi_extra=document_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def get(request: AuthenticatedRequest) -> OwnConsentResponse:
     return _to_response(get_own_consent(actor=actor_of(request)))
@@ -85,7 +85,7 @@ def get(request: AuthenticatedRequest) -> OwnConsentResponse:
     "",
     response=OwnConsentResponse,
     summary="Set your own consent to content capture and to training.",
-    openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
+    openapi_extra=document_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def put(request: AuthenticatedRequest, body: SetConsent) -> OwnConsentResponse:
     choice = ConsentChoice(
@@ -97,8 +97,8 @@ def put(request: AuthenticatedRequest, body: SetConsent) -> OwnConsentResponse:
 @router.delete(
     "",
     response=OwnConsentResponse,
-    summary="Withdraw all of your own consent; captured content is erased.",
-    openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
+    summary="Withdraw all of your own consent; your captured content is erased.",
+    openapi_extra=document_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def delete(request: AuthenticatedRequest) -> OwnConsentResponse:
     return _to_response(withdraw_consent(actor=actor_of(request), now=timezone.now()))
@@ -108,7 +108,7 @@ def delete(request: AuthenticatedRequest) -> OwnConsentResponse:
     "/receipts",
     response=ReceiptList,
     summary="List consent receipts: the tenant's, or only your own.",
-    openapi_extra=documents_permissions(Permission.READ_CONSENT, Permission.MANAGE_OWN_CONSENT),
+    openapi_extra=document_permissions(Permission.READ_CONSENT, Permission.MANAGE_OWN_CONSENT),
 )
 def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[ConsentReceiptView]:
     return list_receipts(actor=actor_of(request), limit=page.limit, cursor=page.cursor)

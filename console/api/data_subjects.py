@@ -11,7 +11,7 @@ from ninja import Query, Router, Status
 from pydantic import Field
 
 from caret.foundation.ids import UserId
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import SAFE_TO_REPEAT
 from console.api.pagination import Items, PageQuery, PageResponse
@@ -30,8 +30,8 @@ from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.security.authorization.actor import Actor
 
 router = Router(tags=["data subjects"])
-# A bundle with this number of rows takes a few seconds to write, and its ZIP usually has 10 MB. For
-# larger bundles, operators run `manage.py export_data_subject`.
+# Writing 100,000 rows takes a few seconds, and their ZIP usually has 10 MB. Operators export larger
+# bundles with `manage.py export_data_subject`.
 BOUNDS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
 
 
@@ -44,7 +44,7 @@ class ReasonBody(
 @router.post(
     "/me/bundle",
     summary="Download all data about you: NDJSON files in a ZIP with a signed manifest.",
-    openapi_extra=documents_permissions(Permission.EXPORT_OR_ERASE_OWN_DATA) | SAFE_TO_REPEAT,
+    openapi_extra=document_permissions(Permission.EXPORT_OR_ERASE_OWN_DATA) | SAFE_TO_REPEAT,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     return _stream_bundle(
@@ -55,7 +55,7 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
 @router.post(
     "/{user_id}/bundle",
     summary="Download all data about a current or former member as a ZIP; needs a reason.",
-    openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | SAFE_TO_REPEAT,
+    openapi_extra=document_permissions(Permission.EXPORT_DATA_SUBJECTS) | SAFE_TO_REPEAT,
 )
 def bundle(
     request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody
@@ -71,8 +71,9 @@ class ErasureResponse(ResponseSchema):
     id: uuid.UUID
     user_id: uuid.UUID | None  # null: the whole tenant
     reason: str
-    rows: dict[str, int]  # deleted so far, by table
-    legal_hold_ids: list[uuid.UUID]  # the holds that kept rows; empty until the erasure ends
+    rows: dict[str, int]  # number of rows erased so far, by table
+    # The legal holds that kept rows from erasure. Empty until the erasure ends.
+    legal_hold_ids: list[uuid.UUID]
     requested_at: datetime.datetime
     finished_at: datetime.datetime | None  # null: in progress
 
@@ -85,7 +86,7 @@ class ErasureList(PageResponse):
     "/{user_id}/erasure",
     response={202: ErasureRequested},
     summary="Erase a current or former member: encryption keys at once, data within minutes.",
-    openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
+    openapi_extra=document_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
 def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:
     erasure_request = ErasureRequest(UserId(str(user_id)), body.reason)
@@ -99,14 +100,17 @@ def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -
     "/erasures",
     response=ErasureList,
     summary="List erasures and their progress; certificates are listed under retention.",
-    openapi_extra=documents_permissions(Permission.READ_RETENTION),
+    openapi_extra=document_permissions(Permission.READ_RETENTION),
 )
 def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[ErasureView]:
     return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 def _stream_bundle(request: AuthenticatedRequest, bundle: BundleRequest) -> StreamingHttpResponse:
-    """Return the ZIP as a download. Raises ProblemRaised and the errors of write_bundle."""
+    """Return the ZIP as a download.
+
+    Raises ProblemRaised if Redis is unreachable, OSError, and the other errors of write_bundle.
+    """
     try:
         return bundle_response(request, actor_of(request), bundle)
     except redis.RedisError as error:
@@ -116,7 +120,7 @@ def _stream_bundle(request: AuthenticatedRequest, bundle: BundleRequest) -> Stre
 def bundle_response(
     request: HttpRequest, actor: Actor, bundle: BundleRequest
 ) -> StreamingHttpResponse:
-    """Return the ZIP as a download. Raises RedisError, OSError and the errors of write_bundle."""
+    """Return the ZIP as a download. Raises OSError and the errors of write_bundle."""
 
     def write(out: IO[bytes]) -> None:
         write_bundle(actor=actor, bundle_request=bundle, out=out, now=timezone.now())

@@ -10,7 +10,7 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import AwareDatetime, Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from console.downloads.file_response import file_response
@@ -24,7 +24,8 @@ from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.compliance.exports.rows import Period
 
 router = Router(tags=["exports"])
-_EXPORT: Final = documents_permissions(Permission.EXPORT)
+# Each export also needs the permission to read its rows.
+_PERMISSION: Final = document_permissions(Permission.EXPORT)
 _EXAMPLE: Final = {
     "definition": "usage_days",
     "format": "csv",
@@ -37,7 +38,7 @@ class ExportDefinition(ResponseSchema):
     name: str
     version: int
     title: str
-    is_of_period: bool  # false: it contains the state at the time of the export
+    is_of_period: bool  # false: it ignores the period and contains the current state
     columns: list[str]  # empty for an evidence pack, which consists of files
 
 
@@ -48,18 +49,18 @@ class DefinitionList(ResponseSchema):
 class ExportResponse(ResponseSchema):
     id: uuid.UUID
     definition: str
-    format: Annotated[str, Field(alias="media")]
+    format: Annotated[str, Field(alias="media")]  # the query calls it `media`
     since: datetime.datetime
-    until: datetime.datetime
+    until: datetime.datetime  # exclusive
     state: JobState
-    error: str  # reason of a failure, else ""
+    error: str  # "": the export has not failed
     rows_done: int
     rows_expected: int | None  # null: not known yet
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     expires_at: datetime.datetime | None  # when the file is deleted; null: no file yet
-    name: str  # file name, or ""
-    num_bytes: int
+    name: str  # of the file; "": no file yet
+    num_bytes: int  # 0: no file yet
 
 
 class ExportList(PageResponse):
@@ -74,20 +75,23 @@ class RequestExport(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
 
 
 class SignedUrlResponse(ResponseSchema):
-    url: str  # under the public address of the console
-    path: str  # the same, relative to the console's address
+    url: str  # begins with the public address of the console
+    path: str  # the URL without this address
     expires_at: datetime.datetime
 
 
 @router.get(
-    "/definitions", response=DefinitionList, summary="List exportable data.", openapi_extra=_EXPORT
+    "/definitions",
+    response=DefinitionList,
+    summary="List exportable data.",
+    openapi_extra=_PERMISSION,
 )
 def definitions(request: AuthenticatedRequest) -> dict[str, list[DefinitionView]]:
     return {"items": queries.list_definitions(actor=actor_of(request))}
 
 
 @router.get(
-    "", response=ExportList, summary="List exports and their progress.", openapi_extra=_EXPORT
+    "", response=ExportList, summary="List exports and their progress.", openapi_extra=_PERMISSION
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[ExportView]:
     return queries.list_exports(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -97,7 +101,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Expo
     "",
     response={202: ExportResponse},
     summary="Request an export; it is built in the background.",
-    openapi_extra=_EXPORT,
+    openapi_extra=_PERMISSION,
 )
 def create(request: AuthenticatedRequest, body: RequestExport) -> Status[ExportView]:
     export_request = ExportRequest(body.definition, body.format, Period(body.since, body.until))
@@ -108,7 +112,7 @@ def create(request: AuthenticatedRequest, body: RequestExport) -> Status[ExportV
 
 
 @router.get(
-    "/{export_id}", response=ExportResponse, summary="Get an export.", openapi_extra=_EXPORT
+    "/{export_id}", response=ExportResponse, summary="Get an export.", openapi_extra=_PERMISSION
 )
 def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> ExportView:
     return queries.find_export(actor=actor_of(request), export_id=export_id)
@@ -118,7 +122,7 @@ def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> ExportView:
     "/{export_id}/proof",
     response={200: None},
     summary="Download the signed proof of a finished export, to store with its file.",
-    openapi_extra=_EXPORT,
+    openapi_extra=_PERMISSION,
 )
 def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
     job = queries.find_export(actor=actor_of(request), export_id=export_id)
@@ -132,7 +136,7 @@ def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
     "/{export_id}/link",
     response={201: SignedUrlResponse},
     summary="Create a link to the file; anybody with the link can use it for ten minutes.",
-    openapi_extra=_EXPORT,
+    openapi_extra=_PERMISSION,
 )
 def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str, object]]:
     signed_url = operations.create_signed_url(
@@ -147,7 +151,7 @@ def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str
     "/{export_id}/cancel",
     response=ExportResponse,
     summary="Cancel an export that is not finished.",
-    openapi_extra=_EXPORT,
+    openapi_extra=_PERMISSION,
 )
 def cancel(request: AuthenticatedRequest, export_id: uuid.UUID) -> ExportView:
     return operations.cancel_export(

@@ -1,11 +1,13 @@
 """Safe retries: the `Idempotency-Key` header for POST requests, ETags for GET requests.
 
-A POST with an Idempotency-Key (1 to 255 visible characters) runs once. A retry within a day gets
-the first response and `Idempotent-Replayed: true`. Error responses are not stored, so a corrected
-request may use the same key. Source: draft-ietf-httpapi-idempotency-key-header.
+A POST with an Idempotency-Key (1 to 255 visible ASCII characters) runs once. A retry within a day
+gets the first response, with the header `Idempotent-Replayed: true`. Error responses are not
+stored, so a corrected request may use the same key. Source:
+draft-ietf-httpapi-idempotency-key-header.
 
-An idempotent request is one transaction, so nothing in it may wait for other systems. Mail is sent
-after the commit, and endpoints that wait for other systems are marked SAFE_TO_REPEAT.
+Such a request is one database transaction, so nothing in it may wait for other systems. E-mails are
+sent after the commit. Endpoints that wait for other systems are marked SAFE_TO_REPEAT, and ignore
+the header.
 """
 
 import re
@@ -36,16 +38,17 @@ from tenants.privacy.idempotency.operations import (
 )
 
 _HEADER: Final = "Idempotency-Key"
-_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+_VALID_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _FIRST_ERROR_STATUS: Final = 400
-Run = Callable[[], HttpResponse]
+RunOperation = Callable[[], HttpResponse]
+# Errors of _identify_request.
 _REFUSALS: Final = (DomainError, ProblemRaised, HttpError, AuthenticationError, RequestDataTooBig)
 
 
 def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
-    """Wrap an operation's `run`: a POST with a key runs once, and a GET has an ETag.
+    """Wrap an operation's `run`: a POST with an Idempotency-Key runs once, and a GET gets an ETag.
 
-    It is a decorator for django-ninja's `add_decorator(..., mode="view")`.
+    A decorator for django-ninja's `add_decorator(..., mode="view")`.
     """
     operation = run.__self__
     assert isinstance(operation, Operation)
@@ -53,14 +56,14 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
 
     @wraps(run)
     def run_idempotently(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        run_operation: Run = partial(run, request, *args, **kwargs)
+        run_operation: RunOperation = partial(run, request, *args, **kwargs)
         if request.method == "GET":
             return _make_conditional(request, run_operation())
-        key = request.headers.get(_HEADER)
-        if request.method != "POST" or key is None or not runs_once:
+        idempotency_key = request.headers.get(_HEADER)
+        if request.method != "POST" or idempotency_key is None or not runs_once:
             return run_operation()
         try:
-            idempotent_request = _identify_request(request, key)
+            idempotent_request = _identify_request(request, idempotency_key)
         except _REFUSALS as error:
             return api.on_exception(request, error)
         return _run_once(idempotent_request, run_operation)
@@ -74,33 +77,37 @@ def _api_of(operation: Operation) -> NinjaAPI:
     return api
 
 
-def _identify_request(request: HttpRequest, key: str) -> IdempotentRequest:
-    """Authenticate the caller and check the key.
+def _identify_request(request: HttpRequest, idempotency_key: str) -> IdempotentRequest:
+    """Authenticate the caller, check the idempotency key and read the whole body.
 
-    Also reads the whole body, so that the transaction that follows does not wait for a slow client.
-    Raises the errors of require_authentication, InvalidValue.
+    The body is read here, so that the transaction that follows does not wait for a slow client.
+    Raises InvalidValue, RequestDataTooBig and the errors of require_authentication.
     """
     actor = require_authentication(request)
-    if _KEY.fullmatch(key) is None:
+    if _VALID_KEY.fullmatch(idempotency_key) is None:
         raise InvalidValue(_HEADER, "An Idempotency-Key must have 1 to 255 visible characters.")
     return IdempotentRequest(
         tenant_id=actor.tenant_id,
         caller=actor.rate_limit_key,
         authority=actor.authority,
-        key=key,
+        key=idempotency_key,
         method="POST",
         address=request.get_full_path(),
         body=request.body,
     )
 
 
-def _run_once(idempotent_request: IdempotentRequest, run: Run) -> HttpResponse:
+def _run_once(idempotent_request: IdempotentRequest, run_operation: RunOperation) -> HttpResponse:
+    """Return the stored response, or else run the operation and store its response.
+
+    If the response is an error or cannot be stored, the operation's changes are rolled back.
+    """
     with tenant_scope(idempotent_request.tenant_id):
         try:
             stored_response = find_response(idempotent_request, now=timezone.now())
             if stored_response is not None:
                 return _replay_response(stored_response)
-            response = run()
+            response = run_operation()
             if response.status_code >= _FIRST_ERROR_STATUS:
                 transaction.set_rollback(True)
             else:
@@ -119,10 +126,10 @@ def _replay_response(stored_response: StoredResponse) -> HttpResponse:
 
 
 def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Add an ETag, and answer 304 if the caller already has this version.
+    """Add an ETag to a successful response. Return status 304 if the caller's version is current.
 
-    `console.web.middleware.NoStore` keeps caches from storing the response. Clients remember the
-    ETag themselves.
+    `console.web.middleware.NoStoreMiddleware` forbids browsers and proxies to store the response.
+    Clients must store it and its ETag themselves. A streaming response gets no ETag.
     """
     if response.streaming or response.status_code >= _FIRST_ERROR_STATUS:
         return response

@@ -1,7 +1,7 @@
 """Invitations over REST.
 
-Tokens are sent by mail and are in no response: a caller who could read a token could accept the
-invitation in place of its recipient.
+The token of an invitation is sent by e-mail only. No response of these endpoints contains it,
+because a caller with the token could accept the invitation in place of its recipient.
 """
 
 import uuid
@@ -13,7 +13,7 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
@@ -35,10 +35,10 @@ class InvitationResponse(ResponseSchema):
     email: str
     role: Role
     state: InvitationState
-    invited_by_email: str | None  # null: the platform itself
+    invited_by_email: str | None  # null: the inviter is not a user, or was erased
     created_at: datetime
     expires_at: datetime
-    mailed_at: datetime | None  # null: not sent yet, or sending failed; then invite again
+    mailed_at: datetime | None  # null: the e-mail is not sent yet, or sending failed
 
 
 class InvitationPage(PageResponse):
@@ -56,7 +56,7 @@ class InviteRequest(
     "",
     response=InvitationPage,
     summary="List invitations.",
-    openapi_extra=documents_permissions(Permission.READ_MEMBERS),
+    openapi_extra=document_permissions(Permission.READ_MEMBERS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[InvitationView]:
     return read_page_of_invitations(
@@ -67,8 +67,8 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Invi
 @router.post(
     "",
     response={201: InvitationResponse},
-    summary="Invite a person by mail; replaces an earlier invitation of the same address.",
-    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
+    summary="Invite a person by e-mail; replaces open invitations of the same address.",
+    openapi_extra=document_permissions(Permission.WRITE_MEMBERS),
 )
 def create(request: AuthenticatedRequest, body: InviteRequest) -> Status[object]:
     actor = actor_of(request)
@@ -86,7 +86,7 @@ def create(request: AuthenticatedRequest, body: InviteRequest) -> Status[object]
     "/{invitation_id}/revoke",
     response=InvitationResponse,
     summary="Revoke an invitation.",
-    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
+    openapi_extra=document_permissions(Permission.WRITE_MEMBERS),
 )
 def revoke(request: AuthenticatedRequest, invitation_id: uuid.UUID) -> InvitationView:
     return revoke_invitation(

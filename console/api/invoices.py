@@ -1,7 +1,7 @@
 """Invoices over REST, as JSON and PDF.
 
-They are generated from the ledger. The JSON has the same bytes each time; the PDF also has the
-seller's current logo.
+Both are built from the ledger for each request. The JSON has the same bytes each time. The PDF can
+change, because it contains the seller's current logo.
 """
 
 import datetime
@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from console.downloads.file_response import file_response
@@ -29,15 +29,15 @@ _Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 class InvoiceResponse(ResponseSchema):
     number: int  # identifies the document in this API
-    name: str  # as printed on the document
+    name: str  # the number that is printed on the document
     kind: DocumentKind
     month: datetime.date  # the billed month, given by its first day
-    corrects: int | None  # number of the corrected invoice; null: this is an invoice
+    corrects: int | None  # `number` of the corrected invoice; null: this is an invoice
     currency: Currency
-    total_micros: int  # negative for a credit note
+    total_micros: int  # with tax; negative for a credit note
     issued_on: datetime.date
     due_on: datetime.date
-    sha256: str  # of the JSON document
+    sha256: str  # of the JSON document, in hex
 
 
 class InvoicePageResponse(PageResponse):
@@ -46,8 +46,8 @@ class InvoicePageResponse(PageResponse):
 
 class InvoicePartyResponse(ResponseSchema):
     name: str
-    address: list[str]
-    tax_id: str
+    address: list[str]  # postal address, one string per line
+    tax_id: str  # "": none
     email: str
     country: str = ""  # ISO 3166-1 alpha-2; "": unknown
 
@@ -59,47 +59,48 @@ class BankAccountResponse(ResponseSchema):
 
 
 class InvoiceTaxResponse(ResponseSchema):
-    name: str  # "": none
-    basis_points: int
+    name: str  # "": no tax
+    basis_points: int  # hundredths of a percent
 
 
 class InvoiceHeaderResponse(ResponseSchema):
-    number: str
+    number: str  # as printed on the document
     kind: DocumentKind
-    corrects: str  # number of the corrected invoice; "": this is an invoice
-    month: datetime.date
+    corrects: str  # printed number of the corrected invoice; "": this is an invoice
+    month: datetime.date  # the billed month, given by its first day
     issued_on: datetime.date
     due_on: datetime.date
     currency: Currency
     issuer: InvoicePartyResponse
     customer: InvoicePartyResponse
     tax: InvoiceTaxResponse
-    payment: list[str]
-    reason: str
-    bank: BankAccountResponse | None = None  # null: no account is set, or it is a credit note
+    payment: list[str]  # payment instructions, one string per line
+    reason: str  # of a credit note; "" for an invoice
+    bank: BankAccountResponse | None = None  # null: no account is set, or this is a credit note
 
 
 class InvoiceLineResponse(ResponseSchema):
-    code: str
+    code: str  # such as seats or fast.prompt
     description: str
-    used_in: datetime.date  # month of use; if it precedes the billed month, records arrived late
-    quantity: int
+    # The month of use. It is before the billed month if the usage was recorded late.
+    used_in: datetime.date
+    quantity: int  # in `unit`
     unit: str
-    price_micros: int
-    price_for: Annotated[int, Field(ge=1)]  # price_micros is the price of this many units
+    price_micros: int  # the price of `price_for` units; for seats: of a seat for a month
+    price_for: Annotated[int, Field(ge=1)]
     amount_cents: int
 
 
 class InvoiceDocumentResponse(ResponseSchema):
-    """The issued document: canonical JSON, sorted keys, no spaces. The list has its SHA-256."""
+    """The issued document as canonical JSON: sorted names, no spaces. The list has its SHA-256."""
 
-    document_schema: Annotated[int, Field(alias="schema")]
+    document_schema: Annotated[int, Field(alias="schema")]  # version of the format
     head: InvoiceHeaderResponse
-    period_from: datetime.date  # half-open interval, UTC
-    period_until: datetime.date
+    period_from: datetime.date  # first day, in UTC
+    period_until: datetime.date  # exclusive
     lines: list[InvoiceLineResponse]
-    subtotal_cents: int
-    credit_cents: int
+    subtotal_cents: int  # the sum of the lines
+    credit_cents: int  # credits that were used
     tax_cents: int
     total_cents: int
 
@@ -108,7 +109,7 @@ class InvoiceDocumentResponse(ResponseSchema):
     "",
     response=InvoicePageResponse,
     summary="List invoices and credit notes.",
-    openapi_extra=documents_permissions(Permission.READ_BILLING),
+    openapi_extra=document_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[InvoiceRow]:
     return read_page_of_invoices(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -118,7 +119,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Invo
     "/{number}",
     response=InvoiceDocumentResponse,
     summary="Get an invoice as JSON, byte for byte as issued.",
-    openapi_extra=documents_permissions(Permission.READ_BILLING),
+    openapi_extra=document_permissions(Permission.READ_BILLING),
 )
 def find(request: AuthenticatedRequest, number: _Number) -> Any:
     invoice = find_invoice(actor=actor_of(request), number=number)
@@ -129,7 +130,7 @@ def find(request: AuthenticatedRequest, number: _Number) -> Any:
     "/{number}/pdf",
     response={200: None},
     summary="Get an invoice as PDF.",
-    openapi_extra=documents_permissions(Permission.READ_BILLING),
+    openapi_extra=document_permissions(Permission.READ_BILLING),
 )
 def pdf(request: AuthenticatedRequest, number: _Number) -> Any:
     invoice = find_invoice(actor=actor_of(request), number=number)

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, UserId
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.errors import InvalidValue
@@ -47,26 +47,29 @@ _NEW_EXAMPLE: Final = {
 }
 Scopes = Annotated[list[KeyScope], Field(min_length=1, max_length=len(KeyScope))]
 Networks = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MAX_NETWORKS)]
-Reason = Annotated[str, Field(max_length=1_000)]
+Reason = Annotated[str, Field(max_length=1_000)]  # for the audit log
 
 
 class KeyResponse(ResponseSchema):
     lookup_id: str
     kind: KeyKind
     name: str
-    owner_email: str | None  # null: a service key
-    # Null: unknown. If a key created it: the user who was shown that key's text.
+    owner_email: str | None  # null: a service key, or an erased user
+    # The user who created the key. If another key created it: the user who was shown the text of
+    # that other key. Null: unknown, or an erased user.
     created_by_email: str | None
-    issued_by_email: str | None  # the user who was shown the current text; null: unknown
+    # The user who was shown the current text. Null: unknown, or an erased user.
+    issued_by_email: str | None
     state: KeyState
     created_at: datetime
     expires_at: datetime | None  # null: never
-    revoked_at: datetime | None
-    last_used_at: datetime | None  # to the minute
+    revoked_at: datetime | None  # null: not revoked
+    last_used_at: datetime | None  # to the minute; null: never
     scopes: list[str]  # sorted
-    networks: list[str]  # networks that may use the key; empty: all
+    networks: list[str]  # networks that the key may be used from; empty: all
     issued_at: datetime  # of the current text
-    previous_ends_at: datetime | None  # the previous text works until then; null: no previous text
+    # The text before the last rotation is valid until then. Null: there is no such text.
+    previous_ends_at: datetime | None
 
     @staticmethod
     def resolve_scopes(view: KeyView) -> list[str]:
@@ -78,7 +81,7 @@ class KeyList(PageResponse):
 
 
 class IdleQuery(PageQuery):
-    days: Annotated[int, Field(ge=1, le=MAX_IDLE_DAYS)] = 90
+    days: Annotated[int, Field(ge=1, le=MAX_IDLE_DAYS)] = 90  # without use
 
 
 class CreateKey(RequestSchema, json_schema_extra={"example": _NEW_EXAMPLE}):
@@ -87,11 +90,11 @@ class CreateKey(RequestSchema, json_schema_extra={"example": _NEW_EXAMPLE}):
     owner_email: str | None = None  # of a member; null: a service key
     expires_at: AwareDatetime | None = None  # null: never
     scopes: Scopes = sorted(DEFAULT_SCOPES)
-    networks: Networks = Field(default_factory=list)
+    networks: Networks = Field(default_factory=list)  # in CIDR notation; empty: all
 
 
 class CreatedKeyResponse(ResponseSchema):
-    text: str  # returned only once
+    text: str  # the secret key itself; returned only once
     key: KeyResponse
 
 
@@ -100,7 +103,7 @@ class RevokeKey(RequestSchema, json_schema_extra={"example": {"reason": "The lap
 
 
 class RotateKey(RequestSchema, json_schema_extra={"example": {"overlap_hours": 24}}):
-    # Hours during which the previous text still works.
+    # The previous text stays valid for this number of hours.
     overlap_hours: Annotated[int, Field(ge=0, le=_MAX_OVERLAP_HOURS)] = 24
     expires_at: AwareDatetime | None = None  # null: keep the current expiry
     reason: Reason = ""
@@ -110,7 +113,7 @@ class RotateKey(RequestSchema, json_schema_extra={"example": {"overlap_hours": 2
     "",
     response=KeyList,
     summary="List API keys: the tenant's, or only your own.",
-    openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+    openapi_extra=document_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
     return list_keys(
@@ -121,8 +124,8 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyV
 @router.get(
     "/idle",
     response=KeyList,
-    summary="List active API keys that were not used for a number of days.",
-    openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+    summary="List active API keys that were not used, created or rotated for a number of days.",
+    openapi_extra=document_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
 def idle(request: AuthenticatedRequest, query: Query[IdleQuery]) -> Page[KeyView]:
     return list_idle_keys(
@@ -138,7 +141,7 @@ def idle(request: AuthenticatedRequest, query: Query[IdleQuery]) -> Page[KeyView
     "/unowned",
     response=KeyList,
     summary="List unowned keys: active, but shown to a user who may no longer create keys.",
-    openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+    openapi_extra=document_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
 def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
     return list_unowned_keys(
@@ -150,11 +153,12 @@ def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyVi
     "",
     response={201: CreatedKeyResponse},
     summary="Create an API key; only this response contains its text.",
-    openapi_extra=documents_permissions(Permission.CREATE_KEYS),
+    openapi_extra=document_permissions(Permission.CREATE_KEYS),
 )
 def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     actor = actor_of(request)
-    actor.require(Permission.CREATE_KEYS)  # first, so that others cannot probe for members
+    # This check comes first, so that other callers cannot test which addresses belong to members.
+    actor.require(Permission.CREATE_KEYS)
     new = KeyRequest(
         kind=body.kind,
         owner_id=None if body.owner_email is None else _find_owner(actor, body.owner_email),
@@ -170,7 +174,7 @@ def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     "/{lookup_id}/revoke",
     response=KeyResponse,
     summary="Revoke an API key; gateways reject it within a second.",
-    openapi_extra=documents_permissions(Permission.REVOKE_KEYS),
+    openapi_extra=document_permissions(Permission.REVOKE_KEYS),
 )
 def revoke(request: AuthenticatedRequest, lookup_id: str, body: RevokeKey | None = None) -> KeyView:
     """Members may also revoke their own keys, with the permission `keys.manage_own`."""
@@ -185,8 +189,8 @@ def revoke(request: AuthenticatedRequest, lookup_id: str, body: RevokeKey | None
 @router.post(
     "/{lookup_id}/rotate",
     response=CreatedKeyResponse,
-    summary="Rotate an API key: it gets a new text, and the previous one works for a while.",
-    openapi_extra=documents_permissions(Permission.CREATE_KEYS),
+    summary="Rotate an API key: it gets a new text; the previous text stays valid for some hours.",
+    openapi_extra=document_permissions(Permission.CREATE_KEYS),
 )
 def rotate(request: AuthenticatedRequest, lookup_id: str, body: RotateKey | None = None) -> object:
     body = body or RotateKey()
@@ -203,6 +207,7 @@ def rotate(request: AuthenticatedRequest, lookup_id: str, body: RotateKey | None
 
 
 def _find_owner(actor: Actor, email: str) -> UserId:
+    """Return the ID of the member with this address. Raises InvalidValue."""
     for member in list_members(tenant_id=actor.tenant_id):
         if member.email == email.strip().lower():
             return member.user_id

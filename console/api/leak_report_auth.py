@@ -1,9 +1,12 @@
 """Authentication of leak reports: a shared secret for scanners, a signature for GitHub.
 
-Secret scanners send CARET_LEAK_REPORT_SECRET as `Authorization: Bearer`. GitHub signs its reports.
-The file named by CARET_GITHUB_SECRET_SCANNING_KEYS contains GitHub's public keys, as
-https://api.github.com/meta/public_keys/secret_scanning returns them, so no report waits for a
-download. If neither setting is set, all reports are refused.
+Scanners other than GitHub's send CARET_LEAK_REPORT_SECRET as `Authorization: Bearer`.
+
+GitHub signs its reports. CARET_GITHUB_SECRET_SCANNING_KEYS names a file with GitHub's public keys,
+as https://api.github.com/meta/public_keys/secret_scanning returns them. The operator downloads this
+file, so that no report has to wait for a download.
+
+If neither setting is set, all reports are refused.
 
 Source: GitHub's secret scanning partner programme, "Implement signature verification".
 """
@@ -42,7 +45,7 @@ class _PublicKeys(msgspec.Struct, frozen=True):
 
 
 def has_report_secret(request: HttpRequest) -> bool | None:
-    """Return True if the shared secret is right; None makes django-ninja refuse the request.
+    """Return True if the request has the shared secret. For None, django-ninja refuses the request.
 
     Raises ProblemRaised if the caller sends too many requests.
     """
@@ -54,22 +57,25 @@ def has_report_secret(request: HttpRequest) -> bool | None:
 
 
 def is_signed_by_github(request: HttpRequest) -> bool | None:
-    """Return True if GitHub signed the whole body; None makes django-ninja refuse the request.
+    """Return True if GitHub signed the whole body. For None, django-ninja refuses the request.
 
-    Raises ProblemRaised if the caller sends too many requests, BadSetting, RequestDataTooBig.
+    Raises BadSetting, RequestDataTooBig, and ProblemRaised if the caller sends too many requests.
     """
     count_request(f"leaks:{client_address(request)}")
     if settings.GITHUB_SCANNING_KEYS is None:
         return None
-    keys = _read_public_keys(Path(settings.GITHUB_SCANNING_KEYS))
-    key = keys.get(request.headers.get(KEY_ID_HEADER, ""))
+    public_keys = _read_public_keys(Path(settings.GITHUB_SCANNING_KEYS))
+    public_key = public_keys.get(request.headers.get(KEY_ID_HEADER, ""))
     signature = request.headers.get(SIGNATURE_HEADER, "")
-    return True if key is not None and _is_signed(key, signature, request.body) else None
+    if public_key is None or not _is_signed(public_key, signature, request.body):
+        return None
+    return True
 
 
-def _is_signed(key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool:
+def _is_signed(public_key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool:
+    """Return whether `signature`, in base64, is a valid signature of the body."""
     try:
-        key.verify(b64decode(signature, validate=True), body, ECDSA(SHA256()))
+        public_key.verify(b64decode(signature, validate=True), body, ECDSA(SHA256()))
     except (InvalidSignature, binascii.Error, ValueError):
         return False
     return True
@@ -77,15 +83,21 @@ def _is_signed(key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool
 
 @lru_cache(maxsize=4)
 def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
-    """Return GitHub's keys by ID.
+    """Return GitHub's public keys by their IDs.
 
-    The file is read once: new keys need a restart. Raises BadSetting.
+    The file is read once, so a new file needs a restart of the console. Raises BadSetting.
     """
     try:
         entries = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
-        keys = {entry.key_identifier: load_pem_public_key(entry.key.encode()) for entry in entries}
+        public_keys = {
+            entry.key_identifier: load_pem_public_key(entry.key.encode()) for entry in entries
+        }
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise BadSetting(
             f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} contains no public keys."
         ) from error
-    return {name: key for name, key in keys.items() if isinstance(key, EllipticCurvePublicKey)}
+    return {
+        key_id: public_key
+        for key_id, public_key in public_keys.items()
+        if isinstance(public_key, EllipticCurvePublicKey)
+    }

@@ -1,17 +1,17 @@
 """Reports of leaked keys, sent by secret scanners.
 
-Response and timing are the same for known and unknown keys: neither a scanner nor a thief of its
-secret learns which keys exist.
+The response and its timing are the same for known and unknown keys. Therefore a scanner, or a thief
+of its secret, cannot find out which keys exist.
 """
 
 from typing import Annotated, Any, Final
 
 import redis
+from django.http import HttpRequest
 from ninja import Body as NinjaBody
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from console.api.authentication import AuthenticatedRequest
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.leak_report_auth import has_report_secret, is_signed_by_github
 from console.api.openapi import SAFE_TO_REPEAT
@@ -21,8 +21,8 @@ from tenants.identity.api_keys.leak_reports import LeakReport, build_leak_report
 
 router = Router(tags=["leak_reports"])
 
-MAX_TEXTS: Final = 100
-MAX_CHARS: Final = 10_000
+MAX_TEXTS: Final = 100  # of one report
+MAX_CHARS: Final = 10_000  # of one text
 _FOR_REPORTERS: Final[dict[str, Any]] = {
     "x-permissions": [],
     "x-open-to": "reporters",
@@ -44,14 +44,15 @@ class LeakReportRequest(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     texts: Annotated[
         list[Annotated[str, Field(max_length=MAX_CHARS)]], Field(min_length=1, max_length=MAX_TEXTS)
     ]
-    place: Annotated[str, Field(max_length=2_000)] = ""  # where the texts were found
+    # The location where the texts were found, such as a URL.
+    place: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class GitHubLeak(Schema, json_schema_extra={"example": _GITHUB_EXAMPLE}):
     """One leak in GitHub's format. Other fields are ignored."""
 
-    token: Annotated[str, Field(max_length=MAX_CHARS)]
-    url: Annotated[str, Field(max_length=2_000)] = ""
+    token: Annotated[str, Field(max_length=MAX_CHARS)]  # the leaked text
+    url: Annotated[str, Field(max_length=2_000)] = ""  # the location of the text
 
 
 GitHubLeaks = Annotated[list[GitHubLeak], Field(max_length=MAX_TEXTS, examples=[[_GITHUB_EXAMPLE]])]
@@ -68,8 +69,8 @@ class LeakReportReceived(ResponseSchema):
     summary="Report texts with leaked keys. The keys are revoked and their owners notified.",
     openapi_extra=_FOR_REPORTERS,
 )
-def report(request: AuthenticatedRequest, body: LeakReportRequest) -> Status[LeakReportReceived]:
-    _store_reports(build_leak_reports(body.texts, location=body.place))
+def report(request: HttpRequest, body: LeakReportRequest) -> Status[LeakReportReceived]:
+    _enqueue_reports(build_leak_reports(body.texts, location=body.place))
     return Status(202, LeakReportReceived())
 
 
@@ -81,15 +82,15 @@ def report(request: AuthenticatedRequest, body: LeakReportRequest) -> Status[Lea
     openapi_extra=_FOR_REPORTERS,
 )
 def report_from_github(
-    request: AuthenticatedRequest, body: NinjaBody[GitHubLeaks]
+    request: HttpRequest, body: NinjaBody[GitHubLeaks]
 ) -> Status[LeakReportReceived]:
-    for finding in body:
-        _store_reports(build_leak_reports([finding.token], location=finding.url))
+    for leak in body:
+        _enqueue_reports(build_leak_reports([leak.token], location=leak.url))
     return Status(202, LeakReportReceived())
 
 
-def _store_reports(reports: list[LeakReport]) -> None:
-    """Queue the reports. Raises ProblemRaised, Conflict."""
+def _enqueue_reports(reports: list[LeakReport]) -> None:
+    """Queue the reports. Raises Conflict if too many wait, and ProblemRaised without Redis."""
     try:
         enqueue_reports(connect_to_redis(), reports)
     except redis.RedisError as error:

@@ -5,7 +5,7 @@ import uuid
 
 from ninja import Query, Router
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.money import Currency
@@ -18,21 +18,23 @@ router = Router(tags=["ledger"])
 
 
 class LedgerEntryResponse(ResponseSchema):
-    account: str
-    amount_micros: int  # debit above 0, credit below 0; a transaction's sum is 0
-    line: str  # what is charged: seats, fast.prompt, fast.prompt.MODEL; "": the balancing entry
-    quantity: int
+    account: str  # a LedgerAccountCode
+    # Positive: debit. Negative: credit. The entries of a transaction add up to 0.
+    amount_micros: int
+    # The charged item: seats, fast.prompt or fast.prompt.MODEL. "": the entry charges no item.
+    line: str
+    quantity: int  # tokens or seats; 0: the entry charges no item
     price_micros: int  # of a million tokens, or of a seat for a month
 
 
 class TransactionResponse(ResponseSchema):
     id: uuid.UUID
     source_kind: str  # usage, seats, credit, invoice or credit_note
-    source_id: str
+    source_id: str  # identifies the cause among causes of its kind
     currency: Currency
     day: datetime.date  # day of use (UTC)
     month: datetime.date  # the billing month, given by its first day
-    memo: str
+    memo: str  # a text for people; may be ""
     created_at: datetime.datetime
     entries: list[LedgerEntryResponse]
 
@@ -42,17 +44,18 @@ class LedgerPage(PageResponse):
 
 
 class LedgerQuery(PageQuery):
-    month: datetime.date | None = None  # given by its first day; null: all
-    account: LedgerAccountCode | None = None  # transactions with an entry on it; null: all
-    first: datetime.date | None = None  # days of use, both inclusive; null: all
-    last: datetime.date | None = None
+    month: datetime.date | None = None  # the billing month, given by its first day; null: all
+    # Only transactions with an entry on this account. Null: all.
+    account: LedgerAccountCode | None = None
+    first: datetime.date | None = None  # the earliest day of use; null: unbounded
+    last: datetime.date | None = None  # the latest day of use, inclusive; null: unbounded
 
 
 @router.get(
     "",
     response=LedgerPage,
     summary="List the ledger's transactions with their entries.",
-    openapi_extra=documents_permissions(Permission.READ_BILLING),
+    openapi_extra=document_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, query: Query[LedgerQuery]) -> Page[TransactionView]:
     return read_page_of_ledger(

@@ -1,4 +1,4 @@
-"""Members and their tenant over REST."""
+"""Members over REST, and the tenant to which they belong."""
 
 import uuid
 from dataclasses import asdict
@@ -13,7 +13,7 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import UserId
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
@@ -40,7 +40,7 @@ class TenantResponse(ResponseSchema):
     name: str
     status: TenantStatus
     region: str  # where its data is stored
-    isolation: Isolation  # of the prefix cache, as the policy sets it
+    isolation: Isolation  # isolation of the prefix cache, as the policy sets it
     created_at: datetime
 
 
@@ -49,7 +49,7 @@ class MemberResponse(ResponseSchema):
     email: str
     name: str
     role: Role
-    created_at: datetime  # of the membership
+    created_at: datetime  # when the membership began
 
 
 class UnownedKey(ResponseSchema):
@@ -62,23 +62,26 @@ class UnownedKey(ResponseSchema):
 
 class UnownedKeys(ResponseSchema):
     keys: list[UnownedKey]  # newest first, at most 100
-    total: int
+    total: int  # may be more than the length of `keys`
 
 
 class MembershipChangeResponse(MemberResponse):
-    unowned_keys: UnownedKeys  # keys that the new role does not allow the member to create
+    # Keys whose text was shown to the member. Empty if the new role may create keys.
+    unowned_keys: UnownedKeys
 
 
 class RemovedMember(ResponseSchema):
-    unowned_keys: UnownedKeys  # without the member's own keys, which are revoked
+    # Keys whose text was shown to the member. They stay valid. The member's own keys are not among
+    # them: they are revoked.
+    unowned_keys: UnownedKeys
 
 
 class MemberPage(PageResponse):
     items: Items[MemberResponse]  # newest first
 
 
-class PagedMembers(PageQuery):
-    team_id: uuid.UUID | None = None  # only members of this team
+class MemberQuery(PageQuery):
+    team_id: uuid.UUID | None = None  # only members of this team; null: all members
 
 
 class ChangeMember(RequestSchema, json_schema_extra={"example": {"role": "auditor"}}):
@@ -87,7 +90,7 @@ class ChangeMember(RequestSchema, json_schema_extra={"example": {"role": "audito
 
 
 class RemoveMember(
-    RequestSchema, json_schema_extra={"example": {"reason": "She left the company."}}
+    RequestSchema, json_schema_extra={"example": {"reason": "Has left the company."}}
 ):
     reason: Reason = ""
 
@@ -96,7 +99,7 @@ class RemoveMember(
     "",
     response=TenantResponse,
     summary="Get the tenant's status, region and isolation.",
-    openapi_extra=documents_permissions(Permission.READ_TENANT),
+    openapi_extra=document_permissions(Permission.READ_TENANT),
 )
 def get(request: AuthenticatedRequest) -> TenantView:
     return get_tenant(actor=actor_of(request))
@@ -105,10 +108,10 @@ def get(request: AuthenticatedRequest) -> TenantView:
 @router.get(
     "",
     response=MemberPage,
-    summary="List members, or those of one team.",
-    openapi_extra=documents_permissions(Permission.READ_MEMBERS),
+    summary="List members of the tenant, or only those of one team.",
+    openapi_extra=document_permissions(Permission.READ_MEMBERS),
 )
-def list_all(request: AuthenticatedRequest, page: Query[PagedMembers]) -> Page[MemberRow]:
+def list_all(request: AuthenticatedRequest, page: Query[MemberQuery]) -> Page[MemberRow]:
     return read_page_of_members(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, team_id=page.team_id
     )
@@ -118,7 +121,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PagedMembers]) -> Page[M
     "/{user_id}",
     response=MemberResponse,
     summary="Get a member.",
-    openapi_extra=documents_permissions(Permission.READ_MEMBERS),
+    openapi_extra=document_permissions(Permission.READ_MEMBERS),
 )
 def find(request: AuthenticatedRequest, user_id: uuid.UUID) -> MemberRow:
     return find_member(actor=actor_of(request), user_id=UserId(str(user_id)))
@@ -128,7 +131,7 @@ def find(request: AuthenticatedRequest, user_id: uuid.UUID) -> MemberRow:
     "/{user_id}",
     response=MembershipChangeResponse,
     summary="Change a member's role; only owners can make owners.",
-    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
+    openapi_extra=document_permissions(Permission.WRITE_MEMBERS),
 )
 def change(request: AuthenticatedRequest, user_id: uuid.UUID, body: ChangeMember) -> dict[str, Any]:
     change_result = change_role(
@@ -144,8 +147,8 @@ def change(request: AuthenticatedRequest, user_id: uuid.UUID, body: ChangeMember
 @router.post(
     "/{user_id}/remove",
     response=RemovedMember,
-    summary="Remove a member, or leave; gateways reject the member's keys within a second.",
-    openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
+    summary="Remove a member or yourself; gateways reject the member's own keys within a second.",
+    openapi_extra=document_permissions(Permission.WRITE_MEMBERS),
 )
 def remove(
     request: AuthenticatedRequest, user_id: uuid.UUID, body: RemoveMember | None = None

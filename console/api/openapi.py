@@ -1,6 +1,7 @@
-"""The OpenAPI document of the API: description, errors and headers that all endpoints share.
+"""The OpenAPI document of the API: its description, and errors and headers that endpoints share.
 
-Operation IDs are `group.command`, such as `keys.create`. The command line is generated from them.
+An operation's ID is `group.command`, such as `keys.create`. The commands of `caret.client.api` are
+generated from these IDs.
 """
 
 from dataclasses import dataclass
@@ -12,13 +13,13 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 DESCRIPTION: Final = """\
-Automates everything that administrators can do in the console.
+Automates most tasks that administrators have in the console.
 
 Lists are paginated: pass `next_cursor` as `cursor`. Errors are problem documents
-(RFC 9457) with a stable `code`. A POST with an `Idempotency-Key` header runs once. For a day, a
-retry by an authorized caller gets the same response. A retry while the first request runs fails
-(409, `idempotency_in_progress`). GET responses have an `ETag`. Each caller may send 600 requests a
-minute.
+(RFC 9457) with a stable `code`. If an operation accepts the header `Idempotency-Key`, a request
+with this header runs once. For a day, a retry by an authorized caller gets the same response. A
+retry while the first request runs fails (409, `idempotency_in_progress`). Successful responses to
+GET have an `ETag`. Each caller may send 600 requests a minute.
 """
 
 
@@ -26,13 +27,13 @@ minute.
 class _ErrorResponse:
     """An error response that many operations share."""
 
-    name: str
-    when: str
-    code: str  # of the example
-    detail: str
+    name: str  # in the components of the document
+    when: str  # the cause of the error, as the response's description
+    code: str  # in the example
+    detail: str  # in the example
 
 
-_REFUSALS: Final = {
+_ERROR_RESPONSES: Final = {  # by status
     400: _ErrorResponse(
         "BadJson", "The body is not valid JSON.", "invalid_json", "Cannot parse request body"
     ),
@@ -44,7 +45,7 @@ _REFUSALS: Final = {
     ),
     403: _ErrorResponse(
         "Forbidden",
-        "The role or the key's scopes do not allow it, or the CSRF token is missing.",
+        "The role or the key's scopes do not allow this, or the CSRF token is missing.",
         "forbidden",
         "The role developer does not allow this (keys.create).",
     ),
@@ -89,9 +90,12 @@ _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
         "status": {"type": "integer"},
         "code": {"type": "string", "description": "Stable error code."},
         "detail": {"type": "string", "description": "Message for people."},
-        "field": {"type": "string", "description": "Field of the request."},
+        "field": {"type": "string", "description": "The invalid field of the request."},
         "version_in_force": {"type": "integer", "description": "The current version."},
-        "version_replaced": {"type": ["integer", "null"], "description": "The version to replace."},
+        "version_replaced": {
+            "type": ["integer", "null"],
+            "description": "The version that the request would have replaced.",
+        },
     },
 }
 _IDEMPOTENCY_KEY: Final = {
@@ -99,7 +103,7 @@ _IDEMPOTENCY_KEY: Final = {
     "name": "Idempotency-Key",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-    "description": "A key that the caller chooses; the request then runs only once.",
+    "description": "A text that the caller chooses; requests with the same text run only once.",
     "example": "8c1f6c1e-3b0e-4f6e-9c55-6a2d7a0f3b61",
 }
 
@@ -114,18 +118,19 @@ _IF_MATCH: Final = {
 }
 
 
-_SAFE_TO_REPEAT_KEY: Final = "x-no-idempotency-key"
-# For `openapi_extra` of a POST that takes no Idempotency-Key. Running it twice does no harm: it
-# changes nothing, returns a file, waits for another system, or refuses a second change.
-SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_KEY: True}
+_SAFE_TO_REPEAT_FIELD: Final = "x-no-idempotency-key"
+# For `openapi_extra` of a POST that ignores an Idempotency-Key. It can run twice without harm. Such
+# an operation changes nothing or rejects a second change, returns a file, or waits for another
+# system.
+SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_FIELD: True}
 
 
 def is_safe_to_repeat(operation: Operation) -> bool:
-    return _SAFE_TO_REPEAT_KEY in (operation.openapi_extra or {})
+    return _SAFE_TO_REPEAT_FIELD in (operation.openapi_extra or {})
 
 
 class CaretApi(NinjaAPI):
-    """django-ninja's API class, with short operation IDs and complete descriptions."""
+    """django-ninja's API class, with short operation IDs and the shared errors and headers."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         group = (operation.tags or ["api"])[0]
@@ -136,7 +141,8 @@ class CaretApi(NinjaAPI):
         components = schema["components"]
         components.setdefault("schemas", {})["Problem"] = _PROBLEM_SCHEMA
         components["responses"] = {
-            refusal.name: _error_response(status, refusal) for status, refusal in _REFUSALS.items()
+            response.name: _build_response(status, response)
+            for status, response in _ERROR_RESPONSES.items()
         }
         for path, operations in schema["paths"].items():
             for method, operation in operations.items():
@@ -146,17 +152,18 @@ class CaretApi(NinjaAPI):
 
 def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> None:
     """Add the shared error responses and headers that apply to the operation."""
-    if method == "post" and _SAFE_TO_REPEAT_KEY not in operation:
+    if method == "post" and _SAFE_TO_REPEAT_FIELD not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
     if "x-expected-version" in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IF_MATCH]
-    for status, refusal in _REFUSALS.items():
-        if _may_answer(status, path, operation):
-            reference = {"$ref": f"#/components/responses/{refusal.name}"}
+    for status, response in _ERROR_RESPONSES.items():
+        if _can_have_status(status, path, operation):
+            reference = {"$ref": f"#/components/responses/{response.name}"}
             operation["responses"].setdefault(status, reference)
 
 
-def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
+def _can_have_status(status: int, path: str, operation: dict[str, Any]) -> bool:
+    """Return whether a response of the operation can have this error status."""
     if status in (401, 429):
         return True
     if status == 403:
@@ -172,13 +179,13 @@ def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
     return "requestBody" in operation
 
 
-def _error_response(status: int, refusal: _ErrorResponse) -> dict[str, Any]:
+def _build_response(status: int, response: _ErrorResponse) -> dict[str, Any]:
     example = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
-        "code": refusal.code,
-        "detail": refusal.detail,
+        "code": response.code,
+        "detail": response.detail,
     }
     content = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
-    return {"description": refusal.when, "content": {"application/problem+json": content}}
+    return {"description": response.when, "content": {"application/problem+json": content}}

@@ -1,7 +1,8 @@
-"""Optimistic locking: `If-Match`, or `expected_version` in the body, names the version to replace.
+"""Optimistic locking: the request names the version that it replaces.
 
+It names the version in the header `If-Match`, or else in the field `expected_version` of the body.
 If another version is in force, the error contains both versions. Its status is 412 for the header
-and 409 for the body.
+and 409 for the field.
 """
 
 import re
@@ -14,7 +15,7 @@ from django.http import HttpRequest
 from console.api.problems import Problem, ProblemRaised
 from tenants.base.errors import VersionConflict
 
-_TAG: Final = re.compile(r'"v(\d{1,9})"')
+_ETAG: Final = re.compile(r'"v(\d{1,9})"')
 _ANY_VERSION: Final = "*"
 # For `openapi_extra`: the operation accepts If-Match.
 ACCEPTS_IF_MATCH: Final = {"x-expected-version": True}
@@ -28,15 +29,17 @@ def make_etag(version: int) -> str:
 def check_expected_version(
     request: HttpRequest, expected_version: int | None
 ) -> Iterator[int | None]:
-    """Yield the version to replace; None means any version.
+    """Yield the version to replace; None: any version.
 
-    Raises ProblemRaised for an If-Match that is malformed or names another version.
+    `expected_version` is the version in the body. It is ignored if `If-Match` names a version. The
+    block must raise VersionConflict if another version is in force. Raises ProblemRaised if
+    `If-Match` is malformed, or names another version than the one in force.
     """
     header = request.headers.get("If-Match")
     if header is None or header.strip() == _ANY_VERSION:
         yield expected_version
         return
-    match = _TAG.fullmatch(header.strip())
+    match = _ETAG.fullmatch(header.strip())
     if match is None:
         raise ProblemRaised(
             Problem(412, "version_conflict", "If-Match is not a valid ETag.", field="If-Match")

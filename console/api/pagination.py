@@ -9,18 +9,18 @@ from tenants.base.pagination import MAX_PAGE
 
 _MAX_CURSOR_CHARS: Final = 64
 _Item = TypeVar("_Item")
-# The `items` of a list are the `rows` of the query behind it.
+# A response's `items` are read from the `rows` of a query's page.
 Items = Annotated[list[_Item], Field(validation_alias=AliasChoices("items", "rows"))]
 
 
 class PageQuery(RequestSchema):
-    """The query of a list. Omit `cursor` for the first page."""
+    """The query parameters of a list. Omit `cursor` for the first page."""
 
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=_MAX_CURSOR_CHARS)] | None = None
 
 
 class PageResponse(ResponseSchema):
-    """Base of a list's response, whose subclasses define `items`."""
+    """Base class of the responses with a page of a list. Subclasses define `items`."""
 
     next_cursor: str | None  # null: this is the last page

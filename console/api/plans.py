@@ -5,7 +5,7 @@ import datetime
 from ninja import Router
 
 from caret.contracts.policy import Tier
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import ResponseSchema
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
@@ -24,16 +24,17 @@ class TierPricesResponse(ResponseSchema):
 
 class PlanPriceResponse(ResponseSchema):
     effective_on: datetime.date  # from 00:00 UTC
-    seat_month_micros: int
+    seat_month_micros: int  # price of a seat for a month
     tiers: dict[Tier, TierPricesResponse]
-    model_prices: dict[str, TierPricesResponse]  # of models that do not have their tier's price
+    # By model name, for models with other prices than their tier.
+    model_prices: dict[str, TierPricesResponse]
 
 
 class PlanResponse(ResponseSchema):
     slug: str
     name: str
     currency: Currency
-    prices: list[PlanPriceResponse]  # sorted by effective_on; each applies until the next
+    prices: list[PlanPriceResponse]  # sorted by effective_on; each is valid until the next
 
 
 class PlansResponse(ResponseSchema):
@@ -44,7 +45,7 @@ class PlansResponse(ResponseSchema):
     "",
     response=PlansResponse,
     summary="List plans with their past, current and future prices.",
-    openapi_extra=documents_permissions(Permission.READ_BILLING),
+    openapi_extra=document_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, list[PlanView]]:
     actor_of(request).require(Permission.READ_BILLING)

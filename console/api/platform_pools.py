@@ -1,4 +1,4 @@
-"""Pools of tenants and the model catalogue over REST, with operator keys."""
+"""Assignments of pools to tenants, and the model catalogue, over REST with operator keys."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -54,8 +54,10 @@ class AssignPool(
         "example": {"pool": "acme-fast", "is_dedicated": True, "reason": "Contract 2041"}
     },
 ):
-    pool: _Text  # serves the requests of its tier
-    language: Annotated[str, Field(max_length=40)] = ANY_LANGUAGE  # identifier, such as python
+    pool: _Text  # will serve the tenant's requests of the pool's tier
+    # A language identifier, such as python. ANY_LANGUAGE: all languages without an assignment of
+    # their own.
+    language: Annotated[str, Field(max_length=40)] = ANY_LANGUAGE
     is_dedicated: bool = False  # true: no other tenant may use the pool
     reason: _Text  # for the tenant's audit log
 
@@ -75,7 +77,7 @@ class AssignmentResponse(ResponseSchema):
 
 
 class AssignmentsResponse(ResponseSchema):
-    assignments: list[AssignmentResponse]  # by tier and language
+    assignments: list[AssignmentResponse]  # sorted by tier and language
 
 
 class PublishModel(
@@ -84,10 +86,12 @@ class PublishModel(
         "example": {"title": "Qwen 2.5 Coder 7B", "pools": ["qwen-fast"], "plans": ["team"]}
     },
 ):
-    title: _Text  # the name that people see
-    pools: Annotated[list[_Text], Field(max_length=100)]  # all have the same tier and model
-    plans: Annotated[list[_Text], Field(default_factory=list, max_length=100)]  # empty: all
-    position: int | None = None  # in its tier's list; null: unchanged, or the last for a new model
+    title: _Text  # the name of the model that people see
+    pools: Annotated[list[_Text], Field(max_length=100)]  # must all have the same tier and model
+    # Slugs of the plans that include the model. Empty: all plans.
+    plans: Annotated[list[_Text], Field(default_factory=list, max_length=100)]
+    # In the list of its tier. Null: the last position for a new model, otherwise unchanged.
+    position: int | None = None
 
 
 class ModelQuery(RequestSchema):
@@ -100,14 +104,14 @@ class CatalogEntryResponse(ResponseSchema):
     tier: Tier
     title: str
     pools: list[str]
-    plans: list[str]
-    position: int
-    is_published: bool
+    plans: list[str]  # slugs of the plans that include the model; empty: all plans
+    position: int  # in the list of its tier
+    is_published: bool  # false: withdrawn, so no tenant can use it
     changed_at: datetime
 
 
 class CatalogResponse(ResponseSchema):
-    models: list[CatalogEntryResponse]  # by tier and position
+    models: list[CatalogEntryResponse]  # sorted by tier and position
 
 
 @pools.get(
@@ -152,7 +156,7 @@ def assign(request: OperatorRequest, slug: str, body: AssignPool) -> AssignmentV
 @tenant_pools.delete(
     "/{slug}/pools",
     response={204: None},
-    summary="Remove a pool from a tenant. Its other pools or the shared pool take over.",
+    summary="Remove the assignment of a pool to a tenant; other pools then serve its requests.",
     openapi_extra=_FOR_OPERATORS,
 )
 def unassign(request: OperatorRequest, slug: str, query: Query[UnassignQuery]) -> None:
@@ -180,7 +184,7 @@ def list_models(request: OperatorRequest) -> dict[str, list[CatalogEntry]]:
 @models.put(
     "",
     response=CatalogEntryResponse,
-    summary="Publish the model of one or more pools, or change its entry.",
+    summary="Publish the model that the given pools serve, or change its entry in the catalogue.",
     openapi_extra=_FOR_OPERATORS,
 )
 def publish(request: OperatorRequest, body: PublishModel) -> CatalogEntry:

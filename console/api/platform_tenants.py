@@ -1,7 +1,7 @@
 """Tenants over REST for the operators' provisioning scripts, with operator keys.
 
-Tenants' keys and sessions are refused. Responses to an invitation of an owner contain its link, so
-that the operator can hand it over if the e-mail does not arrive.
+Keys of tenants and sessions are rejected. The response to an invitation of an owner contains its
+link, so that the operator can pass the link on if the e-mail does not arrive.
 """
 
 from datetime import date, datetime
@@ -55,7 +55,7 @@ class OperatorKeyAuth(HttpBearer):
         return self.authenticate(request, text.strip())
 
     def authenticate(self, request: HttpRequest, token: str) -> OperatorKeyView:
-        """Return the key. Raises Unauthenticated, ProblemRaised."""
+        """Return the operator key. Raises Unauthenticated, ProblemRaised."""
         key = authenticate_operator_key(text=token, now=timezone.now())
         note_credential(request)
         count_request(f"operator:{key.caller}")
@@ -70,8 +70,8 @@ class OperatorRequest(HttpRequest):
 
 router = Router(tags=["tenants"], auth=OperatorKeyAuth())
 _FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
-# No Idempotency-Key is needed: a slug can be used only once, a member becomes an owner only once,
-# and a second invitation of an owner does no harm.
+# A repeated request does no harm: a slug can be used only once, a member can become an owner only
+# once, and the same person can be invited twice.
 _SAFE_TO_REPEAT: Final = _FOR_OPERATORS | SAFE_TO_REPEAT
 _Text = Annotated[str, Field(max_length=1_000)]
 _Pools = Annotated[list[_Text], Field(max_length=10)]
@@ -92,7 +92,7 @@ class CreateTenant(
     name: _Text
     owner_email: _Text
     plan: _Text | None = None  # slug of a plan; null: the tenant is not billed
-    region: _Text | None = None  # null: the installation's own
+    region: _Text | None = None  # where its data is stored; null: the region of the installation
     # At most one pool of each tier, for all languages.
     pools: _Pools = Field(default_factory=list)
     trial_ends_on: date | None = None  # last day (UTC) with completions; null: no trial
@@ -102,11 +102,14 @@ class ChangeTenant(
     RequestSchema, json_schema_extra={"example": {"status": "suspended", "reason": "Unpaid"}}
 ):
     name: _Text | None = None  # null: unchanged
-    # null: unchanged. "closing" starts the grace period, in which "active" and "suspended" cancel
-    # the closing. "closed" ends it now: the data is deleted, which is final.
+    # "closing" starts the grace period. During this period, "active" and "suspended" cancel the
+    # closing. "closed" ends the period at once: the data is deleted, which cannot be undone. Null:
+    # unchanged.
     status: Literal["active", "suspended", "closing", "closed"] | None = None
-    grace_days: int | None = None  # with the status "closing"; null: as the installation sets it
-    trial_ends_on: date | None = None  # null: no trial any more; left out: unchanged
+    # Only for the status "closing". Null: the setting of the installation.
+    grace_days: int | None = None
+    # The last day (UTC) with completions. Null: no trial any more. Left out: unchanged.
+    trial_ends_on: date | None = None
     reason: _Text  # for the tenant's audit log
 
 
@@ -120,7 +123,7 @@ class AppointOwner(
     RequestSchema,
     json_schema_extra={"example": {"email": "adam@acme.example", "reason": "Olga has left"}},
 ):
-    email: _Text  # of a member
+    email: _Text  # of the member who becomes an owner
     reason: _Text  # for the tenant's audit log
 
 
@@ -143,8 +146,8 @@ class FinalExportResponse(ResponseSchema):
 
 class TenantClosureResponse(ResponseSchema):
     closes_at: datetime | None  # end of the grace period; null: not closing, or already erased
-    final_export: FinalExportResponse | None  # null: the tenant is not closing
-    is_erasing: bool  # its keys are destroyed, and its data is being deleted
+    final_export: FinalExportResponse | None  # null: the tenant was never closing
+    is_erasing: bool  # true: its encryption keys are destroyed, and its data is being deleted
     erased_at: datetime | None  # null: not erased
     certificate: str | None  # the signed deletion certificate, a JSON document; null: not erased
 
@@ -155,9 +158,9 @@ class PlatformTenantsResponse(PageResponse):
 
 class OwnerInvitationResponse(ResponseSchema):
     email: str
-    url: str  # shown once
+    url: str  # the link of the invitation; returned only once
     expires_at: datetime
-    is_mailed: bool  # false: the mail server did not accept the e-mail
+    is_mailed: bool  # false: not sent yet, or the mail server did not accept the e-mail
 
 
 class CreatedTenantResponse(ResponseSchema):
@@ -235,7 +238,7 @@ def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDir
 @router.get(
     "/{slug}/closing",
     response=TenantClosureResponse,
-    summary="Show how far the closing of a tenant has come, and its deletion certificate.",
+    summary="Show the progress of the closing of a tenant, and its deletion certificate.",
     openapi_extra=_FOR_OPERATORS,
 )
 def show_closing(request: OperatorRequest, slug: str) -> TenantClosure:
@@ -246,7 +249,7 @@ def show_closing(request: OperatorRequest, slug: str) -> TenantClosure:
 @router.post(
     "/{slug}/owners",
     response={204: None},
-    summary="Make a member an owner, such as when the only owner cannot be reached.",
+    summary="Make a member an owner, for example if the only owner cannot be reached.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
 def appoint(request: OperatorRequest, slug: str, body: AppointOwner) -> Status[None]:
@@ -259,7 +262,7 @@ def appoint(request: OperatorRequest, slug: str, body: AppointOwner) -> Status[N
 @router.post(
     "/{slug}/owner-invitation",
     response={201: OwnerInvitationResponse},
-    summary="Invite an owner. While the tenant has none, this replaces earlier invitations.",
+    summary="Invite an owner. If the tenant has none, earlier invitations of owners are revoked.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
 def invite(request: OperatorRequest, slug: str, body: InviteOwner) -> Status[OwnerInvitation]:
@@ -269,6 +272,7 @@ def invite(request: OperatorRequest, slug: str, body: InviteOwner) -> Status[Own
 
 
 def operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
+    """Return the operator key of the request as the actor of operations on a tenant."""
     return build_operator_key_actor(
         request.auth,
         tenant_id=tenant_id,

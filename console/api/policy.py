@@ -9,7 +9,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from caret.contracts.policy import Tier
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
 from console.api.pagination import Items, PageQuery, PageResponse
@@ -30,8 +30,8 @@ _EXAMPLE: Final = {
 
 
 class PolicyResponse(ResponseSchema):
-    version: int
-    policy: dict[str, Any]  # caret.contracts.policy.TenantPolicy
+    version: int  # from 1
+    policy: dict[str, Any]  # with the fields of caret.contracts.policy.TenantPolicy
     author_email: str | None  # null: the platform, a key, or an erased user
     author_key: str  # lookup ID; "": no key
     reason: str
@@ -44,18 +44,19 @@ class PolicyPage(PageResponse):
 
 class ModelResponse(ResponseSchema):
     name: str  # as requests and policies name it
-    title: str
+    title: str  # the name that people see
     tier: Tier
 
 
 class ModelsResponse(ResponseSchema):
-    models: list[ModelResponse]  # by tier, the default first
+    models: list[ModelResponse]  # by tier; the first of each tier is its default
 
 
 class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     policy: dict[str, Any]  # as in `PolicyResponse.policy`
     reason: str
-    # The version to replace. If another version is in force, the response is a conflict. Null: any.
+    # The version to replace; null: any version. If another version is in force, the response is a
+    # conflict.
     expected_version: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -63,7 +64,7 @@ class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     "",
     response=PolicyResponse,
     summary="Get the policy in force.",
-    openapi_extra=documents_permissions(Permission.READ_POLICY),
+    openapi_extra=document_permissions(Permission.READ_POLICY),
 )
 def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse:
     policy = get_policy(actor=actor_of(request))
@@ -75,7 +76,7 @@ def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse
     "/versions",
     response=PolicyPage,
     summary="List the policy's versions with their authors and reasons.",
-    openapi_extra=documents_permissions(Permission.READ_POLICY),
+    openapi_extra=document_permissions(Permission.READ_POLICY),
 )
 def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     policies = read_page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -88,8 +89,8 @@ def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
 @router.get(
     "/models",
     response=ModelsResponse,
-    summary="List the models that the plan offers to choose from.",
-    openapi_extra=documents_permissions(Permission.READ_POLICY),
+    summary="List the models that your tenant can choose from.",
+    openapi_extra=document_permissions(Permission.READ_POLICY),
 )
 def models(request: AuthenticatedRequest) -> dict[str, list[ModelOffer]]:
     return {"models": get_offers(actor=actor_of(request), on=utc_day(timezone.now()))}
@@ -99,7 +100,7 @@ def models(request: AuthenticatedRequest) -> dict[str, list[ModelOffer]]:
     "",
     response=PolicyResponse,
     summary="Replace the policy with a new version; needs a reason.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | ACCEPTS_IF_MATCH,
+    openapi_extra=document_permissions(Permission.WRITE_POLICY) | ACCEPTS_IF_MATCH,
 )
 def put(request: AuthenticatedRequest, body: SetPolicy, response: HttpResponse) -> PolicyResponse:
     with check_expected_version(request, body.expected_version) as expected_version:

@@ -9,7 +9,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from caret.contracts.policy import Feature, Mode
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import SAFE_TO_REPEAT
 from tenants.base.permissions import Permission
@@ -27,27 +27,30 @@ from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 router = Router(tags=["policy"])
 
 _MAX_SHOWN: Final = 200  # number of members
-_MAX_NAME_CHARS: Final = 512  # as in gateways
+_MAX_NAME_CHARS: Final = 512  # of paths and repositories, as in inference.gateway.receive
 _PREVIEW_EXAMPLE: Final = {"policy": serialize_policy(DEFAULT_POLICY)}
 _OVERRIDE_EXAMPLE: Final = {"override": {"features": ["inline"]}}
 
 
 class GlobResponse(ResponseSchema):
-    repository: str  # "*": all
-    glob: str
+    repository: str  # "*": all repositories
+    glob: str  # of files that must not reach a prompt
 
 
 class DryRunResponse(ResponseSchema):
-    num_members: int
-    num_affected: int
-    affected: list[str]  # e-mail addresses, at most 200; empty if the caller may not read members
+    num_members: int  # of the whole tenant
+    num_affected: int  # members whose effective policy would change
+    # Their e-mail addresses, at most 200. Empty if the caller may not read members.
+    affected: list[str]
     fields: dict[str, int]  # field of the policy -> number of affected members
     features_lost: dict[Feature, int]  # feature -> number of members who lose it
     features_gained: dict[Feature, int]
     globs_added: list[GlobResponse]
     globs_removed: list[GlobResponse]
-    keys_beyond_lifetime: int  # active keys that last longer than the new maximum
-    keys_to_be_revoked: int  # idle keys, which are revoked within an hour
+    # Number of active keys whose lifetime exceeds the new maximum. They stay valid.
+    keys_beyond_lifetime: int
+    # Number of idle keys. They are revoked within an hour after the policy is set.
+    keys_to_be_revoked: int
 
 
 class PreviewPolicy(RequestSchema, json_schema_extra={"example": _PREVIEW_EXAMPLE}):
@@ -59,34 +62,34 @@ class PreviewOverride(RequestSchema, json_schema_extra={"example": _OVERRIDE_EXA
 
 
 class AccessQueryParams(RequestSchema):
-    """The request to explain."""
+    """The completion request to explain."""
 
     user_email: Annotated[str, Field(max_length=254)] | None = None  # null: the caller
     mode: Mode = Mode.INLINE
-    repository: Annotated[str, Field(max_length=_MAX_NAME_CHARS)] = ""
-    path: Annotated[str, Field(max_length=_MAX_NAME_CHARS)] = ""
+    repository: Annotated[str, Field(max_length=_MAX_NAME_CHARS)] = ""  # "": not named
+    path: Annotated[str, Field(max_length=_MAX_NAME_CHARS)] = ""  # "": not named
 
 
 class BlockingRuleResponse(ResponseSchema):
     policy_level: str  # "tenant", "team:<name>", "user:<e-mail address>"
     field: str  # of the policy or the policy override
-    code: str  # error code of gateways
-    detail: str
+    code: str  # the error code with which gateways reject the request
+    detail: str  # a text for people
 
 
 class AccessExplanationResponse(ResponseSchema):
-    is_allowed: bool
-    rules: list[BlockingRuleResponse]  # rules that forbid it, the tenant's first
-    may_retrieve: bool  # whether indexed code may be in the prompt
+    is_allowed: bool  # no rule forbids the request; models and regions are not checked
+    rules: list[BlockingRuleResponse]  # rules that forbid the request, the tenant's first
+    may_retrieve: bool  # whether indexed code of the repository may be in the prompt
     policy: dict[str, Any]  # the user's effective policy
 
 
 class DenialResponse(ResponseSchema):
-    reason: str
+    reason: str  # error code or filter reason of the completion
     mode: str
     user_id: UUID | None  # null: service keys
     num_denials: int
-    last_at: datetime.datetime
+    last_at: datetime.datetime  # time of the last one
 
 
 class DenialListResponse(ResponseSchema):
@@ -95,14 +98,14 @@ class DenialListResponse(ResponseSchema):
 
 
 class DenialRange(RequestSchema):
-    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30  # until now, of 24 hours each
 
 
 @router.post(
     "/preview",
     response=DryRunResponse,
     summary="Preview the effect of a new policy and the members affected; saves nothing.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | SAFE_TO_REPEAT,
+    openapi_extra=document_permissions(Permission.WRITE_POLICY) | SAFE_TO_REPEAT,
 )
 def preview(request: AuthenticatedRequest, body: PreviewPolicy) -> DryRunResponse:
     dry_run = preview_policy(actor=actor_of(request), document=body.policy, now=timezone.now())
@@ -113,7 +116,7 @@ def preview(request: AuthenticatedRequest, body: PreviewPolicy) -> DryRunRespons
     "/overrides/{kind}/{subject_id}/preview",
     response=DryRunResponse,
     summary="Preview the effect of a policy override of a team or user; saves nothing.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | SAFE_TO_REPEAT,
+    openapi_extra=document_permissions(Permission.WRITE_POLICY) | SAFE_TO_REPEAT,
 )
 def preview_override(
     request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, body: PreviewOverride
@@ -127,8 +130,8 @@ def preview_override(
 @router.get(
     "/explain",
     response=AccessExplanationResponse,
-    summary="Explain why a request is refused: the rules of the policy that forbid it.",
-    openapi_extra=documents_permissions(Permission.READ_POLICY),
+    summary="Explain why a completion request is refused: the rules that forbid it.",
+    openapi_extra=document_permissions(Permission.READ_POLICY),
 )
 def explain(
     request: AuthenticatedRequest, query: Query[AccessQueryParams]
@@ -149,12 +152,12 @@ def explain(
 @router.get(
     "/denials",
     response=DenialListResponse,
-    summary="Count refusals by policies, grouped by reason; contains no paths.",
-    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    summary="Count completions that policies refused or withheld, by reason, mode and user.",
+    openapi_extra=document_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
-def denials(request: AuthenticatedRequest, span: Query[DenialRange]) -> dict[str, object]:
+def denials(request: AuthenticatedRequest, period: Query[DenialRange]) -> dict[str, object]:
     now = timezone.now()
-    reports = count_denials(actor=actor_of(request), num_days=span.days, now=now)
+    reports = count_denials(actor=actor_of(request), num_days=period.days, now=now)
     return {"denials": reports, "generated_at": now}
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
 from console.api.pagination import Items, PageQuery, PageResponse
@@ -42,7 +42,7 @@ class PolicyOverrideResponse(ResponseSchema):
     id: UUID  # of the team or the user
     name: str  # of the team, or the user's e-mail address
     version: int  # 0: no override was ever set
-    # Fields of caret.contracts.policy.PolicyOverride. Missing fields restrict nothing.
+    # With the fields of caret.contracts.policy.PolicyOverride. Missing fields restrict nothing.
     override: dict[str, Any]
     author_email: str | None  # null: no user, or an erased one
     author_key: str  # lookup ID; "": no key
@@ -55,10 +55,11 @@ class PolicyOverridePage(PageResponse):
 
 
 class SetPolicyOverride(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
-    override: dict[str, Any]  # as in `PolicyOverrideResponse.override`; {} removes the override
+    # As in `PolicyOverrideResponse.override`. An empty object removes the override.
+    override: dict[str, Any]
     reason: str
-    # The version to replace, 0 if there is no override. If another version is in force, the
-    # response is a conflict. Null: any.
+    # The version to replace; 0: no override was ever set; null: any version. If another version is
+    # in force, the response is a conflict.
     expected_version: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 
@@ -66,7 +67,7 @@ class SetPolicyOverride(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     "",
     response=PolicyOverridePage,
     summary="List policy overrides of teams and users.",
-    openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
+    openapi_extra=document_permissions(Permission.READ_OVERRIDES),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     overrides = list_overrides(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -80,7 +81,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
     "/{kind}/{subject_id}",
     response=PolicyOverrideResponse,
     summary="Get the policy override of a team or user.",
-    openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
+    openapi_extra=document_permissions(Permission.READ_OVERRIDES),
 )
 def get(
     request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, response: HttpResponse
@@ -94,7 +95,7 @@ def get(
     "/{kind}/{subject_id}",
     response=PolicyOverrideResponse,
     summary="Set the policy override of a team or user; it further restricts the policy.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | ACCEPTS_IF_MATCH,
+    openapi_extra=document_permissions(Permission.WRITE_POLICY) | ACCEPTS_IF_MATCH,
 )
 def put(
     request: AuthenticatedRequest,

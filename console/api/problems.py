@@ -20,12 +20,14 @@ from tenants.base.errors import (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
+    """The fields of a problem document, and of its response's `Retry-After`."""
+
     status: int
-    code: str
-    detail: str
+    code: str  # stable, for programs
+    detail: str  # a text for people
     field: str | None = None  # of the request; None: the error concerns no single field
-    retry_after_s: int | None = None  # None: a retry would fail again
-    # The version in force, and the one that the request replaces. None: they do not conflict.
+    retry_after_s: int | None = None  # None: the response has no `Retry-After`
+    # The version in force, and the version that the request expected. None: no version conflict.
     versions: tuple[int, int | None] | None = None
 
     @property
@@ -33,11 +35,12 @@ class Problem:
         return HTTPStatus(self.status).phrase
 
 
+# For requests that need Redis while it is unreachable.
 UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry_after_s=60)
 
 
 class ProblemRaised(Exception):
-    """An error that is not a DomainError. The response is `problem`."""
+    """An error of the API itself, besides DomainError. Its response is `problem`."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.code)

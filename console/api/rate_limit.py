@@ -1,7 +1,7 @@
 """Rate limit of the API for each caller, counted in Redis.
 
-If Redis is unreachable, all requests pass. The limit protects the console's database from runaway
-programs, and a Redis outage is no reason to lock administrators out.
+The limit protects the console's database from programs that send too many requests. If Redis is
+unreachable, no request is limited, because an outage of Redis must not lock administrators out.
 """
 
 from typing import Final
@@ -18,7 +18,10 @@ _log = structlog.get_logger()
 
 
 def count_request(caller: str) -> None:
-    """Count a request. Raises ProblemRaised if the caller sent too many."""
+    """Count a request of the caller in the current window.
+
+    Raises ProblemRaised if the caller sent more than MAX_PER_MINUTE.
+    """
     name = f"caret:throttle:api:{caller}"
     try:
         pipeline = connect_to_redis().pipeline(transaction=True)
@@ -30,10 +33,10 @@ def count_request(caller: str) -> None:
         _log.warning("api.request_not_counted")
         return
     if int(count) > MAX_PER_MINUTE:
-        raise ProblemRaised(_rate_limit_problem(max(1, int(left_s))))
+        raise ProblemRaised(_build_problem(max(1, int(left_s))))
 
 
-def _rate_limit_problem(left_s: int) -> Problem:
+def _build_problem(left_s: int) -> Problem:
     return Problem(
         429,
         "too_many_requests",

@@ -1,4 +1,4 @@
-"""Reports over REST: usage and quality of a period, in groups."""
+"""Reports over REST: usage and quality of a period, in total and by group."""
 
 import datetime
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items
 from tenants.base.errors import InvalidValue
@@ -32,7 +32,7 @@ from tenants.usage.reports.queries import (
 )
 
 router = Router(tags=["reports"])
-_MAX_PRICE: Final = 10**12  # in micros: a million units of the currency
+_MAX_PRICE_MICROS: Final = 10**12  # a million units of the currency
 
 
 class ReportPeriod(RequestSchema):
@@ -44,34 +44,38 @@ class ReportPeriod(RequestSchema):
 
 
 class QualityPeriod(ReportPeriod):
-    # Prices per million tokens in micros of a currency, for the cost of 1,000 accepted tokens.
-    prompt_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE)] | None = None
-    generated_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE)] | None = None
+    # Prices of a million tokens, in micros of any currency. The metric of the cost of 1,000
+    # accepted tokens uses them. Give both prices or neither.
+    prompt_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE_MICROS)] | None = None
+    generated_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE_MICROS)] | None = None
 
 
 class ReportRowResponse(ResponseSchema):
-    key: str  # a day, a team's ID, a name; "": unknown, or no team
-    label: str
+    # Identifies the group: a day, the ID of a team or user, or a name. "": unknown, no team, or the
+    # total.
+    key: str
+    label: str  # the name of the group, for people
     users: int | None  # number of active users; null: suppressed
     counts: dict[str, int] | None  # null: suppressed
-    suppressed: str | None  # the reason; null: not suppressed
+    suppressed: str | None  # the reason of the suppression; null: not suppressed
 
 
 class QualityRowResponse(ReportRowResponse):
-    metrics: dict[str, float | None] | None  # null: suppressed; null metric: divisor is 0
+    # By name. Null: suppressed. A null value: unknown, for example because its divisor is 0.
+    metrics: dict[str, float | None] | None
 
 
 class ReportResponse(ResponseSchema):
     start: datetime.date
-    end: datetime.date
-    group_by: GroupBy | None
-    # All usage before this time is counted, except what gateways still have to deliver. Null: no
-    # usage is complete.
+    end: datetime.date  # exclusive
+    group_by: GroupBy | None  # null: only the total
+    # The report counts all usage before this time that gateways have delivered. Null: nothing was
+    # counted yet.
     complete_until: datetime.datetime | None
     generated_at: datetime.datetime
-    definition_version: int
-    min_users: int  # groups with fewer users are suppressed
-    sources: dict[str, str]  # the component that observes each count
+    definition_version: int  # of the definitions of metrics
+    min_users: int  # groups with fewer users are suppressed; 1: no group is
+    sources: dict[str, str]  # by count: whether the server observes it or the client reports it
 
 
 class UsageReportResponse(ReportResponse):
@@ -82,8 +86,8 @@ class UsageReportResponse(ReportResponse):
 class MetricDefinitionResponse(ResponseSchema):
     name: str
     definition: str
-    source: str  # the component that observes it
-    unit: str
+    source: str  # whether the server observes it or the client reports it
+    unit: str  # share (0 to 1) or micros
 
 
 class QualityReportResponse(ReportResponse):
@@ -93,7 +97,7 @@ class QualityReportResponse(ReportResponse):
 
 
 class ReportSettings(ResponseSchema):
-    min_users: int
+    min_users: int  # groups with fewer users are suppressed in reports
 
 
 class SetReportSettings(
@@ -101,14 +105,14 @@ class SetReportSettings(
     json_schema_extra={"example": {"min_users": 5, "reason": "As the works council asks."}},
 ):
     min_users: Annotated[int, Field(ge=1, le=MAX_MIN_USERS)]  # 1: no group is suppressed
-    reason: str
+    reason: str  # for the audit log
 
 
 @router.get(
     "/usage",
     response=UsageReportResponse,
     summary="Report the usage of a period: the tenant's, or only your own.",
-    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    openapi_extra=document_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
 def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[str, Any]:
     now = timezone.now()
@@ -126,7 +130,7 @@ def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[st
     "/quality",
     response=QualityReportResponse,
     summary="Report the quality of a period with its metrics: the tenant's, or only your own.",
-    openapi_extra=documents_permissions(Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
+    openapi_extra=document_permissions(Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
 )
 def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
     now = timezone.now()
@@ -145,8 +149,8 @@ def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict
 @router.put(
     "/settings",
     response=ReportSettings,
-    summary="Set the minimum number of users of groups in reports.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY),
+    summary="Set the number of users that a group in reports must have.",
+    openapi_extra=document_permissions(Permission.WRITE_POLICY),
 )
 def configure(request: AuthenticatedRequest, body: SetReportSettings) -> dict[str, int]:
     set_min_group_users(
@@ -169,6 +173,7 @@ def _next_day(day: datetime.date) -> datetime.date:
 
 
 def _token_price_of(period: QualityPeriod) -> TokenPrice | None:
+    """Return the prices; None: none are given. Raises InvalidValue if only one is given."""
     prompt, generated = period.prompt_price_micros, period.generated_price_micros
     if prompt is None and generated is None:
         return None

@@ -1,4 +1,4 @@
-"""Retention over REST: days of each data class, legal holds, purges, deletion certificates."""
+"""Retention over REST: periods of data classes, legal holds, purges and deletion certificates."""
 
 import datetime
 import uuid
@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import AwareDatetime, Field
 
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from console.downloads.file_response import file_response
@@ -21,20 +21,22 @@ from tenants.privacy.retention.operations import NewHold
 from tenants.privacy.retention.queries import DataClassReport, HoldView, PurgePreview, RunView
 
 router = Router(tags=["retention"])
-_READ = documents_permissions(Permission.READ_RETENTION)
+_READ = document_permissions(Permission.READ_RETENTION)
 
 
 class RetentionRunResponse(ResponseSchema):
     id: uuid.UUID
     data_class: DataClass
-    days: int
+    days: int  # the retention period
     rule_version: int | None  # null: no rule was set yet
-    cutoff: datetime.datetime
-    opening: int  # number of rows before; opening + created - deleted = closing
-    created: int | None  # null: the purge is running or paused
-    deleted: int
-    closing: int | None
-    held: int | None
+    cutoff: datetime.datetime  # older rows are deleted
+    # Numbers of rows: opening + created - deleted = closing. `created`, `closing`, `held` and
+    # `finished_at` are null while the purge is running or paused.
+    opening: int  # at the end of the previous purge, or if there is none, at the beginning
+    created: int | None  # since then
+    deleted: int  # so far
+    closing: int | None  # at the end
+    held: int | None  # old enough to be deleted, but kept, for example by a legal hold
     began_at: datetime.datetime
     finished_at: datetime.datetime | None
 
@@ -45,20 +47,21 @@ class DataClassResponse(ResponseSchema):
     purpose: str
     legal_basis: str
     surface: str  # where the data is stored, such as Postgres
-    days: int
+    days: int  # the retention period in force
     default_days: int
     min_days: int
     max_days: int
-    is_overridable: bool
+    is_overridable: bool  # false: the period of this data class is fixed
     version: int  # of the tenant's rule; 0: no rule was ever set
-    author_email: str | None  # null: never set, the platform, or an erased user
-    reason: str
-    records: int | None  # null: the class has no rows per tenant
-    oldest_at: datetime.datetime | None
-    due: int  # rows that the next purge deletes
-    held: int  # rows that are due but on legal hold
-    overdue: int  # rows that should have been deleted by now; normally 0
-    last_run: RetentionRunResponse | None
+    author_email: str | None  # of the rule; null: no rule, not a user, or an erased user
+    reason: str  # of the rule
+    records: int | None  # number of rows; null: the rows of this class are not counted by tenant
+    oldest_at: datetime.datetime | None  # time of the oldest row; null: none, or not counted
+    due: int  # number of rows that the next purge deletes
+    # Number of rows that are old enough to be deleted, but kept, for example by a legal hold.
+    held: int
+    overdue: int  # number of rows that should have been deleted by now; normally 0
+    last_run: RetentionRunResponse | None  # null: no purge yet
 
 
 class RetentionReportResponse(ResponseSchema):
@@ -67,7 +70,7 @@ class RetentionReportResponse(ResponseSchema):
 
 
 class RetentionDaysRequest(RequestSchema):
-    days: Annotated[int, Field(ge=0, le=100_000)]
+    days: Annotated[int, Field(ge=0, le=100_000)]  # each data class has its own, lower maximum
 
 
 class SetDays(
@@ -75,16 +78,16 @@ class SetDays(
     json_schema_extra={"example": {"days": 120, "reason": "Contract, annex 2."}},
 ):
     reason: Annotated[str, Field(max_length=1_000)]
-    # The version to replace, 0 for the default; null: any.
+    # The version of the rule to replace. 0: no rule was ever set. Null: any version.
     expected_version: Annotated[int, Field(ge=0)] | None = None
 
 
 class PurgePreviewResponse(ResponseSchema):
-    days: int
-    records: int
-    would_delete: int
-    would_hold: int  # on legal hold
-    oldest_at: datetime.datetime | None
+    days: int  # the retention period of the preview
+    records: int  # number of all rows
+    would_delete: int  # number of rows that the next purge would delete
+    would_hold: int  # number of rows of that age that would be kept, such as by a legal hold
+    oldest_at: datetime.datetime | None  # time of the oldest row; null: there are no rows
 
 
 class RunList(PageResponse):
@@ -95,7 +98,8 @@ class LegalHoldResponse(ResponseSchema):
     id: uuid.UUID
     name: str
     user_id: uuid.UUID | None  # null: data of all users
-    since: datetime.datetime | None  # bounds of the data's time; null: unbounded
+    # The hold covers data from `since` until `until`, exclusive. Null: unbounded.
+    since: datetime.datetime | None
     until: datetime.datetime | None
     reason: str
     created_at: datetime.datetime
@@ -106,18 +110,20 @@ class HoldList(PageResponse):
     items: Items[LegalHoldResponse]  # newest first
 
 
-_EXAMPLE = {
+_HOLD_EXAMPLE = {
     "name": "Hooli v. Pied Piper",
     "reason": "Letter of 3 May.",
     "since": "2026-01-01T00:00Z",
 }
 
 
-class PlaceHold(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
+class PlaceHold(RequestSchema, json_schema_extra={"example": _HOLD_EXAMPLE}):
+    # The name of the legal matter.
     name: Annotated[str, Field(min_length=1, max_length=operations.MAX_NAME_CHARS)]
     reason: Annotated[str, Field(max_length=1_000)]
     user_id: uuid.UUID | None = None  # null: data of all users
-    since: AwareDatetime | None = None  # bounds of the data's time; null: unbounded
+    # The hold covers data from `since` until `until`, exclusive. Null: unbounded.
+    since: AwareDatetime | None = None
     until: AwareDatetime | None = None
 
 
@@ -135,7 +141,7 @@ class ErasureCertificateResponse(ResponseSchema):
     id: uuid.UUID
     number: int  # starts at 1, without gaps
     created_at: datetime.datetime
-    document: str  # canonical JSON, the input of `manage.py verify_certificate`
+    document: str  # signed canonical JSON, which `manage.py verify_certificate` verifies
 
 
 class CertificateList(PageResponse):
@@ -170,7 +176,7 @@ def list_holds(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Ho
     "/holds",
     response={201: PlacedHold},
     summary="Place a legal hold; the data that it covers is not purged.",
-    openapi_extra=documents_permissions(Permission.WRITE_LEGAL_HOLDS),
+    openapi_extra=document_permissions(Permission.WRITE_LEGAL_HOLDS),
 )
 def place_hold(request: AuthenticatedRequest, body: PlaceHold) -> Status[object]:
     new = NewHold(**body.dict())
@@ -182,7 +188,7 @@ def place_hold(request: AuthenticatedRequest, body: PlaceHold) -> Status[object]
     "/holds/{hold_id}/release",
     response={204: None},
     summary="Release a legal hold.",
-    openapi_extra=documents_permissions(Permission.WRITE_LEGAL_HOLDS),
+    openapi_extra=document_permissions(Permission.WRITE_LEGAL_HOLDS),
 )
 def release_hold(
     request: AuthenticatedRequest, hold_id: uuid.UUID, body: ReleaseHold
@@ -220,7 +226,7 @@ def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) ->
     "/{data_class}/preview",
     response=PurgePreviewResponse,
     summary="Preview the rows that a retention period would delete.",
-    # The retention period of some data classes is fixed.
+    # The conflict: the retention period of the data class is fixed.
     openapi_extra={**_READ, "responses": {409: {"$ref": "#/components/responses/Conflict"}}},
 )
 def preview(
@@ -235,7 +241,7 @@ def preview(
     "/{data_class}",
     response=DataClassResponse,
     summary="Set the retention period of a data class; needs a reason.",
-    openapi_extra=documents_permissions(Permission.WRITE_RETENTION),
+    openapi_extra=document_permissions(Permission.WRITE_RETENTION),
 )
 def put(request: AuthenticatedRequest, data_class: DataClass, body: SetDays) -> dict[str, object]:
     actor, now = actor_of(request), timezone.now()
@@ -252,7 +258,7 @@ def put(request: AuthenticatedRequest, data_class: DataClass, body: SetDays) -> 
 
 
 def _to_response(class_report: DataClassReport) -> dict[str, object]:
-    terms, rule, count = class_report.terms, class_report.rule, class_report.count
+    terms, rule, counts = class_report.terms, class_report.rule, class_report.count
     return {
         "data_class": class_report.data_class,
         "title": terms.title,
@@ -267,10 +273,10 @@ def _to_response(class_report: DataClassReport) -> dict[str, object]:
         "version": rule.version or 0,
         "author_email": rule.author_email,
         "reason": rule.reason,
-        "records": None if count is None else count.records,
-        "oldest_at": None if count is None else count.oldest_at,
-        "due": 0 if count is None else count.due,
-        "held": 0 if count is None else count.held,
+        "records": None if counts is None else counts.records,
+        "oldest_at": None if counts is None else counts.oldest_at,
+        "due": 0 if counts is None else counts.due,
+        "held": 0 if counts is None else counts.held,
         "overdue": class_report.overdue,
         "last_run": class_report.last_run,
     }

@@ -1,7 +1,7 @@
 """Sign-in settings over REST: domains, identity providers, SCIM tokens and groups.
 
-Each of these settings can decide who signs in as which user, owners included. Therefore only owners
-may change them.
+These settings can decide how a user signs in, and to which account. Wrong settings could give an
+owner's account to another person. Therefore only owners may change them.
 """
 
 import uuid
@@ -13,11 +13,16 @@ from typing import Literal
 from django.utils import timezone
 from ninja import Router, Status
 
-from console.api.authentication import AuthenticatedRequest, Bearer, actor_of, documents_permissions
+from console.api.authentication import (
+    AuthenticatedRequest,
+    ServiceKeyCaller,
+    actor_of,
+    document_permissions,
+)
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import SAFE_TO_REPEAT
 from console.api.pagination import Items
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from console.sign_in.sessions.session_exemption import exempt_session
 from tenants.base.permissions import Permission, Role
 from tenants.identity.domains.dns_lookup import look_up_txt_records
@@ -50,9 +55,9 @@ scim = Router(tags=["scim"])
 class DomainResponse(ResponseSchema):
     id: uuid.UUID
     name: str
-    txt_record: str  # required TXT record of the domain
+    txt_record: str  # the TXT record that proves the tenant's control of the domain
     created_at: datetime
-    verified_at: datetime | None  # null: claimed, not verified
+    verified_at: datetime | None  # null: claimed, but not verified yet
 
 
 class DomainList(ResponseSchema):
@@ -80,7 +85,7 @@ class CreateScimToken(RequestSchema, json_schema_extra={"example": {"name": "Ent
 
 
 class CreatedScimTokenResponse(ResponseSchema):
-    text: str  # returned only once
+    text: str  # the secret token itself; returned only once
     token: ScimTokenResponse
 
 
@@ -95,25 +100,26 @@ class ScimGroupList(ResponseSchema):
 
 
 class SetGroupRole(RequestSchema, json_schema_extra={"example": {"role": "auditor"}}):
-    role: Role | None
+    role: Role | None  # any role but owner; null: the group does not set roles
 
 
 class IdentityProviderResponse(ResponseSchema):
     protocol: Literal["oidc", "saml"]
-    issuer: str  # for SAML the entity ID
-    client_id: str | None  # null: SAML has none
-    sso_url: str | None  # null: OpenID Connect discovers it at each sign-in
-    fingerprints: list[str]  # SHA-256 in hex of SAML signing certificates; OpenID Connect: empty
+    issuer: str  # for SAML: the entity ID
+    client_id: str | None  # null for SAML
+    sso_url: str | None  # null for OpenID Connect, which looks it up at each sign-in
+    # For SAML: the SHA-256 of each signing certificate, in hex. For OpenID Connect: empty.
+    fingerprints: list[str]
     created_at: datetime
 
 
 class SignIn(ResponseSchema):
-    is_mfa_required: bool
+    is_mfa_required: bool  # for users who sign in with a password
     provider: IdentityProviderResponse | None  # null: users sign in with passwords
 
 
 class SetSecondFactor(RequestSchema, json_schema_extra={"example": {"is_required": True}}):
-    is_required: bool
+    is_required: bool  # for users who sign in with a password
 
 
 class SetProvider(
@@ -126,7 +132,7 @@ class SetProvider(
         }
     },
 ):
-    issuer: str  # base address of .well-known/openid-configuration
+    issuer: str  # the URL before /.well-known/openid-configuration
     client_id: str
     client_secret: str  # stored encrypted, never returned
 
@@ -138,14 +144,14 @@ class SetSamlProvider(
     """The provider's SAML metadata. Give exactly one of the fields."""
 
     metadata: str | None = None  # XML
-    metadata_url: str | None = None  # fetched once, now
+    metadata_url: str | None = None  # fetched once, during this request
 
 
 @sign_in.get(
     "",
     response=SignIn,
     summary="Get the sign-in settings.",
-    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
     return get_rules(actor=actor_of(request))
@@ -155,7 +161,7 @@ def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
     "/second-factor",
     response=SignIn,
     summary="Set whether users who sign in with a password need a second factor.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_second_factor(request: AuthenticatedRequest, body: SetSecondFactor) -> SignInRules:
     return require_second_factor(
@@ -166,14 +172,14 @@ def set_second_factor(request: AuthenticatedRequest, body: SetSecondFactor) -> S
 @sign_in.put(
     "/provider",
     response=SignIn,
-    summary="Set the OpenID Connect provider; passwords stop working for its domains.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    summary="Set the OpenID Connect provider; it replaces passwords for the verified domains.",
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def put_provider(request: AuthenticatedRequest, body: SetProvider) -> SignInRules:
     new = OidcProviderConfig(body.issuer, body.client_id, body.client_secret)
-    with _exempt_own_session(request) as session:
+    with _exempt_own_session(request) as session_key:
         return set_provider(
-            actor=actor_of(request), new=new, now=timezone.now(), exempt_session_key=session
+            actor=actor_of(request), new=new, now=timezone.now(), exempt_session_key=session_key
         )
 
 
@@ -181,19 +187,19 @@ def put_provider(request: AuthenticatedRequest, body: SetProvider) -> SignInRule
     "/provider/saml",
     response=SignIn,
     summary="Set the SAML identity provider by its metadata, as text or as a URL.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def put_saml_provider(request: AuthenticatedRequest, body: SetSamlProvider) -> SignInRules:
     actor = actor_of(request)
 
     def fetch(url: str) -> str:
-        with OUTWARD.acquire(actor.tenant_id):
+        with OUTBOUND_LIMIT.acquire(actor.tenant_id):
             return fetch_metadata(url)
 
     config = SamlProviderConfig(body.metadata, body.metadata_url, fetch)
-    with _exempt_own_session(request) as session:
+    with _exempt_own_session(request) as session_key:
         return set_saml_provider(
-            actor=actor, config=config, now=timezone.now(), exempt_session_key=session
+            actor=actor, config=config, now=timezone.now(), exempt_session_key=session_key
         )
 
 
@@ -201,12 +207,12 @@ def put_saml_provider(request: AuthenticatedRequest, body: SetSamlProvider) -> S
     "/provider",
     response=SignIn,
     summary="Remove the identity provider; passwords work again.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def delete_provider(request: AuthenticatedRequest) -> SignInRules:
-    with _exempt_own_session(request) as session:
+    with _exempt_own_session(request) as session_key:
         return remove_provider(
-            actor=actor_of(request), now=timezone.now(), exempt_session_key=session
+            actor=actor_of(request), now=timezone.now(), exempt_session_key=session_key
         )
 
 
@@ -214,7 +220,7 @@ def delete_provider(request: AuthenticatedRequest) -> SignInRules:
     "",
     response=DomainList,
     summary="List claimed and verified e-mail domains.",
-    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
     return {"items": list_domains(actor=actor_of(request))}
@@ -224,7 +230,7 @@ def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
     "",
     response={201: DomainResponse},
     summary="Claim a domain; publish its TXT record in the DNS, then verify the domain.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def claim(request: AuthenticatedRequest, body: ClaimDomain) -> Status[object]:
     return Status(201, claim_domain(actor=actor_of(request), name=body.name, now=timezone.now()))
@@ -234,17 +240,17 @@ def claim(request: AuthenticatedRequest, body: ClaimDomain) -> Status[object]:
     "/{domain_id}/verify",
     response=DomainResponse,
     summary="Verify a domain by looking up its TXT record in the DNS.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS) | SAFE_TO_REPEAT,
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS) | SAFE_TO_REPEAT,
 )
 def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     actor = actor_of(request)
-    with OUTWARD.acquire(actor.tenant_id), _exempt_own_session(request) as session:
+    with OUTBOUND_LIMIT.acquire(actor.tenant_id), _exempt_own_session(request) as session_key:
         return verify_domain(
             actor=actor,
             domain_id=domain_id,
             resolve=look_up_txt_records,
             now=timezone.now(),
-            exempt_session_key=session,
+            exempt_session_key=session_key,
         )
 
 
@@ -252,15 +258,15 @@ def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     "/{domain_id}",
     response={204: None},
     summary="Release a domain.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]:
-    with _exempt_own_session(request) as session:
+    with _exempt_own_session(request) as session_key:
         release_domain(
             actor=actor_of(request),
             domain_id=domain_id,
             now=timezone.now(),
-            exempt_session_key=session,
+            exempt_session_key=session_key,
         )
     return Status(204, None)
 
@@ -269,7 +275,7 @@ def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]
     "/tokens",
     response=ScimTokenList,
     summary="List SCIM tokens.",
-    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]:
     return {"items": list_scim_tokens(actor=actor_of(request))}
@@ -279,7 +285,7 @@ def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]
     "/tokens",
     response={201: CreatedScimTokenResponse},
     summary="Create a SCIM token; only this response contains its text.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def create_token(request: AuthenticatedRequest, body: CreateScimToken) -> Status[object]:
     token = create_scim_token(actor=actor_of(request), name=body.name, now=timezone.now())
@@ -290,7 +296,7 @@ def create_token(request: AuthenticatedRequest, body: CreateScimToken) -> Status
     "/tokens/{token_id}/revoke",
     response=ScimTokenResponse,
     summary="Revoke a SCIM token.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimTokenView:
     return revoke_scim_token(actor=actor_of(request), token_id=token_id, now=timezone.now())
@@ -300,7 +306,7 @@ def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimToke
     "/groups",
     response=ScimGroupList,
     summary="List the identity provider's groups with the roles of their members.",
-    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
     return {"items": list_group_roles(actor=actor_of(request))}
@@ -310,7 +316,7 @@ def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
     "/groups/{group_id}/role",
     response=SetGroupRole,
     summary="Set the role of a group's members: any role but owner, or null for none.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
+    openapi_extra=document_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_role(
     request: AuthenticatedRequest, group_id: uuid.UUID, body: SetGroupRole
@@ -323,13 +329,13 @@ def set_role(
 
 @contextmanager
 def _exempt_own_session(request: AuthenticatedRequest) -> Iterator[str | None]:
-    """Keep the caller's session when the change ends other sessions.
+    """Keep the caller's session while the change in the block ends other sessions.
 
-    Yield the session's key; None for a service key.
+    Yields the key of the caller's session; None if the caller has a service key.
     """
-    if isinstance(request.auth, Bearer):
+    if isinstance(request.auth, ServiceKeyCaller):
         yield None
         return
     tenant_id = request.auth.actor.tenant_id
-    with exempt_session(request, tenant_id, request.auth.email) as session:
-        yield session
+    with exempt_session(request, tenant_id, request.auth.email) as session_key:
+        yield session_key

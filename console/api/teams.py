@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 
 from caret.foundation.ids import UserId
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
@@ -35,15 +35,15 @@ class TeamPage(PageResponse):
     items: Items[TeamResponse]  # newest first
 
 
-class NamedTeam(RequestSchema, json_schema_extra={"example": {"name": "Platform"}}):
-    name: str  # 1 to 120 characters, unique among teams
+class TeamNameRequest(RequestSchema, json_schema_extra={"example": {"name": "Platform"}}):
+    name: str  # 1 to 120 characters, unique among the tenant's teams
 
 
 @router.get(
     "",
     response=TeamPage,
-    summary="List teams; get their members from /members?team_id=.",
-    openapi_extra=documents_permissions(Permission.READ_TEAMS),
+    summary="List teams; /members?team_id=ID lists the members of a team.",
+    openapi_extra=document_permissions(Permission.READ_TEAMS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[TeamView]:
     return read_page_of_teams(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -53,9 +53,9 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Team
     "",
     response={201: TeamResponse},
     summary="Create a team.",
-    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
+    openapi_extra=document_permissions(Permission.WRITE_TEAMS),
 )
-def create(request: AuthenticatedRequest, body: NamedTeam) -> Status[object]:
+def create(request: AuthenticatedRequest, body: TeamNameRequest) -> Status[object]:
     team = create_team(actor=actor_of(request), name=body.name, now=timezone.now())
     return Status(201, team)
 
@@ -64,7 +64,7 @@ def create(request: AuthenticatedRequest, body: NamedTeam) -> Status[object]:
     "/{team_id}",
     response=TeamResponse,
     summary="Get a team.",
-    openapi_extra=documents_permissions(Permission.READ_TEAMS),
+    openapi_extra=document_permissions(Permission.READ_TEAMS),
 )
 def find(request: AuthenticatedRequest, team_id: uuid.UUID) -> TeamView:
     return find_team(actor=actor_of(request), team_id=team_id)
@@ -74,9 +74,9 @@ def find(request: AuthenticatedRequest, team_id: uuid.UUID) -> TeamView:
     "/{team_id}",
     response=TeamResponse,
     summary="Rename a team.",
-    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
+    openapi_extra=document_permissions(Permission.WRITE_TEAMS),
 )
-def rename(request: AuthenticatedRequest, team_id: uuid.UUID, body: NamedTeam) -> TeamView:
+def rename(request: AuthenticatedRequest, team_id: uuid.UUID, body: TeamNameRequest) -> TeamView:
     return rename_team(actor=actor_of(request), team_id=team_id, name=body.name, now=timezone.now())
 
 
@@ -84,7 +84,7 @@ def rename(request: AuthenticatedRequest, team_id: uuid.UUID, body: NamedTeam) -
     "/{team_id}",
     response={204: None},
     summary="Delete a team; its members stay members of the tenant.",
-    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
+    openapi_extra=document_permissions(Permission.WRITE_TEAMS),
 )
 def delete(request: AuthenticatedRequest, team_id: uuid.UUID) -> Status[None]:
     delete_team(actor=actor_of(request), team_id=team_id, now=timezone.now())
@@ -95,7 +95,7 @@ def delete(request: AuthenticatedRequest, team_id: uuid.UUID) -> Status[None]:
     "/{team_id}/members/{user_id}",
     response=TeamResponse,
     summary="Add a member to a team.",
-    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
+    openapi_extra=document_permissions(Permission.WRITE_TEAMS),
 )
 def put_member(request: AuthenticatedRequest, team_id: uuid.UUID, user_id: uuid.UUID) -> TeamView:
     return add_team_member(
@@ -110,7 +110,7 @@ def put_member(request: AuthenticatedRequest, team_id: uuid.UUID, user_id: uuid.
     "/{team_id}/members/{user_id}",
     response=TeamResponse,
     summary="Remove a member from a team.",
-    openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
+    openapi_extra=document_permissions(Permission.WRITE_TEAMS),
 )
 def delete_member(
     request: AuthenticatedRequest, team_id: uuid.UUID, user_id: uuid.UUID

@@ -1,4 +1,4 @@
-"""The URLs of the API."""
+"""The URLs of the REST API, and the response for paths that match none of them."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, re_path

@@ -1,4 +1,4 @@
-"""Usage over REST."""
+"""Usage over REST: requests and tokens by day, and the explanation of one request."""
 
 import datetime
 import uuid
@@ -11,7 +11,7 @@ from pydantic import Field
 from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.clock import from_unix_ms
-from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
+from console.api.authentication import AuthenticatedRequest, actor_of, document_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from tenants.base.permissions import Permission
 from tenants.usage.requests.latency_explanation import explain_latency
@@ -24,22 +24,22 @@ router = Router(tags=["usage"])
 class UsageDayResponse(ResponseSchema):
     day: datetime.date  # UTC
     requests: int
-    completed: int  # stopped by the model or at max_tokens
-    errors: int
+    completed: int  # ended by the model, by the filter at a good point, or at max_tokens
+    errors: int  # requests that ended with an error
     prompt_tokens: int
-    prompt_tokens_with_cache_info: int  # of requests whose engine reported its cached tokens
-    cached_tokens: int  # of prompt_tokens_with_cache_info
+    prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
+    cached_tokens: int  # the part of these tokens that was in the prefix cache
     generated_tokens: int
 
 
 class UsageResponse(ResponseSchema):
-    days: list[UsageDayResponse]  # oldest first; the last one is not over
+    days: list[UsageDayResponse]  # oldest first; the last day is today
     generated_at: datetime.datetime
 
 
 class StageTimingResponse(ResponseSchema):
-    name: str
-    start_ms: float  # since the request was received
+    name: str  # of the stage
+    start_ms: float  # after the request was received
     duration_ms: float
     budget_ms: float | None  # null: the stage has no budget
     is_interrupted: bool  # the completion ended in this stage
@@ -50,34 +50,36 @@ class ExplainedRequest(ResponseSchema):
     occurred_at: datetime.datetime
     mode: Mode
     finish_reason: FinishReason
-    error_code: str
-    pool: str
-    replica: str
+    error_code: str  # "": no error
+    pool: str  # "": the request ended before it had a pool
+    replica: str  # "": the request ended before it had a replica
     prompt_tokens: int
     cached_tokens: int | None  # null: the engine did not report them
     generated_tokens: int
-    num_in_flight_at_replica: int | None  # other requests of the same gateway; null: unknown
-    first_token_ms: float | None  # null: no text was sent
-    total_ms: float
+    # Other requests that the gateway had in flight at the replica. Null: unknown.
+    num_in_flight_at_replica: int | None
+    # From the reception of the request to the first text. Null: no text was sent.
+    first_token_ms: float | None
+    total_ms: float  # to the end of the completion
     target_ms: float  # for the first token
-    is_slow: bool
-    stages: list[StageTimingResponse]  # in order, up to the last one reached
-    verdicts: list[str]  # most important first
+    is_slow: bool  # the first text, or the end without text, came after the target
+    stages: list[StageTimingResponse]  # in order, up to the last stage that was reached
+    verdicts: list[str]  # findings as English sentences, the most important first
 
 
 class DayRange(RequestSchema):
-    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30  # number of UTC days, including today
 
 
 @router.get(
     "",
     response=UsageResponse,
     summary="List requests and tokens by day: the tenant's, or only your own.",
-    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    openapi_extra=document_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
-def get(request: AuthenticatedRequest, span: Query[DayRange]) -> dict[str, object]:
+def get(request: AuthenticatedRequest, period: Query[DayRange]) -> dict[str, object]:
     now = timezone.now()
-    days = list_usage_by_day(actor=actor_of(request), num_days=span.days, now=now)
+    days = list_usage_by_day(actor=actor_of(request), num_days=period.days, now=now)
     return {"days": days, "generated_at": now}
 
 
@@ -85,7 +87,7 @@ def get(request: AuthenticatedRequest, span: Query[DayRange]) -> dict[str, objec
     "/requests/{request_id}",
     response=ExplainedRequest,
     summary="Explain a request: its stages, and why it was slow or failed.",
-    openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    openapi_extra=document_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
 def get_request(request: AuthenticatedRequest, request_id: uuid.UUID) -> dict[str, object]:
     record = find_request(actor=actor_of(request), request_id=request_id, now=timezone.now())

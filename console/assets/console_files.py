@@ -1,7 +1,7 @@
 """The console's static files. Their URLs contain a digest, so browsers cache them for a year.
 
-The few small files are read once, at the first use, without a collecting step. `make dev` reads
-them again when a file in console/static changes.
+Each process reads the few small files once, at their first use. Therefore Django's `collectstatic`
+is not needed. With `make dev`, the files are read again when a file in console/static changes.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ _PACKAGED: Final = {
 
 
 def asset_url(name: str) -> str:
-    """Return the URL of a file.
+    """Return the URL of the file with this name.
 
-    Raises KeyError for a missing file, so that no page has a dead link.
+    Raises KeyError if there is no such file, so that no page links to a missing file.
     """
     return _urls_by_name(version_of(_FOLDER))[name]
 
@@ -44,7 +44,7 @@ def name_of_document_file(path: str) -> str:
 
 
 def read_console_files() -> Mapping[str, StaticFile]:
-    """Return the files by path."""
+    """Return the files by the path of their URL."""
     return _read_files(version_of(_FOLDER))
 
 
@@ -67,13 +67,16 @@ def _urls_by_name(version: int) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _contents_by_name(version: int) -> Mapping[str, bytes]:
-    own = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.is_file()}
-    files = {**own, **_PACKAGED, **_document_files()}
+    own_files = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.is_file()}
+    files = {**own_files, **_PACKAGED, **_document_files()}
     return {name: path.read_bytes() for name, path in files.items()}
 
 
 def _document_files() -> Mapping[str, Path]:
-    """Return the images and files that help documents link to; empty without the documents."""
+    """Return the images, and the JSON file, to which the help pages link.
+
+    Empty if platform/docs is not installed.
+    """
     folder: Path = settings.REPOSITORY / "platform" / "docs"
     paths = [*sorted(folder.glob("images/*.png")), *folder.glob("openapi.json")]
     return {name_of_document_file(str(path.relative_to(folder))): path for path in paths}

@@ -1,4 +1,4 @@
-"""Static files of the operator pages. Their URLs contain one digest of all of them."""
+"""Static files of the operators' pages. Their URLs contain a digest of all these files together."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _FOLDER: Final = Path(__file__).parents[1] / "static" / "operators"
 
 
 def url_of(name: str) -> str:
-    """Return the URL of a file.
+    """Return the URL of the file with this name.
 
-    Raises KeyError for a missing file, so that no page has a dead link.
+    Raises KeyError if there is no such file, so that no page links to a missing file.
     """
     version = version_of(_FOLDER)
     if name not in _contents_by_name(version):
@@ -25,7 +25,7 @@ def url_of(name: str) -> str:
 
 
 def read_operator_files() -> Mapping[str, StaticFile]:
-    """Return the files by path. Call it only if the operators' pages are on."""
+    """Return the files by the path of their URL. Raises NoReverseMatch without operators' pages."""
     return _read_files(version_of(_FOLDER))
 
 

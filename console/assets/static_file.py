@@ -1,4 +1,4 @@
-"""A static file in memory, as it is and compressed."""
+"""A static file in memory, uncompressed and compressed."""
 
 import gzip
 import mimetypes
@@ -12,10 +12,11 @@ from django.conf import settings
 class StaticFile:
     content_type: str
     content: bytes = field(repr=False)
-    compressed: bytes | None = field(repr=False)  # None: not smaller than `content`
+    compressed: bytes | None = field(repr=False)  # with gzip; None: not smaller than `content`
 
 
 def build_static_file(name: str, content: bytes) -> StaticFile:
+    """Return the file. The extension of `name` determines the content type."""
     compressed = gzip.compress(content, mtime=0)
     content_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     if content_type.startswith("text/"):
@@ -25,7 +26,10 @@ def build_static_file(name: str, content: bytes) -> StaticFile:
 
 
 def version_of(folder: Path) -> int:
-    """Return a number that changes with the folder's files; 0 outside of `make dev`."""
+    """Return a number that changes with the folder's files, as the key of caches.
+
+    Outside of `make dev`, it is always 0, so cached files are never read again.
+    """
     if not settings.RELOAD:
         return 0
     return max(path.stat().st_mtime_ns for path in (folder, *folder.iterdir()))

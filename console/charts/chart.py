@@ -1,7 +1,8 @@
 """Charts of values over time, as stacked columns or lines, with their data table.
 
-The drawing is WIDTH x HEIGHT, with its origin at the top left. The browser stretches it, so it
-contains nothing round and no text. A script draws an interactive version from the same rows.
+The drawing has WIDTH x HEIGHT units, with its origin at the top left. The browser stretches it to
+the size of the page, so it contains neither circles nor visible text. A script (charts.js) replaces
+it by an interactive version with the same rows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +12,10 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import Final
 
-_STEPS: Final = (1, 2, 2.5, 5, 10)
-_MIN_VISIBLE: Final = 1e-9  # smaller values are invisible; for much smaller ones, log10 fails
-_NUM_TICKS: Final = 4  # at most, besides 0
+_STEPS: Final = (1, 2, 2.5, 5, 10)  # distances of ticks, multiplied by a power of ten
+# Smaller values are ignored: for the smallest floats, no step could be computed.
+_MIN_VALUE: Final = 1e-9
+_MAX_TICKS: Final = 4  # besides 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,62 +33,67 @@ class Scale:
 def scale_of(
     values: Iterable[float | None], *, at_most: float | None = None, is_whole: bool = False
 ) -> Scale:
-    """Return the scale of the values. `at_most` is their natural maximum, such as 1 for shares.
+    """Return a scale for the values.
 
-    `is_whole`: only whole numbers have a tick.
+    `at_most` is the highest possible value, such as 1 for shares; None: unlimited. `is_whole`: the
+    ticks are whole numbers.
     """
-    highest = max((value for value in values if value and value > _MIN_VISIBLE), default=1.0)
-    step = _round_step(highest / _NUM_TICKS)
+    highest = max((value for value in values if value and value > _MIN_VALUE), default=1.0)
+    step = _round_step(highest / _MAX_TICKS)
     if is_whole:
         step = float(ceil(step))
-    num = max(1, ceil(round(highest / step, 9)))
-    if at_most is not None and step * num > at_most:
-        step, num = at_most / _NUM_TICKS, _NUM_TICKS
-    return Scale(step * num, tuple(step * index for index in range(num + 1)))
+    num_steps = max(1, ceil(round(highest / step, 9)))
+    if at_most is not None and step * num_steps > at_most:
+        step, num_steps = at_most / _MAX_TICKS, _MAX_TICKS
+    return Scale(step * num_steps, tuple(step * index for index in range(num_steps + 1)))
 
 
 def _round_step(minimum: float) -> float:
-    """Return the smallest round number that is at least `minimum`."""
+    """Return the smallest round number that is at least `minimum`, except for rounding errors."""
     power = 10.0 ** floor(log10(minimum))
     return next(power * step for step in _STEPS if power * step >= minimum * (1 - 1e-9))
 
 
 WIDTH: Final = 1000
 HEIGHT: Final = 200
-_MAX_GAP: Final = 6.0  # between columns
-_MIN_HEIGHT: Final = 1.5  # keeps a single request visible beside many
-_NUM_LABELS: Final = 5
-_MISSING: Final = "–"
+_MAX_GAP: Final = 6.0  # between columns, in units of the drawing
+_MIN_HEIGHT: Final = 1.5  # in units of the drawing; keeps a single request visible beside many
+_MAX_LABELS: Final = 5  # below the chart
+_MISSING: Final = "–"  # text of a value that is None
 
-COUNT: Final = "count"  # the unit of whole numbers
+COUNT: Final = "count"  # name of the unit of whole numbers
 Value = float | None  # None: missing or suppressed
 FormatValue = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The format of values."""
+    """The unit of a chart's values, with their text formats."""
 
-    name: str  # for the script: count, share, or a currency code
+    name: str  # COUNT, "share" or a currency code; the script formats values by it
     short: FormatValue  # for the axis
     exact: FormatValue  # for the data table
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
+    """A position on the time axis: an hour or a day."""
+
     label: str
-    day: date | None = None  # None: not a UTC day, so it cannot be a filter
+    day: date | None = None  # the UTC day; None: an hour, so users cannot zoom in to it
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     name: str
-    values: Sequence[Value]
+    values: Sequence[Value]  # one for each time
 
 
 @dataclass(frozen=True, slots=True)
 class ChartShape:
-    kind: int  # index of its series, from 1; selects the color and pattern
+    """A rectangle, in units of the drawing: one value of a series in a column."""
+
+    kind: int  # number of its series, from 1; selects the color and pattern
     x: float
     y: float
     width: float
@@ -95,42 +102,42 @@ class ChartShape:
 
 @dataclass(frozen=True, slots=True)
 class ChartColumn:
-    """The shapes at one time, with a hover area of the full height."""
+    """The stacked shapes of one time, with a hover area of the full height."""
 
     x: float
     width: float
     parts: tuple[ChartShape, ...]
-    label: str
+    label: str  # for the tooltip: the time and all values
 
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
     kind: int  # as in ChartShape
-    path: str
+    path: str  # SVG path
 
 
 @dataclass(frozen=True, slots=True)
 class ChartCell:
     value: Value
-    text: str
+    text: str  # the formatted value
 
 
 @dataclass(frozen=True, slots=True)
 class ChartTableRow:
     time: Time
     cells: tuple[ChartCell, ...]  # in the order of the series
-    total: str  # "": sums make no sense, or there is one series
+    total: str  # the formatted sum; "": a chart of lines, or of one series
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
     title: str
-    unit: str
-    columns: tuple[ChartColumn, ...]
-    lines: tuple[ChartLine, ...]
-    rules: tuple[float, ...]  # y positions of the ticks
-    ticks: tuple[str, ...]  # from the top
-    labels: tuple[str, ...]  # of the times, evenly spaced
+    unit: str  # Unit.name
+    columns: tuple[ChartColumn, ...]  # one for each time; without shapes in a chart of lines
+    lines: tuple[ChartLine, ...]  # empty in a chart of columns
+    rules: tuple[float, ...]  # y positions of the ticks, from the bottom
+    ticks: tuple[str, ...]  # labels of the ticks, from the top
+    labels: tuple[str, ...]  # labels of some times, evenly spaced
     legend: tuple[tuple[int, str], ...]  # kind and name of each series
     head: tuple[str, ...]  # of the data table: the names of the series
     rows: tuple[ChartTableRow, ...]  # of the data table: the values of each time
@@ -164,7 +171,7 @@ def build_line_chart(
     *,
     at_most: float | None = None,
 ) -> Chart:
-    """Return a chart of lines, with gaps where values are missing."""
+    """Return a chart of lines, with gaps where values are missing. `at_most`: see scale_of."""
     scale = scale_of((value for line in series for value in line.values), at_most=at_most)
     return _build_chart(title, times, series, unit, scale, is_lines=True)
 
@@ -211,6 +218,7 @@ def _build_chart(
 
 
 def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
+    """Return the values of all series for each time."""
     return list(zip(*(line.values for line in series), strict=True))
 
 
@@ -236,25 +244,25 @@ def _shapes_at(
     index: int, step: float, values: Sequence[Value], scale: Scale
 ) -> tuple[ChartShape, ...]:
     gap = min(_MAX_GAP, step / 4)
-    shapes, ground = [], float(HEIGHT)
+    shapes, stack_y = [], float(HEIGHT)  # stack_y: top of the shapes so far
     for kind, value in enumerate(values, 1):
         if not value:
             continue
         height = max(_MIN_HEIGHT, HEIGHT * scale.to_share(value))
-        ground -= height
+        stack_y -= height
         x, width = index * step + gap / 2, step - gap
         shapes.append(
             ChartShape(
-                kind, round(x, 2), round(max(0, ground), 2), round(width, 2), round(height, 2)
+                kind, round(x, 2), round(max(0, stack_y), 2), round(width, 2), round(height, 2)
             )
         )
     return tuple(shapes)
 
 
 def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
-    """Return the SVG path through the middle of each time.
+    """Return the SVG path through the middle of each time that has a value.
 
-    Each stretch begins with a short horizontal line, so that a single value is visible.
+    After a gap, the path begins with a short horizontal line, so that a single value is visible.
     """
     commands: list[str] = []
     for (_, before), (index, value) in pairwise(enumerate([None, *values], -1)):
@@ -268,8 +276,8 @@ def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
 
 
 def _axis_labels(times: Sequence[str]) -> tuple[str, ...]:
-    """Return the first and last label and evenly spaced ones between; all if there are few."""
-    num = min(_NUM_LABELS, len(times))
-    if num < 2:  # nothing is between
+    """Return the first and the last label, and evenly spaced labels between them."""
+    num = min(_MAX_LABELS, len(times))
+    if num < 2:
         return tuple(times)
     return tuple(times[round(index * (len(times) - 1) / (num - 1))] for index in range(num))

@@ -1,6 +1,7 @@
-"""Responses with a temporary file: in memory while small, else on disk without a name.
+"""Downloads of files that are written to a temporary file first.
 
-The file is sent in chunks and deleted with the response.
+A small file stays in memory. A larger one is on disk, without a name. It is sent in chunks, and
+deleted when the response is closed.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,16 +12,17 @@ from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
-MAX_MEMORY_BYTES: Final = 4 << 20
+MAX_MEMORY_BYTES: Final = 4 << 20  # larger files are on disk
 _CHUNK_BYTES: Final = 1 << 16
 
 
 def temp_file_response(
     request: HttpRequest, write: Callable[[IO[bytes]], object], *, name: str, content_type: str
 ) -> StreamingHttpResponse:
-    """Return a download of the file that `write` fills.
+    """Return a download of the file whose content `write` produces.
 
-    Raises the errors of `write`, and OSError if the disk is full.
+    `name` is the file name with its extension. Raises the errors of `write`, and OSError if the
+    disk is full.
     """
     file: IO[bytes] = SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES)  # noqa: SIM115  # response closes
     try:
@@ -50,7 +52,8 @@ def _stream_file(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse
 class _OpenFile:
     """The file of a response.
 
-    Django calls `close` with the response, even if the client leaves before the first chunk.
+    Django calls `close` when it closes the response, even if the client leaves before the first
+    chunk.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -66,7 +69,7 @@ class _FileChunks(_OpenFile):
             while chunk := self._file.read(_CHUNK_BYTES):
                 yield chunk
         finally:
-            self.close()  # not every WSGI server closes a finished iterator
+            self.close()  # not every WSGI server closes the response
 
 
 class _AsyncFileChunks(_OpenFile):
@@ -75,4 +78,4 @@ class _AsyncFileChunks(_OpenFile):
             while chunk := await sync_to_async(self._file.read)(_CHUNK_BYTES):
                 yield chunk
         finally:
-            self.close()  # a client that leaves cancels the task here
+            self.close()  # if the client leaves, the task is cancelled at the `await`

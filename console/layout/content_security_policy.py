@@ -2,9 +2,8 @@
 
 from typing import Final
 
-# Pages load nothing from other origins and contain nothing inline; the functions below make the
-# exceptions. The console works without its scripts, except for passkeys (browsers offer them only
-# to scripts), the playground, live charts and the reference of the REST API.
+# By default, pages load nothing from other origins, and contain no inline scripts or styles. The
+# functions below return the policies of the exceptions.
 _DIRECTIVES: Final = [
     "default-src 'none'",
     "script-src 'self'",
@@ -16,16 +15,16 @@ _DIRECTIVES: Final = [
     "frame-ancestors 'none'",
 ]
 
-
 POLICY: Final = "; ".join(_DIRECTIVES)
-
-
-# The operator pages may load fonts from the console's own origin. None is served today.
+# The theme of the operators' pages may load fonts from the console's own origin.
 OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
 
 
 def policy_with(*, style_nonce: str, connects_to: str) -> str:
-    """Return the policy of a page whose script adds styles and connects to another origin."""
+    """Return the policy of a page whose script adds styles and connects to another origin.
+
+    `connects_to` is this origin. Styles need the nonce.
+    """
     replacements = {
         "style-src 'self'": f"style-src 'self' 'nonce-{style_nonce}'",
         "connect-src 'self'": f"connect-src 'self' {connects_to}",

@@ -1,4 +1,4 @@
-"""The difference between two JSON values as lines for people. Nothing parses these lines."""
+"""The difference between two JSON values, as lines for people. No program parses these lines."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ _MAX_CHARS: Final = 2_000  # of one value
 @dataclass(frozen=True, slots=True)
 class DiffLine:
     sign: str  # "+" or "-"
-    text: str
+    text: str  # "path: value", such as `limits.days: 30`; without a path, only the value
 
     @property
     def is_added(self) -> bool:
@@ -19,7 +19,7 @@ class DiffLine:
 
 
 def diff_lines(before: Any, after: Any) -> list[DiffLine]:
-    """Return the removed and added lines, sorted by path. Equal values are left out."""
+    """Return the removed and added lines, sorted by path. Equal values have no line."""
     old, new = dict(_flatten(before)), dict(_flatten(after))
     lines = []
     for path in sorted({**old, **new}):
@@ -33,6 +33,7 @@ def diff_lines(before: Any, after: Any) -> list[DiffLine]:
 
 
 def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield path and JSON of each value that is not an object. A list counts as one value."""
     if isinstance(value, Mapping) and value:
         for name, part in value.items():
             yield from _flatten(part, f"{path}.{name}" if path else str(name))

@@ -1,7 +1,7 @@
-"""Single-use form tokens: a page reload must not create the same thing twice.
+"""Single-use form tokens: a form that is sent twice must not create two objects.
 
-A token is signed and not stored, so each browser tab has its own. Redis remembers a used token for
-as long as it would be valid.
+A new token is signed, but not stored, so several browser tabs can have one each. Only a used token
+is stored: Redis remembers it until its signature has expired.
 """
 
 import secrets
@@ -17,14 +17,18 @@ _LIFETIME_S: Final = 24 * 3600  # a tab may stay open overnight
 
 
 def issue_form_token(request: HttpRequest, purpose: str) -> str:
-    """Return a single-use token for FIELD, valid only for the signed-in user."""
+    """Return a token for the form's field FIELD, valid only for the signed-in user.
+
+    `purpose` names the form.
+    """
     return _signer_for(request, purpose).sign(secrets.token_urlsafe(12))
 
 
 def consume_form_token(request: HttpRequest, purpose: str) -> bool:
-    """Use up the form's token. Return False if it was used, has expired or is invalid.
+    """Use up the token of the submitted form.
 
-    The token of another user or purpose is invalid, too. Raises redis.RedisError.
+    Return False if it was used before, has expired or is invalid. The token of another user or
+    purpose is invalid. Raises redis.RedisError.
     """
     try:
         token = _signer_for(request, purpose).unsign(

@@ -20,9 +20,9 @@ def render_page(
     part: str | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Render `page`, or only `part` if htmx requested the fragment.
+    """Render the template `page`, or only its fragment `part` if htmx requested a fragment.
 
-    `part` is a template that `page` includes.
+    `page` includes the template `part`. None: the page has no fragment.
     """
     is_part = part is not None and is_htmx_fragment(request)
     template = part if is_part and part is not None else page
@@ -33,7 +33,10 @@ def render_page(
 
 
 def is_htmx_fragment(request: HttpRequest) -> bool:
-    """Return whether htmx requests a fragment. For hx-boost and history it requests a page."""
+    """Return whether htmx requests a fragment.
+
+    For hx-boost, and to restore its history, htmx requests a whole page.
+    """
     details = getattr(request, "htmx", None)  # set by HtmxMiddleware
     if not isinstance(details, HtmxDetails):
         return False

@@ -1,7 +1,8 @@
-"""The navigation of the console: one table, read by the sidebar, the search and tests.
+"""The navigation of the console: the items of the sidebar, the account menu and the search.
 
-The URL name of a page is its area (`keys`) or begins with it (`keys-new`), so the sidebar can mark
-the current area. Users see only the items that their role may open.
+Each item leads to an area of the console. The URL names of the area's pages are the name of the
+area (`keys`), or begin with it (`keys-new`). Therefore the sidebar can mark the current area. Users
+see only the items that their role may open.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ _QUALITY: Final = (_P.READ_QUALITY, _P.READ_OWN_QUALITY)
 
 @dataclass(frozen=True, slots=True)
 class NavigationItem:
-    area: str  # the URL name of its first page, and the name of its icon
+    area: str  # also the URL name of its first page, and the name of its icon
     title: str | Promise
     needs: tuple[Permission, ...]  # one of these is enough; empty: open to everybody
     words: str | Promise = ""  # more search terms
@@ -37,16 +38,20 @@ class NavigationSection:
 
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
+    """An item as a user sees it."""
+
     icon: str
     title: str | Promise
     url: str
     is_current: bool
-    words: str | Promise
+    words: str | Promise  # more search terms
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationGroup:
-    title: str
+    """A section as a user sees it."""
+
+    title: str  # "": the first section
     links: list[NavigationLink]
 
 
@@ -165,7 +170,7 @@ ACCOUNT_ITEMS: Final = (
 
 
 def list_groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
-    """Return the groups of the sidebar, without empty ones."""
+    """Return the groups of the sidebar. Groups without a visible link are left out."""
     all_groups = [
         NavigationGroup(str(section.title), _visible_links(request, actor, section.items))
         for section in SECTIONS
@@ -173,7 +178,7 @@ def list_groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
     return [group for group in all_groups if group.links]
 
 
-def list_own_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
+def list_account_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
     return _visible_links(request, actor, ACCOUNT_ITEMS)
 
 

@@ -1,4 +1,4 @@
-"""Pages for users with a permission. The permission is checked before the step-up:
+"""Pages that require a permission. The permission is checked before the step-up:
 
 @member_required
 @permission_required(Permission.WRITE_AUDIT_SINKS)
@@ -20,9 +20,10 @@ _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
 def permission_required(*permissions: Permission) -> Callable[[_View[P]], _View[P]]:
-    """Guard a view within `member_required`, which turns errors into error pages.
+    """Guard a view: the member needs one of the permissions.
 
-    One of the permissions is enough. The error names the first.
+    Without any of them, the guarded view raises Forbidden, which names the first permission. It
+    must be within `member_required`, which turns the error into an error page.
     """
 
     def guard(view: _View[P]) -> _View[P]:

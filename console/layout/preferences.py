@@ -1,8 +1,8 @@
 """Display preferences of the console: language, time zone, light or dark theme.
 
-They are stored in cookies, so that pages need no query for them, and they work before sign-in. None
-of them identifies a user. A script stores the browser's time zone at the first visit. Without
-scripts, times are in UTC until the user chooses a zone.
+They are stored in cookies. Therefore pages need no query for them, and they also work before a user
+signs in. None of them identifies a user. A script stores the browser's time zone at the first
+visit. Without scripts, times are in UTC until the user chooses a time zone.
 """
 
 import zoneinfo
@@ -32,24 +32,25 @@ THEMES: Final[dict[str, Promise]] = {
 @dataclass(frozen=True, slots=True)
 class Preferences:
     language: str  # one of settings.LANGUAGES
-    zone: str  # an IANA name
-    theme: str  # one of THEMES
+    zone: str  # IANA name of the time zone
+    theme: str  # one of THEMES; "": as the browser prefers
 
 
 class PreferencesMiddleware:
-    """Activates the time zone. It comes after Django's LocaleMiddleware."""
+    """Activates the time zone of the request. It must come after Django's LocaleMiddleware."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Operators compare times with logs, so their pages show UTC, and say so.
+        # Operators compare times with logs, so the times on their pages are in UTC.
         zone = settings.TIME_ZONE if is_operator_path(request) else preferences_of(request).zone
         with timezone.override(zoneinfo.ZoneInfo(zone)):
             return self._get_response(request)
 
 
 def preferences_of(request: HttpRequest) -> Preferences:
+    """Return the preferences in the cookies, with defaults in place of invalid values."""
     zone = request.COOKIES.get(ZONE_COOKIE, "")
     theme = request.COOKIES.get(THEME_COOKIE, "")
     return Preferences(
@@ -60,12 +61,14 @@ def preferences_of(request: HttpRequest) -> Preferences:
 
 
 def store_preferences(response: HttpResponse, preferences: Preferences) -> None:
+    """Set the cookies of the response."""
     cookies = {
         settings.LANGUAGE_COOKIE_NAME: preferences.language,
         ZONE_COOKIE: preferences.zone,
         THEME_COOKIE: preferences.theme,
     }
     for name, value in cookies.items():
+        # Not HttpOnly: a script reads whether a time zone is stored.
         response.set_cookie(
             name, value, max_age=_YEAR_S, secure=settings.HTTPS, samesite="Lax", httponly=False
         )
@@ -73,15 +76,19 @@ def store_preferences(response: HttpResponse, preferences: Preferences) -> None:
 
 @cache
 def list_time_zones() -> frozenset[str]:
-    """Return UTC and the zones of continents and oceans, without old names such as US/Eastern."""
+    """Return the IANA names: UTC, and the zones of continents and oceans.
+
+    Old names such as US/Eastern are left out.
+    """
     return frozenset(
         name
         for name in zoneinfo.available_timezones()
-        if name == "UTC" or name.partition("/")[0] in _CONTINENTS
+        if name == "UTC" or name.partition("/")[0] in _CONTINENTS_AND_OCEANS
     )
 
 
-_CONTINENTS: Final = frozenset(
+# The first parts of IANA names.
+_CONTINENTS_AND_OCEANS: Final = frozenset(
     {
         *("Africa", "America", "Antarctica", "Arctic", "Asia"),
         *("Atlantic", "Australia", "Europe", "Indian", "Pacific"),

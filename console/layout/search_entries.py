@@ -1,6 +1,7 @@
 """Search entries for pages, settings and actions that are not in the sidebar.
 
-Each entry has synonyms, in each language. A test opens every entry.
+Each entry has more search terms, such as synonyms, in each language. A test opens the page of each
+entry.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 _P = Permission
+# Two words are forms of each other if they have a common stem of at least this length, and the rest
+# of the longer word is at most this long.
 _MIN_STEM_CHARS: Final = 5
 _MAX_ENDING_CHARS: Final = 3
 _PLURALS: Final = ("s", "es", "e", "en", "n")  # "keys" also finds "key"
@@ -28,7 +31,7 @@ class SearchEntry:
     url_name: str
     needs: tuple[Permission, ...]  # one of these is enough; empty: open to everybody
     words: Promise  # more search terms
-    query: str = ""  # of the URL, with a question mark, or its fragment
+    query: str = ""  # end of the URL: "?name=value" or "#fragment"
 
     def is_open_to(self, actor: Actor) -> bool:
         return not self.needs or any(map(actor.has_permission, self.needs))
@@ -134,7 +137,10 @@ ENTRIES: Final = (
 
 
 def find_entries(actor: Actor, words: list[str]) -> list[SearchEntry]:
-    """Return the entries that the actor may open and that have all words; none without words."""
+    """Return the entries that have all words, and whose page the actor may open.
+
+    Return none if there are no words.
+    """
     if not words:
         return []
     return [
@@ -147,8 +153,8 @@ def find_entries(actor: Actor, words: list[str]) -> list[SearchEntry]:
 def has_words(words: list[str], *texts: str | Promise) -> bool:
     """Return whether each search word is a form of a word of the texts.
 
-    The texts are compared in the user's language and in English, because administrators search for
-    words such as "policy" in every language.
+    The texts are compared in the user's language and in English, because users also search for
+    English terms such as "policy".
     """
     known_words = _words_of(texts)
     with translation.override("en"):
@@ -161,12 +167,12 @@ def _words_of(texts: tuple[str | Promise, ...]) -> set[str]:
 
 
 def is_form_of(word: str, candidate: str) -> bool:
-    """Return whether `word` begins `candidate`, or differs from it only in its ending."""
+    """Return whether `candidate` begins with `word`, or differs from it only in the ending."""
     if candidate.startswith(word):
         return True
-    stem = sum(
+    stem_chars = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, candidate, strict=False))
     )
-    ending = max(len(word), len(candidate)) - stem
+    ending_chars = max(len(word), len(candidate)) - stem_chars
     is_plural = word.removeprefix(candidate) in _PLURALS
-    return is_plural or (stem >= _MIN_STEM_CHARS and ending <= _MAX_ENDING_CHARS)
+    return is_plural or (stem_chars >= _MIN_STEM_CHARS and ending_chars <= _MAX_ENDING_CHARS)

@@ -1,4 +1,4 @@
-"""Step-up authentication before sensitive actions, unless the user authenticated recently:
+"""Step-up: users must authenticate again before sensitive actions, if they did not do so recently.
 
     @member_required
     @permission_required(Permission.WRITE_TEAMS)
@@ -6,8 +6,8 @@
     def delete(request, member, team_id): ...
 
 GET requests are guarded too, so that users authenticate before they fill in a form. If the
-authentication expires before a form is submitted, the form is stored, and resumed after the
-step-up.
+authentication is too old when a form is submitted, the form is stored. It is submitted again after
+the step-up.
 """
 
 import time
@@ -24,7 +24,7 @@ from django.urls import reverse
 
 from console.layout.pending_form import PendingForm, store_pending_form
 from console.sign_in.current_member import CurrentMember
-from console.sign_in.sessions.session import provider_tenant_of, signed_in_at_s
+from console.sign_in.sessions.session import provider_signed_in_at_s, provider_tenant_of
 
 _CSRF_FIELD: Final = "csrfmiddlewaretoken"
 P = ParamSpec("P")
@@ -32,7 +32,7 @@ _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
 def step_up_required(view: _View[P]) -> _View[P]:
-    """Guard a view within `member_required`, below `permission_required`."""
+    """Guard a view. `member_required` and `permission_required` stand above this decorator."""
 
     @wraps(view)
     def guarded(
@@ -45,9 +45,9 @@ def step_up_required(view: _View[P]) -> _View[P]:
 
 
 def step_up_required_to_save(view: _View[P]) -> _View[P]:
-    """Guard a view that shows a form, but only when the form is submitted.
+    """Guard a view with a form, but only when the form is submitted.
 
-    The form is stored and resumed, so that no input is lost.
+    The form is stored, and submitted again after the step-up, so that no input is lost.
     """
 
     @wraps(view)
@@ -63,8 +63,8 @@ def step_up_required_to_save(view: _View[P]) -> _View[P]:
 def step_up_redirect(request: HttpRequest, member: CurrentMember) -> HttpResponse | None:
     """Return the redirect to the step-up; None if the user authenticated recently.
 
-    Recently: within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. Views call this if only some of
-    their forms are sensitive. Raises redis.RedisError.
+    Recently means within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. A view calls this function
+    itself if only some of its forms are sensitive. Raises redis.RedisError.
     """
     if _has_recent_authentication(request):
         return None
@@ -73,7 +73,7 @@ def step_up_redirect(request: HttpRequest, member: CurrentMember) -> HttpRespons
 
 
 def _store_form(request: HttpRequest, member: CurrentMember) -> str:
-    """Store the submitted form and return the URL that resumes it."""
+    """Store the submitted form, and return the URL of the page that submits it again."""
     fields = {name: texts for name, texts in request.POST.lists() if name != _CSRF_FIELD}
     token = store_pending_form(member.actor, PendingForm(request.get_full_path(), fields))
     return reverse("console:resume", args=[token])
@@ -82,18 +82,20 @@ def _store_form(request: HttpRequest, member: CurrentMember) -> str:
 def _has_recent_authentication(request: HttpRequest) -> bool:
     """Return whether the user signed in or reauthenticated recently.
 
-    allauth's own check ignores sign-ins, and it accepts every user who has neither a password nor a
-    second factor here.
+    allauth's own check does not count sign-ins. It also accepts every user who has neither a
+    password nor a second factor in Caret, such as users of an identity provider.
     """
-    confirmed_at_s = [record["at"] for record in get_authentication_records(request, request.user)]
-    last_s = max([*confirmed_at_s, signed_in_at_s(request)])
+    authenticated_at_s = [
+        record["at"] for record in get_authentication_records(request, request.user)
+    ]
+    last_s = max([*authenticated_at_s, provider_signed_in_at_s(request)])
     return bool(time.time() - last_s < app_settings.REAUTHENTICATION_TIMEOUT)
 
 
 def _reauthentication_url(request: HttpRequest) -> str:
-    """Return the step-up page.
+    """Return the URL of the step-up page.
 
-    Users of an identity provider have no password here: they sign in again.
+    Users whom an identity provider signed in cannot use a password, so they sign in again.
     """
     if provider_tenant_of(request) is not None:
         return reverse("console:sign-in-again")

@@ -1,4 +1,4 @@
-"""The pages of an area, as tabs (c-tabs)."""
+"""The pages of an area, as tabs for the component `c-tabs`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Tab:
 
 
 def tabs_of(request: HttpRequest, pages: Iterable[tuple[str, str]]) -> list[Tab]:
-    """Return a tab for each of `pages`, which are URL names and titles."""
+    """Return a tab for each page. `pages` has the URL name and the title of each."""
     current_name = request.resolver_match.url_name if request.resolver_match is not None else None
     return [
         Tab(title, reverse(f"console:{name}"), is_current=name == current_name)

@@ -1,11 +1,11 @@
-"""A limit for requests that wait for systems of a tenant: identity provider, sink or DNS.
+"""A limit for requests that wait for a tenant's systems: an identity provider, an audit sink, DNS.
 
-Such requests of one tenant may occupy 8 of the console's 64 request slots (caret.asgi), and those
-of all tenants half of them.
+A process handles 64 requests at once (caret.asgi). One tenant may use 8 of these request slots to
+wait for its systems, and all tenants together may use half of them.
 """
 
 from typing import Final
 
 from caret.foundation.concurrency.bulkhead import Bulkhead
 
-OUTWARD: Final = Bulkhead(max_each=8, max_all=32)
+OUTBOUND_LIMIT: Final = Bulkhead(max_each=8, max_all=32)

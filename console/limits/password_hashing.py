@@ -1,4 +1,4 @@
-"""Password checks, a few at a time: each one takes 100 MiB and a core by design."""
+"""Password hashing, a few at a time: by design, each hash needs 100 MiB and much CPU time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from tenants.models import User
 
-MAX_CHECKS: Final = 4  # concurrent, per process
-MAX_WAIT_S: Final = 2.0
-# For the page of a user who gets no slot.
+MAX_HASHES: Final = 4  # concurrent, per process
+MAX_WAIT_S: Final = 2.0  # for a slot
+# The error message for a user who gets no slot.
 BUSY: Final = gettext_noop("Too many people are signing in right now. Try again in a few seconds.")
-_slots: Final = BoundedSemaphore(MAX_CHECKS)
+_slots: Final = BoundedSemaphore(MAX_HASHES)
 
 
 class TooManyHashes(Exception):
@@ -29,7 +29,7 @@ class TooManyHashes(Exception):
 
 @contextmanager
 def hashing_slot() -> Iterator[None]:
-    """Hold one of the MAX_CHECKS slots. Raises TooManyHashes."""
+    """Occupy one of the MAX_HASHES slots until the block ends. Raises TooManyHashes."""
     if not _slots.acquire(timeout=MAX_WAIT_S):
         raise TooManyHashes
     try:
@@ -39,11 +39,11 @@ def hashing_slot() -> Iterator[None]:
 
 
 def check_password(request: HttpRequest, *, email: str, password: str) -> User | None:
-    """Return the user, or None if e-mail address and password do not match.
+    """Return the user; None if no user has this e-mail address and password.
 
-    An outdated hash of the password is replaced. Raises TooManyHashes.
+    Replaces an outdated hash of the password. Raises TooManyHashes.
     """
-    if "\0" in email:  # no account has it, and Postgres rejects it
+    if "\0" in email:  # no account has such an address, and Postgres would reject the query
         return None
     with hashing_slot():
         user = authenticate(request, username=email, password=password)

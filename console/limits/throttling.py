@@ -1,13 +1,14 @@
-"""Limits on guesses of passwords and codes, for each account and each network.
+"""Limits on guesses of passwords and codes, and on other requests that could be abused.
 
-Counters are in Redis and changed by scripts, so the limits hold across all console processes and
-for parallel requests. A counter starts with its first attempt and expires after its window, even if
-attempts continue. Nobody has to wait longer than MAX_WAIT_S, or an hour for a sign-up. Accounts are
-identified by the address that was typed, so unknown addresses are throttled like known ones.
+Scripts change the counters in Redis. Therefore the limits are the same for all console processes,
+and parallel requests cannot exceed them. A counter starts with its first attempt and expires after
+its window, even if attempts continue. Nobody has to wait longer than MAX_WAIT_S; for a sign-up, an
+hour.
 
-A browser or network that has signed in to the account before has its own counter
-(console.sign_in.devices), so other people's attempts do not lock out the account's owner. See ADR
-0101.
+An account is identified by the e-mail address that was typed. An address without an account is
+throttled in the same way. If somebody has signed in to the account with a browser or from a network
+before, this browser or network has its own counter (console.sign_in.devices). Therefore attempts of
+other people do not lock out the account's owner. See ADR 0101.
 """
 
 import hashlib
@@ -22,15 +23,19 @@ from django.utils.translation import ngettext
 
 from tenants.base.redis_connection import connect_to_redis
 
-WINDOW_S: Final = 60  # of the limits without another window
-MAX_TRIES: Final = 5  # for one account from one network
-MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
+WINDOW_S: Final = 60  # the window of each limit for which no other window is named
+MAX_WAIT_S: Final = 15 * 60  # the longer window, of limits for one account or user
+MAX_TRIES: Final = 5  # for one account from one network; also sign-ups from one network
+MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts: the users of an office share one address
 MAX_STARTS: Final = 6  # starts of the playground by one user
-MAX_SIGN_UP_MAILS: Final = 3  # to one address within MAX_WAIT_S
+MAX_SIGN_UP_MAILS: Final = 3  # to one e-mail address within MAX_WAIT_S
 MAX_KEY_TESTS: Final = 6  # by one user
 MAX_PASSWORD_CHANGES: Final = 10  # by one user within MAX_WAIT_S
-MAX_DEVICE_CODES: Final = 10  # wrong ones, by one user within MAX_WAIT_S; 2.6e10 codes exist
-MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
+# Wrong codes, by one user within MAX_WAIT_S. There are 2.6e10 codes (device_requests.ALPHABET).
+MAX_DEVICE_CODES: Final = 10
+# Counts an attempt at each of KEYS, up to the first counter that is full. ARGV has the limit and
+# the window in seconds of each counter. Returns the index of the full counter, or 0, and the
+# milliseconds until it expires.
 _COUNT_SCRIPT: Final = """
 for i, key in ipairs(KEYS) do
   local attempts = redis.call('INCR', key)
@@ -39,7 +44,7 @@ for i, key in ipairs(KEYS) do
 end
 return {0, 0}
 """
-# Only positive counters: DECR would recreate an expired one without expiry.
+# Decrements only positive counters: DECR would create an expired counter again, without expiry.
 _UNCOUNT_SCRIPT: Final = """
 for _, key in ipairs(KEYS) do
   if tonumber(redis.call('GET', key) or '0') > 0 then redis.call('DECR', key) end
@@ -48,20 +53,21 @@ end
 
 
 class Secret(StrEnum):
-    """The kind of secret that an attempt guesses."""
+    """The kind of secret that an attempt guesses. Each kind has its own counters."""
 
     PASSWORD = "password"  # noqa: S105  # a kind of secret, not a secret
     STEP_UP_PASSWORD = "step-up"  # noqa: S105
-    # Not PASSWORD: at the public sign-in page anybody can type "operator:HANDLE" as an address.
+    # Separate from PASSWORD: on the public sign-in page, anybody can type "operator:HANDLE" as an
+    # e-mail address, and would lock out the operator.
     OPERATOR_PASSWORD = "operator"  # noqa: S105
-    RESET_LINK = "reset-link"  # guesses nothing, but sends an e-mail
+    RESET_LINK = "reset-link"  # no guess, but a request for an e-mail with a link
     CODE = "code"  # of an authenticator app, or a recovery code
 
 
-KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # how long a network is known after its last sign-in
-# Attempts for one account within MAX_WAIT_S. All unknown devices and networks together share one
-# such limit; each known device or network has its own. Few codes may be guessed, because at any
-# time three of only a million codes are valid.
+KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # the time for which a network is known after a sign-in
+# Attempts for one account within MAX_WAIT_S. Each known browser and each known network has this
+# limit for itself. All others share it. The limit for codes is lower, because there are only a
+# million codes, and three of them are valid at any time.
 MAX_ATTEMPTS: Final = {
     Secret.PASSWORD: 10,
     Secret.STEP_UP_PASSWORD: 10,
@@ -79,13 +85,15 @@ class SecretAttempt:
     account: str  # an e-mail address, or operator:HANDLE; the account need not exist
     address: str  # the client's IP address
     device: str | None  # ID of a browser that signed in to the account before; None: unknown
-    is_known_network: bool  # somebody signed in to the account from this network
+    is_known_network: bool  # somebody signed in to the account from this network before
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptThrottled:
-    wait_s: int  # at least 1, at most MAX_WAIT_S; an hour for sign-ups
-    is_by_network: bool  # false: by account
+    """An attempt that exceeds a limit."""
+
+    wait_s: int  # from 1 to MAX_WAIT_S; for a sign-up, at most an hour
+    is_by_network: bool  # True: the limit of the network; False: another limit
 
     @property
     def message(self) -> str:
@@ -100,25 +108,26 @@ class AttemptThrottled:
 
 @dataclass(frozen=True, slots=True)
 class _AttemptCounter:
-    name: str
+    name: str  # of the key in Redis
     limit: int
     window_s: int
     is_of_network: bool = False
 
 
 def count_attempt(attempt: SecretAttempt) -> AttemptThrottled | None:
-    """Count an attempt before the secret is checked. Return None if it is within the limits.
+    """Count an attempt. Call this before the secret is checked. None: it is within the limits.
 
-    Raises redis.RedisError: nobody may sign in while attempts cannot be counted.
+    Raises redis.RedisError. Then the secret must not be checked, because nobody may guess without a
+    limit.
     """
     return _count_attempt(_counters_for(attempt))
 
 
 def forgive_attempt(attempt: SecretAttempt) -> None:
-    """Uncount an attempt whose secret was right or was not checked, except for the network.
+    """Uncount an attempt whose secret was right, or was not checked.
 
-    If the network's counter also went down, one right password would allow more guesses at other
-    accounts. Raises redis.RedisError.
+    The counter of the network keeps the attempt. Otherwise, each right password would allow one
+    more guess at another account. Raises redis.RedisError.
     """
     names = [counter.name for counter in _counters_for(attempt) if not counter.is_of_network]
     connect_to_redis().eval(_UNCOUNT_SCRIPT, len(names), *names)
@@ -130,26 +139,29 @@ def remember_network(*, account: str, address: str) -> None:
 
 
 def is_known_network(*, account: str, address: str) -> bool:
-    """Return whether somebody signed in to the account from there. Raises redis.RedisError."""
+    """Return whether somebody signed in to the account from the network of this IP address.
+
+    Raises redis.RedisError.
+    """
     return bool(connect_to_redis().exists(_name_of_known_network(account, address)))
 
 
 def count_request_of_network(*, address: str, purpose: str = "sign-in") -> AttemptThrottled | None:
-    """Count a request that guesses at no account. Each purpose has its own counter.
+    """Count a request from a network that guesses at no account. None: it is within the limit.
 
-    Returns None within the limits. Raises redis.RedisError.
+    Each purpose has its own counter. Raises redis.RedisError.
     """
     return _count_attempt([_network_counter(address, purpose)])
 
 
 def count_sign_up(*, email: str, address: str) -> AttemptThrottled | None:
-    """Count a request to sign up, which sends an e-mail to an address that anybody can enter.
+    """Count a request to sign up, which sends an e-mail to any address that the user enters.
 
-    Checks the limits of the network, of the address and of the installation, in this order, so
-    that one network cannot use up the installation's limit. Returns None within the limits. Raises
-    redis.RedisError.
+    None: it is within the limits. The limits of the network, of the e-mail address and of the
+    installation are checked in this order. Therefore one network cannot use up the limit of the
+    installation. Raises redis.RedisError.
     """
-    account = _hash_key(email.strip().lower())
+    account = _hash_text(email.strip().lower())
     return _count_attempt(
         [
             replace(_network_counter(address, "sign-up"), limit=MAX_TRIES),
@@ -160,7 +172,10 @@ def count_sign_up(*, email: str, address: str) -> AttemptThrottled | None:
 
 
 def allow_playground_start(*, user_id: str) -> bool:
-    """Count a start of the playground. Return False after too many. Raises redis.RedisError."""
+    """Count a start of the playground. Return False if there were too many.
+
+    Raises redis.RedisError.
+    """
     return (
         _count_attempt(
             [_AttemptCounter(f"caret:throttle:playground:{user_id}", MAX_STARTS, WINDOW_S)]
@@ -170,13 +185,13 @@ def allow_playground_start(*, user_id: str) -> bool:
 
 
 def allow_key_test(*, user_id: str) -> bool:
-    """Count a test of a key. Return False after too many. Raises redis.RedisError."""
+    """Count a test of an API key. Return False if there were too many. Raises redis.RedisError."""
     name = f"caret:throttle:key-test:{user_id}"
     return _count_attempt([_AttemptCounter(name, MAX_KEY_TESTS, WINDOW_S)]) is None
 
 
 def count_password_change(*, user_id: str) -> AttemptThrottled | None:
-    """Count a change of a password, which sends an e-mail. Return None if it is within the limit.
+    """Count a change of a password, which sends an e-mail. None: it is within the limit.
 
     Raises redis.RedisError.
     """
@@ -185,7 +200,7 @@ def count_password_change(*, user_id: str) -> AttemptThrottled | None:
 
 
 def count_device_code(*, user_id: str, address: str) -> AttemptThrottled | None:
-    """Count a code that a user entered for an editor. Return None if it is within the limits.
+    """Count a code that a user entered to sign in an editor. None: it is within the limits.
 
     Raises redis.RedisError.
     """
@@ -194,7 +209,10 @@ def count_device_code(*, user_id: str, address: str) -> AttemptThrottled | None:
 
 
 def forgive_device_code(*, user_id: str) -> None:
-    """Uncount a code that was right, except for the network. Raises redis.RedisError."""
+    """Uncount a code that was right. The counter of the network keeps it.
+
+    Raises redis.RedisError.
+    """
     connect_to_redis().eval(_UNCOUNT_SCRIPT, 1, _device_code_counter(user_id).name)
 
 
@@ -203,7 +221,7 @@ def _device_code_counter(user_id: str) -> _AttemptCounter:
 
 
 def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
-    """Count one attempt at each counter, up to the first that is full."""
+    """Count one attempt at each counter, up to the first that is full. None: none is full."""
     limits = [number for counter in counters for number in (counter.limit, counter.window_s)]
     names = [counter.name for counter in counters]
     full, left_ms = connect_to_redis().eval(_COUNT_SCRIPT, len(names), *names, *limits)
@@ -214,10 +232,10 @@ def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
 
 def _counters_for(attempt: SecretAttempt) -> list[_AttemptCounter]:
     limit = MAX_ATTEMPTS[attempt.secret]
-    account = _hash_key(f"{attempt.secret}|{attempt.account.strip().lower()}")
+    account = _hash_text(f"{attempt.secret}|{attempt.account.strip().lower()}")
     name = f"caret:throttle:{attempt.secret}:{account}"
     if attempt.device is not None:
-        return [_AttemptCounter(f"{name}:device:{_hash_key(attempt.device)}", limit, MAX_WAIT_S)]
+        return [_AttemptCounter(f"{name}:device:{_hash_text(attempt.device)}", limit, MAX_WAIT_S)]
     network = _network_of(attempt.address)
     origin = f"known-network:{network}" if attempt.is_known_network else "unknown"
     return [
@@ -228,7 +246,7 @@ def _counters_for(attempt: SecretAttempt) -> list[_AttemptCounter]:
 
 
 def _name_of_known_network(account: str, address: str) -> str:
-    digest = _hash_key(f"{account.strip().lower()}|{_network_of(address)}")
+    digest = _hash_text(f"{account.strip().lower()}|{_network_of(address)}")
     return f"caret:throttle:known-network:{digest}"
 
 
@@ -238,11 +256,14 @@ def _network_counter(address: str, purpose: str) -> _AttemptCounter:
 
 
 def _network_of(address: str) -> str:
-    """Return the network of an address. IPv6 customers have 2^64 addresses, which count as one."""
+    """Return the network of an IP address: an IPv4 address itself, or an IPv6 network of 64 bits.
+
+    A customer with IPv6 usually has all addresses of such a network.
+    """
     try:
         ip = ipaddress.ip_address(address)
-    except ValueError:  # the peer of a Unix socket has none
-        return _hash_key(address)
+    except ValueError:  # not an IP address: the peer of a Unix socket has none
+        return _hash_text(address)
     if ip.version == 4:
         return str(ip)
     if ip.ipv4_mapped is not None:
@@ -250,6 +271,6 @@ def _network_of(address: str) -> str:
     return str(ipaddress.IPv6Network((ip.packed, 64), strict=False))
 
 
-def _hash_key(text: str) -> str:
-    """Hash the text, so that Redis contains no personal addresses."""
+def _hash_text(text: str) -> str:
+    """Return a hash of the text, so that Redis contains no e-mail addresses."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

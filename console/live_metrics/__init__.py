@@ -1,7 +1,7 @@
-"""The last minute's figures over a WebSocket, for users who may see them on a page.
+"""The usage figures of the last minute over a WebSocket, for users who may see them on a page.
 
-authentication.py   finds the viewer by the session, with the rules of the pages
-access_feed.py      notifies when a viewer's access may have changed
-broadcaster.py      reads a tenant's last minute once for all its viewers
-consumer.py         one WebSocket
+authentication.py   finds the viewer by the session cookie, with the same rules as for pages
+access_feed.py      notifies sockets when the access of their viewer may have changed
+broadcaster.py      reads the figures of a tenant or user once for all their viewers
+consumer.py         serves one WebSocket
 """

@@ -1,9 +1,10 @@
-"""Notifies open sockets when their access may have changed.
+"""Notifies open sockets when the access of their viewer may have changed.
 
-Causes are the end of a session, and changes of a membership, a role, a policy or a tenant's status.
+Possible causes are the end of a session, and a change of a membership, role, policy or tenant
+status.
 
-The process has one listener while any socket is open. Published messages can be missed. So all
-sockets also check after each new connection to Redis, and periodically
+A process has one listener while any socket is open. It can miss published messages. Therefore all
+sockets also check their access after each new subscription in Redis, and periodically
 (console.live_metrics.consumer.CHECK_EVERY_S).
 """
 
@@ -29,15 +30,16 @@ logger = structlog.get_logger(__name__)
 
 class AccessFeed:
     def __init__(self) -> None:
-        # Keys are session keys, user IDs and tenant IDs.
+        # By session key, user ID or tenant ID.
         self._watchers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self._listener: asyncio.Task[None] | None = None
 
     @contextmanager
     def watch(self, *ids: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set at each change of one of the IDs.
+        """Yield an event that is set at each change for one of the IDs.
 
-        It is set at the start, because changes before the subscription were missed.
+        An ID is a session key, a user ID or a tenant ID. The event is already set at the start:
+        earlier changes were missed, so the socket must check once.
         """
         change_event = asyncio.Event()
         change_event.set()
@@ -60,7 +62,7 @@ class AccessFeed:
             self._listener = None
 
     async def _listen(self) -> None:
-        """Listen until cancelled, and reconnect when Redis was unreachable."""
+        """Listen until cancelled. If the connection to Redis fails, connect again."""
         while True:
             try:
                 async with Redis.from_url(
@@ -74,7 +76,7 @@ class AccessFeed:
             await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, connection: Redis) -> None:
-        """Set the events of published changes. Raises RedisError, OSError."""
+        """Subscribe, and set the events of published changes. Raises RedisError, OSError."""
         async with connection.pubsub() as pubsub:
             await pubsub.subscribe(ACCESS_CHANGED, CHANGED)
             while True:
@@ -83,7 +85,7 @@ class AccessFeed:
                     self._on_message(message)
 
     def _on_message(self, message: dict[str, Any]) -> None:
-        if message["type"] == "subscribe":
+        if message["type"] == "subscribe":  # changes before this were missed
             watchers = set().union(*self._watchers.values())
         else:
             watchers = self._watchers.get(message["data"].decode(), set())

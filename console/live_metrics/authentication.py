@@ -1,4 +1,7 @@
-"""Authentication of sockets: by the session cookie, from our own pages, with the pages' rules."""
+"""Authentication of sockets by the session cookie, with the same rules as for pages.
+
+Only scripts of the console's own pages may open a socket.
+"""
 
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -22,17 +25,20 @@ _SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
+    """The user for whom a socket was opened."""
+
     actor: Actor
-    language: str
-    zone: str  # an IANA name
+    language: str  # one of settings.LANGUAGES
+    zone: str  # IANA name of the time zone
     status: TenantStatus
     session_key: str = field(repr=False)
 
 
 def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
-    """Return the viewer; None for a foreign origin and for users who may not see live numbers.
+    """Return the viewer; None if the origin is foreign or the user may not see the figures.
 
-    Makes three queries on each call, so that an ended session or membership takes effect at once.
+    `scope` is the ASGI scope of the socket. Each call makes three queries, so that the end of a
+    session or membership takes effect at once.
     """
     request = _request_of(scope)
     if not _is_own_page(request):
@@ -55,13 +61,17 @@ def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
 
 
 def _request_of(scope: dict[str, Any]) -> ASGIRequest:
+    """Return the handshake of the socket as an HTTP request."""
     scheme = _SCHEMES.get(scope.get("scheme", "ws"), "http")
     http = {**scope, "type": "http", "method": "GET", "scheme": scheme}
     return ASGIRequest(http, BytesIO())
 
 
 def _is_own_page(request: ASGIRequest) -> bool:
-    """Check the Origin header: browsers send the session cookie for sockets of any page."""
+    """Return whether the Origin header names the console.
+
+    The check is needed because browsers send the session cookie with the sockets of any web page.
+    """
     origin = request.META.get("HTTP_ORIGIN")
     try:
         own_origin = f"{request.scheme}://{request.get_host()}"

@@ -15,28 +15,29 @@ from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 EVERY_S: Final = 2.0
-MAX_OF_TENANT: Final = 20  # sockets in this process; further pages keep their first figures
-MAX_SOCKETS_OF_USER: Final = 5  # in this process; so that colleagues get sockets, too
-MAX_IN_ALL: Final = 500  # in this process
+# Limits of sockets in this process. Without a socket, a page keeps its first figures.
+MAX_OF_TENANT: Final = 20
+MAX_SOCKETS_OF_USER: Final = 5  # leaves sockets for the other users of the tenant
+MAX_IN_ALL: Final = 500
 logger = structlog.get_logger(__name__)
 
-# The usage of a whole tenant, or of one user.
+# The tenant and the user whose usage is read; None: all users of the tenant.
 _Subject = tuple[TenantId, UserId | None]
 _Reading = TypeVar("_Reading")
 _Counted = TypeVar("_Counted", bound=Hashable)
 
 
 class TooManyViewers(Exception):
-    """Too many sockets are open."""
+    """A limit of open sockets is reached."""
 
 
 @dataclass(slots=True, eq=False)
 class _Subscription(Generic[_Reading]):
     """The shared figures of one subject."""
 
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    latest: _Reading | None = None
-    num_read: int = 0
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)  # `latest` is new
+    latest: _Reading | None = None  # None: nothing was read yet
+    num_read: int = 0  # readings so far
     num_viewers: int = 0
     reader: asyncio.Task[None] | None = None
 
@@ -47,22 +48,23 @@ class LiveBroadcaster(Generic[_Reading]):
         read_metrics: Callable[[Actor], Awaitable[_Reading]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """`read_metrics` returns the figures that an actor may see. Tests replace `sleep`."""
         self._read_metrics = read_metrics
         self._sleep = sleep
         self._subscriptions: dict[_Subject, _Subscription[_Reading]] = {}
         self._num_by_tenant = Counter[TenantId]()
-        self._num_by_person = Counter[_Subject]()
+        self._num_by_user = Counter[_Subject]()
 
     @contextmanager
     def subscribe(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
-        """Yield an iterator of new readings; a slow viewer skips to the newest.
+        """Yield an iterator over the readings. A slow viewer gets only the newest one.
 
         Raises TooManyViewers.
         """
-        subject, person = _subject_of(actor), (actor.tenant_id, actor.user_id)
-        self._require_capacity(person)
+        subject, user = _subject_of(actor), (actor.tenant_id, actor.user_id)
+        self._require_capacity(user)
         self._num_by_tenant[actor.tenant_id] += 1
-        self._num_by_person[person] += 1
+        self._num_by_user[user] += 1
         subscription = self._subscriptions.setdefault(subject, _Subscription())
         subscription.num_viewers += 1
         if subscription.reader is None:
@@ -71,14 +73,14 @@ class LiveBroadcaster(Generic[_Reading]):
             yield _iterate_readings(subscription)
         finally:
             _decrement(self._num_by_tenant, actor.tenant_id)
-            _decrement(self._num_by_person, person)
+            _decrement(self._num_by_user, user)
             self._unsubscribe(subject, subscription)
 
-    def _require_capacity(self, person: _Subject) -> None:
+    def _require_capacity(self, user: _Subject) -> None:
         """Raise TooManyViewers if a limit is reached."""
         is_full = (
-            self._num_by_person[person] >= MAX_SOCKETS_OF_USER
-            or self._num_by_tenant[person[0]] >= MAX_OF_TENANT
+            self._num_by_user[user] >= MAX_SOCKETS_OF_USER
+            or self._num_by_tenant[user[0]] >= MAX_OF_TENANT
             or self._num_by_tenant.total() >= MAX_IN_ALL
         )
         if is_full:
@@ -92,20 +94,20 @@ class LiveBroadcaster(Generic[_Reading]):
             del self._subscriptions[subject]
 
     async def _poll_forever(self, actor: Actor, subscription: _Subscription[_Reading]) -> None:
-        """Read with the permissions of the first viewer.
+        """Read the figures every EVERY_S, with the permissions of the first viewer.
 
-        All viewers of a subject may see the same. Runs until it is cancelled, when the last viewer
-        has left.
+        All viewers of a subject may see the same figures. Runs until it is cancelled, which happens
+        when the last viewer has left.
         """
         while True:
             try:
                 latest = await self._read_metrics(actor)
-            # The page keeps its figures, and the next reading may succeed.
+            # Pages keep their figures, and the next reading may succeed.
             except DatabaseError as error:
                 logger.warning(
                     "live.read_failed", tenant_id=actor.tenant_id, error=type(error).__name__
                 )
-            except Exception:  # a bug; if it ended the task, viewers would wait forever
+            except Exception:  # a bug: without the task, viewers would wait forever
                 logger.exception("live.read_failed", tenant_id=actor.tenant_id)
             else:
                 async with subscription.changed:
@@ -116,6 +118,7 @@ class LiveBroadcaster(Generic[_Reading]):
 
 
 def _subject_of(actor: Actor) -> _Subject:
+    """Return the tenant, or only the actor if they may not see the usage of the tenant."""
     return actor.tenant_id, None if actor.has_permission(Permission.READ_USAGE) else actor.user_id
 
 

@@ -1,6 +1,8 @@
-"""`/live`: a WebSocket that sends the last minute's figures as the page shows them.
+"""`/live`: a WebSocket that sends the figures of the last minute as the page shows them.
 
-handshake > authenticate > send every two seconds, check again after each change > close
+1. Authenticate the viewer, and accept or reject the socket.
+2. Send the figures every two seconds. Check the viewer's access after each change.
+3. When the session or the access ends, close the socket.
 """
 
 import asyncio
@@ -25,12 +27,13 @@ from console.usage_filters.last_minute import format_last_minute
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 
-ENDED: Final = 4401  # live_metrics.js then asks the user to reload the page
-BUSY: Final = 1013  # live_metrics.js then reconnects later
-CHECK_EVERY_S: Final = 60.0  # a change may be missed while Redis is unreachable
-_PAUSE_S: Final = 0.3  # between two checks, if a tenant changes constantly
-_MAX_SEND_S: Final = 5.0
-# Each thread holds a connection to Postgres during its queries.
+# Close codes. live_metrics.js asks the user to reload the page, or reconnects later.
+ENDED: Final = 4401
+BUSY: Final = 1013
+CHECK_EVERY_S: Final = 60.0  # even without a notification, which may be missed
+_PAUSE_S: Final = 0.3  # between two checks, if notifications arrive constantly
+_MAX_SEND_S: Final = 5.0  # for one message
+# Each of these threads occupies a connection to Postgres during a query.
 _THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
 Message = dict[str, Any]
 _P = ParamSpec("_P")
@@ -42,9 +45,9 @@ async def _read_last_minute(actor: Actor) -> LastMinute:
 
 
 def _run_in_thread(query: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT]]:
-    """Run queries in our own threads, separate from those of pages.
+    """Return an async function that runs the query in one of our own threads.
 
-    asgiref's default is one thread for all sockets, so a slow query would delay all of them.
+    By default, asgiref has one thread for all sockets, so a slow query would delay all of them.
     """
     # Channels has no types.
     run_in_thread: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
@@ -54,8 +57,9 @@ def _run_in_thread(query: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_Res
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
-    board: LiveBroadcaster[LastMinute] = LiveBroadcaster(_read_last_minute)  # one for the process
-    feed = AccessFeed()  # one for the process
+    # Shared by all sockets of the process.
+    broadcaster: LiveBroadcaster[LastMinute] = LiveBroadcaster(_read_last_minute)
+    feed = AccessFeed()
 
     def __init__(self) -> None:
         self._serving: asyncio.Task[None] | None = None
@@ -78,10 +82,11 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         raise StopConsumer
 
     async def _serve(self, viewer: Viewer) -> None:
+        """Send figures until the session or the access ends, then close the socket."""
         ids = viewer.session_key, str(viewer.actor.user_id), viewer.actor.tenant_id
         try:
             with (
-                self.board.subscribe(viewer.actor) as readings,
+                self.broadcaster.subscribe(viewer.actor) as readings,
                 self.feed.watch(*ids) as change_event,
             ):
                 await _wait_for_first(
@@ -92,14 +97,14 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         except (TooManyViewers, DatabaseFailed):
             await self._close(BUSY)
         except (OSError, RuntimeError, TimeoutError):
-            return  # the socket is closed, or its client does not read
+            return  # the socket is already closed, or the client does not read
 
     async def _send_readings(self, readings: AsyncIterator[LastMinute], viewer: Viewer) -> None:
         async for minute in readings:
             await self._send(_render_message(minute, viewer))
 
     async def _wait_until_ended(self, change_event: asyncio.Event, viewer: Viewer) -> None:
-        """Return when the session has ended or its access has changed."""
+        """Return when the session has ended, or the viewer's access has changed."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_EVERY_S):
@@ -124,7 +129,10 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
 
 
 async def _wait_for_first(*coroutines: Coroutine[Any, Any, None]) -> None:
-    """Wait until one of them returns or raises, and cancel the others. Raises its exception."""
+    """Wait until one of the coroutines returns or raises. Cancel the others.
+
+    Raises the exception of this coroutine.
+    """
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -137,6 +145,7 @@ async def _wait_for_first(*coroutines: Coroutine[Any, Any, None]) -> None:
 
 
 def _access_of(viewer: Viewer) -> tuple[str, str, str]:
+    """Return the values that decide what the viewer may see."""
     return viewer.actor.tenant_id, viewer.actor.authority, viewer.status
 
 

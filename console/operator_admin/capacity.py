@@ -1,4 +1,7 @@
-"""The capacity planner: measured or entered figures, required capacity, overload point."""
+"""The capacity planner: the replicas that a load needs, and the latency of first tokens.
+
+Its inputs are measured by the gateways, entered by the operator, or defaults.
+"""
 
 import json
 import math
@@ -27,8 +30,9 @@ from tenants.fleet.pools.scraping.installation_status import (
     read_installation_status,
 )
 
-# Enough for a smooth curve; ten times as many take a tenth of a second.
+# Enough for a smooth curve. Ten times as many steps would take 0.1 s to compute.
 _CURVE_STEPS: Final = 240
+# Labels by the name of the input in CapacityInputs.
 _FIELDS: Final = {
     "requests_per_s": gettext_lazy("Requests per second"),
     "burst": gettext_lazy("Peak, as a multiple of this rate"),
@@ -46,27 +50,28 @@ _FIELDS: Final = {
     "acceptance": gettext_lazy("Share of tokens that are accepted (0 to 1)"),
     "dollars_per_gpu_hour": gettext_lazy("Price per replica hour"),
 }
-# The load if none is measured or entered: one request a second.
-_DEFAULT_LOAD: Final = 1.0
+# The load if none is measured or entered.
+_DEFAULT_REQUESTS_PER_S: Final = 1.0
 _WARM_TOKENS: Final = CapacityInputs.__dataclass_fields__["warm_tokens"].default
-_LARGE: Final = 1_000.0
+_MIN_WITHOUT_DECIMALS: Final = 1_000.0  # numbers from here on are shown as whole numbers
 
 
-# Figures that describe the load. If the user enters one, the measurements are of another load.
+# Inputs that describe the load. If the operator enters one of them, the plan is for another load
+# than the measured one, so they are not compared.
 _LOAD_FIELDS: Final = frozenset(
     {"requests_per_s", "num_gpus", "hit_rate", "context_tokens", "output_tokens"}
 )
 # With fewer requests, a measured p99 is too uncertain to be compared with the model.
 _MIN_REQUESTS: Final = 100
-# The model disagrees with the measurements if one is more than this many times the other.
+# The model disagrees with a measurement if one of them is more than this many times the other.
 _MAX_RATIO: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """The model's first tokens at the measured load, beside those that gateways measured."""
+    """The latency of first tokens at the measured load: as measured, and by the queueing model."""
 
-    mode: Mode  # of the requests, the most frequent one
+    mode: Mode  # the mode with most requests; only its requests are compared
     num_requests: int
     measured_p50_ms: float
     measured_p99_ms: float
@@ -85,19 +90,21 @@ class ModelCheck:
 
 
 def check_model(plan: CapacityPlan, first_tokens: Iterable[FirstToken]) -> ModelCheck | None:
-    """Compare a plan for the measured load with the measurements. Return None if there are none."""
+    """Compare a plan for the measured load with the measurements. None: there are none."""
     most_frequent = max(first_tokens, key=lambda first_token: first_token.count, default=None)
     if most_frequent is None:
         return None
-    (model,) = (row.sustained for row in plan.hit_rates if row.hit_rate == plan.figures.hit_rate)
-    assert model is not None, "compute_plan refuses a load that the replicas cannot take"
+    (predicted,) = (
+        row.sustained for row in plan.hit_rates if row.hit_rate == plan.figures.hit_rate
+    )
+    assert predicted is not None, "compute_plan raises if the replicas cannot serve the load"
     return ModelCheck(
         mode=most_frequent.mode,
         num_requests=most_frequent.count,
         measured_p50_ms=most_frequent.p50_ms,
         measured_p99_ms=most_frequent.p99_ms,
-        model_p50_ms=model.p50_ms,
-        model_p99_ms=model.p99_ms,
+        model_p50_ms=predicted.p50_ms,
+        model_p99_ms=predicted.p99_ms,
     )
 
 
@@ -107,12 +114,14 @@ def _is_near(model_ms: float, measured_ms: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CapacityField:
-    name: str
+    """An input in the form."""
+
+    name: str  # of the field of CapacityInputs
     label: str
     entered: str  # as typed; "": nothing
-    default: str  # the value without input
+    default: str  # used if nothing is entered; "": as many replicas as the load needs
     is_measured: bool  # whether `default` is a measured value
-    error: str
+    error: str  # "": none
 
 
 @require_GET
@@ -127,7 +136,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if not errors:
         try:
             plan = compute_plan(_to_inputs(measured | entered, request.GET.get("queue", "")))
-            picture = draw_plot(plan, steps=_CURVE_STEPS, words=_plot_labels(plan.num_gpus))
+            picture = draw_plot(plan, steps=_CURVE_STEPS, labels=_plot_labels(plan.num_gpus))
         except InvalidInput as error:
             errors = _errors_by_field(str(error))
     context = {
@@ -145,14 +154,18 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         else check_model(plan, _first_tokens_of(installation, pool)),
         **({} if plan is None or picture is None else _plot_context(plan, picture)),
     }
-    # A measured load can exceed what the replicas can take at the default rates. That is not the
-    # user's error. `errors` then has only the key "" (the whole form), so `any(errors)` is false.
+    # At the default rates, the replicas may be too slow for the measured load. This is not an
+    # error of the operator. `errors` then has only the key "" (the whole form), so `any(errors)` is
+    # false.
     is_wrong = any(errors) or bool(errors and entered)
     return render_operator_page(request, "capacity.html", context, status=400 if is_wrong else 200)
 
 
 def _first_tokens_of(installation: InstallationStatus, pool: str) -> list[FirstToken]:
-    """Return the first tokens of the pool, or of the installation if no pool has this name."""
+    """Return the latencies of first tokens by mode.
+
+    They are of the pool with this name, or of all pools together if there is none.
+    """
     pool_first_tokens = [
         pool_status.first_tokens for pool_status in installation.pools if pool_status.name == pool
     ]
@@ -164,7 +177,7 @@ def _first_tokens_of(installation: InstallationStatus, pool: str) -> list[FirstT
 
 
 def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the valid numbers, and the error messages of the other fields."""
+    """Return the valid numbers, and the error messages of invalid ones, both by input."""
     entered: dict[str, float] = {}
     errors: dict[str, str] = {}
     for name in _FIELDS:
@@ -184,8 +197,8 @@ def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str
 
 def _to_inputs(figures: dict[str, float], queue: str) -> CapacityInputs:
     """Return the planner's inputs. Raises InvalidInput."""
-    numbers: dict[str, Any] = {"requests_per_s": _DEFAULT_LOAD, **figures}
-    # The default must not exceed the measured size of whole prompts.
+    numbers: dict[str, Any] = {"requests_per_s": _DEFAULT_REQUESTS_PER_S, **figures}
+    # The default must not exceed the measured size of whole prompts, or the plan is refused.
     numbers.setdefault(
         "warm_tokens", min(_WARM_TOKENS, numbers.get("context_tokens", _WARM_TOKENS))
     )
@@ -196,7 +209,10 @@ def _to_inputs(figures: dict[str, float], queue: str) -> CapacityInputs:
 
 
 def _errors_by_field(message: str) -> dict[str, str]:
-    """Return the message for the field that it names, or else for the whole form."""
+    """Return the message of an InvalidInput by the input that it begins with.
+
+    The key "" is for the whole form.
+    """
     name = message.split(" ", 1)[0]
     return {name if name in _FIELDS else "": message}
 
@@ -204,7 +220,7 @@ def _errors_by_field(message: str) -> dict[str, str]:
 def _build_field(
     name: str, request: HttpRequest, measured: dict[str, float], errors: dict[str, str]
 ) -> CapacityField:
-    default = _DEFAULT_LOAD if name == "requests_per_s" else _default_of(name)
+    default = _DEFAULT_REQUESTS_PER_S if name == "requests_per_s" else _default_of(name)
     value = measured.get(name, default)
     return CapacityField(
         name=name,
@@ -217,11 +233,12 @@ def _build_field(
 
 
 def _count_decimals(value: float) -> int:
-    """Return enough decimals to distinguish shares, and none for whole or large numbers."""
-    return 0 if value == int(value) or value >= _LARGE else 3
+    """Return the number of decimals: none for whole and large numbers, otherwise three."""
+    return 0 if value == int(value) or value >= _MIN_WITHOUT_DECIMALS else 3
 
 
 def _default_of(name: str) -> float | None:
+    """Return the default of an input; None: it is computed, or required."""
     value = CapacityInputs.__dataclass_fields__[name].default
     return float(value) if isinstance(value, int | float) else None
 

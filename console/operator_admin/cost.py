@@ -1,4 +1,4 @@
-"""The cost of 1,000 accepted tokens, by pool and in total, for a week, a month and a quarter."""
+"""The cost of 1,000 accepted tokens, by pool and in total, for the last 7, 30 and 90 days."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -24,8 +24,9 @@ from tenants.fleet.pools.daily_usage import (
 )
 from tenants.fleet.pools.scraping.installation_status import read_installation_status
 
-PERIODS: Final = (7, 30, 90)
+PERIODS: Final = (7, 30, 90)  # in days
 _DEFAULT_DAYS: Final = 30
+# Of an hour of a replica, in whole units of the currency. The setting has the same maximum.
 _MAX_PRICE: Final = 100_000.0
 _COLUMNS: Final = (
     *("pool", "requests", "prompt_tokens", "generated_tokens", "accepted_tokens"),
@@ -38,7 +39,7 @@ class CostPeriod:
     num_days: int
     url: str
     is_selected: bool
-    per_1000: float | None  # total; None: no accepted tokens
+    per_1000: float | None  # cost of 1,000 accepted tokens, all pools; None: no accepted tokens
 
 
 @require_GET
@@ -71,11 +72,11 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class CostTableRow:
-    """A row with amounts in whole units of the currency."""
+    """A pool or the total, with amounts in whole units of the currency."""
 
     row: CostRow
     cost: float
-    per_1000: float | None
+    per_1000: float | None  # cost of 1,000 accepted tokens; None: no accepted tokens
 
 
 def _to_table_row(row: CostRow) -> CostTableRow:
@@ -84,7 +85,10 @@ def _to_table_row(row: CostRow) -> CostTableRow:
 
 
 def _compute_costs_by_period(price: float) -> dict[int, FleetCost]:
-    """Return the costs by number of days. Raises redis.RedisError."""
+    """Return the costs by the number of days. Raises redis.RedisError.
+
+    `price` is the price of an hour of a replica, in whole units of the currency.
+    """
     store, now = connect_to_redis(), timezone.now()
     seconds_a_day = compute_replica_seconds_a_day(read_installation_status(now=now))
     return {
@@ -117,17 +121,19 @@ def _parse_num_days(text: str) -> int:
 
 
 def _read_price(text: str) -> tuple[float, str]:
-    """Return the price of a replica's hour and an error message; the setting's price if empty."""
+    """Return the price of an hour of a replica, and an error message ("": none).
+
+    For an empty or invalid text, the price is the one in the settings.
+    """
     default: float = settings.REPLICA_HOUR_CENTS / 100
     if not text.strip():
         return default, ""
+    error = gettext("Enter a number, such as 2.50.")
     try:
         price = float(text.strip().replace(",", "."))
     except ValueError:
-        price = -1.0
-    if not 0 <= price <= _MAX_PRICE:
-        return default, gettext("Enter a number, such as 2.50.")
-    return price, ""
+        return default, error
+    return (price, "") if 0 <= price <= _MAX_PRICE else (default, error)
 
 
 def _csv_response(fleet_cost: FleetCost) -> HttpResponse:
@@ -148,6 +154,7 @@ def _csv_response(fleet_cost: FleetCost) -> HttpResponse:
 
 
 def _describe_counting(fleet_cost: FleetCost) -> str:
+    """Return the explanation of the figures that the page and the file show."""
     text = gettext(
         "Replica hours are sampled every minute; samples exist for %(n)s of %(days)s "
         "days. On other days with requests, the replicas that are up now are assumed to "

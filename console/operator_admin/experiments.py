@@ -1,6 +1,6 @@
-"""Experiments of the installation: creation, start and stop. Each tenant's own page shows results.
+"""Experiments of the installation: operators create, start and stop them.
 
-Each change needs a reason and a step-up.
+Each change needs a reason and a step-up. The results are shown on the tenants' own pages.
 """
 
 from typing import Any, Final
@@ -26,7 +26,7 @@ from tenants.fleet.experiments import (
 )
 from tenants.fleet.operators.accounts import OperatorView
 
-_ROWS: Final = range(1, 4)  # of variants besides the control
+_ROWS: Final = range(1, 4)  # of the form: one variant each, besides the control
 _STARTED: Final = _("Experiment started. Gateways apply this within a second.")
 
 
@@ -47,7 +47,7 @@ def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpRes
 def _create(request: HttpRequest, operator: OperatorView) -> None:
     """Create and start an experiment. Raises DomainError."""
     form, reason, now = request.POST, request.POST.get("reason", ""), timezone.now()
-    weight = _read_number(form.get("weight_0", "") or "1")
+    weight = _read_weight(form.get("weight_0", "") or "1")
     others = [variant for row in _ROWS if (variant := _read_variant(request, row)) is not None]
     new = NewExperiment(
         name=form.get("name", "").strip(),
@@ -70,7 +70,7 @@ def _page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _read_state() -> ExperimentState | None:
-    """Return the experiments; None if Redis is unreachable."""
+    """Return all experiments; None if Redis is unreachable."""
     try:
         return read_experiment_state(connect_to_redis())
     except DomainError:
@@ -78,6 +78,7 @@ def _read_state() -> ExperimentState | None:
 
 
 def _read_row(request: HttpRequest, row: int) -> dict[str, Any]:
+    """Return the fields of a row as they were entered, and its number."""
     names = ("variant", "weight", "layout", "ranking", "filter", "files_share", "suffix_share")
     return {"number": row} | {name: request.POST.get(f"{name}_{row}", "") for name in names}
 
@@ -89,7 +90,7 @@ def _read_variant(request: HttpRequest, row: int) -> VariantEntry | None:
         return None
     return VariantEntry(
         name=fields["variant"].strip(),
-        weight=_read_number(fields["weight"] or "1"),
+        weight=_read_weight(fields["weight"] or "1"),
         layout=fields["layout"] or None,
         ranking=fields["ranking"] or None,
         filter=fields["filter"] or None,
@@ -98,8 +99,8 @@ def _read_variant(request: HttpRequest, row: int) -> VariantEntry | None:
     )
 
 
-def _read_number(text: str) -> int:
-    """Return the number. Raises InvalidValue."""
+def _read_weight(text: str) -> int:
+    """Return the weight of a variant. Raises InvalidValue."""
     text = text.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 4):
         raise InvalidValue("variants", "Enter weights as whole numbers.")
@@ -107,7 +108,7 @@ def _read_number(text: str) -> int:
 
 
 def _read_share(text: str) -> float | None:
-    """Return the share; None if empty. Raises InvalidValue."""
+    """Return a share of the prompt's budget; None if the field is empty. Raises InvalidValue."""
     text = text.strip().replace(",", ".")
     if not text:
         return None

@@ -44,7 +44,8 @@ from tenants.security.authorization.actor import Actor
 @dataclass(frozen=True, slots=True)
 class CatalogRow:
     entry: CatalogEntry
-    priced_in: str  # plans whose latest price contains this model; "": none
+    # Slugs of the plans whose latest prices include the model, as text. "": none.
+    priced_in: str
 
 
 @require_GET
@@ -57,7 +58,7 @@ def models(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 @require_POST
 @operator_required
 def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
-    """Publish or withdraw a model, or assign a pool or take it away."""
+    """Publish or withdraw a model, or assign a pool to a tenant or remove the assignment."""
     return _PAGE.change(request, operator, action)
 
 
@@ -135,7 +136,7 @@ def _unassign(request: HttpRequest, operator: OperatorView) -> None:
 
 
 def _operator_as_actor(request: HttpRequest, operator: OperatorView) -> Actor:
-    """Return the actor for the tenant that the form names. Raises NotFound."""
+    """Return the operator as the actor for the tenant that the form names. Raises NotFound."""
     return build_operator_actor(
         operator,
         tenant_id=find_by_slug(request.POST.get("tenant", "").strip()).tenant_id,
@@ -145,7 +146,7 @@ def _operator_as_actor(request: HttpRequest, operator: OperatorView) -> Actor:
 
 
 def _read_tier(request: HttpRequest) -> Tier:
-    """Return the tier. Raises InvalidValue."""
+    """Return the tier that the form names. Raises InvalidValue."""
     try:
         return Tier(request.POST.get("tier", ""))
     except ValueError as error:
@@ -153,7 +154,7 @@ def _read_tier(request: HttpRequest) -> Tier:
 
 
 def _read_position(text: str) -> int | None:
-    """Return the position; None if empty. Raises InvalidValue."""
+    """Return the position in the list of the tier; None if empty. Raises InvalidValue."""
     text = text.strip()
     if not text:
         return None

@@ -1,6 +1,6 @@
-"""The state of the installation: five figures in the order of an on-call check.
+"""The overview of the installation, for example for an operator on call.
 
-Also the search and the display preferences, which every page has.
+This module also has the views of the search and the display preferences, to which every page links.
 """
 
 from dataclasses import dataclass, replace
@@ -30,8 +30,9 @@ from tenants.fleet.pools.scraping.installation_status import (
     read_installation_status,
 )
 
-_MIN_CHARS: Final = 2  # shorter texts find only pages
-_MAX_TENANTS: Final = 5
+_MIN_CHARS: Final = 2  # with a shorter search text, only pages are found
+_MAX_CHARS: Final = 63  # the longest slug of a tenant
+_MAX_TENANTS: Final = 5  # in the results
 
 
 @require_GET
@@ -48,7 +49,7 @@ def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def build_installation_context(installation: InstallationStatus) -> dict[str, Any]:
-    """Return the values that all pages with gateways' figures need: their source and age."""
+    """Return the values for pages with figures of gateways: the source and age of the figures."""
     window_s = installation.recent.window_s
     return {
         "installation": installation,
@@ -58,7 +59,7 @@ def build_installation_context(installation: InstallationStatus) -> dict[str, An
 
 
 def read_drains_if_reachable() -> DrainState | None:
-    """Return the drains; None if Redis is unreachable."""
+    """Return the drained replicas; None if Redis is unreachable."""
     try:
         return read_drains(connect_to_redis())
     except DomainError:
@@ -69,7 +70,7 @@ def read_drains_if_reachable() -> DrainState | None:
 class OperatorSearchHit:
     icon: str
     title: str
-    hint: str
+    hint: str  # more text after the title
     url: str
 
 
@@ -77,7 +78,7 @@ class OperatorSearchHit:
 @operator_required
 def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     """Find pages by the beginnings of their words, and tenants by the beginning of their slug."""
-    text = request.GET.get("q", "").strip()[:63]
+    text = request.GET.get("q", "").strip()[:_MAX_CHARS]
     words = text.casefold().split()
     hits = [
         OperatorSearchHit(item.icon, item.label, "", item.url)
@@ -109,7 +110,7 @@ def _find_tenants(text: str) -> list[OperatorSearchHit]:
 @require_POST
 @operator_required
 def set_preferences(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    """Set the theme or the language, and return to the page."""
+    """Set the theme or the language, and redirect to the page that sent the form."""
     preferences = preferences_of(request)
     theme, language = request.POST.get("theme"), request.POST.get("language")
     if theme in THEMES:

@@ -1,8 +1,7 @@
-"""The indexes of public code: build, start and stop.
+"""The indexes of public code: operators build, start and stop them.
 
-A tenant's policy decides whether gateways compare its completions with the index in use.
-
-Each change needs a reason and a step-up.
+Each change needs a reason and a step-up. A tenant's policy decides whether gateways compare its
+completions with the index in use.
 """
 
 from typing import Any, Final
@@ -67,7 +66,7 @@ def _page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _read_state() -> PublicCodeState | None:
-    """Return the indexes; None if Redis is unreachable."""
+    """Return all indexes; None if Redis is unreachable."""
     try:
         return read_public_code_state(connect_to_redis())
     except DomainError:

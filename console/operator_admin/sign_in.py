@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 
 WRONG: Final = gettext_noop("The handle, password or code is wrong.")
 UNAVAILABLE: Final = gettext_noop("You cannot sign in right now. Try again in a few seconds.")
-_BUSY_S: Final = 5
+_RETRY_AFTER_S: Final = 5  # if Redis is unreachable, or too many people are signing in
 
 
 @never_cache
@@ -82,6 +82,7 @@ def _show_throttled(request: HttpRequest, throttle: AttemptThrottled) -> HttpRes
 
 
 def _show_form(request: HttpRequest, message: str = "", status: int = 200) -> HttpResponse:
+    """Return the sign-in page. `message` is the error; "": none."""
     context = {
         "title": gettext("Sign in"),
         "message": gettext(message),
@@ -89,5 +90,5 @@ def _show_form(request: HttpRequest, message: str = "", status: int = 200) -> Ht
     }
     response = render_operator_page(request, "sign_in.html", context, status=status)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        response["Retry-After"] = str(_BUSY_S)
+        response["Retry-After"] = str(_RETRY_AFTER_S)
     return response

@@ -1,7 +1,7 @@
 """The operators' site: Django's admin with unfold's theme, without registered models.
 
-Django's own pages are not mounted (see `urls`). They would read and write tables without a reason,
-an audit entry and a tenant's scope.
+Django's own admin pages have no URLs here (see `urls`). They would read and write tables without a
+reason, without an entry in the audit log, and outside of a tenant's scope.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class AdminNavigationItem:
     is_current: bool
 
 
-# Label and URL name of each page, and the URL names of the pages that belong to it.
+# For each item: label, URL name of its page, and URL names of further pages that belong to it.
 _NAVIGATION: Final = (
     (gettext_lazy("Overview"), "index", frozenset[str]()),
     (gettext_lazy("Pools"), "pools", frozenset({"drain", "undrain", "add", "remove"})),
@@ -60,6 +60,7 @@ _NAVIGATION: Final = (
         frozenset({"tenant", "new_tenant", "reason", "change", "invite_owner"}),
     ),
 )
+# By URL name.
 _ICONS: Final = {
     "index": "overview",
     "pools": "cache",
@@ -104,12 +105,12 @@ def navigation_items(request: HttpRequest) -> list[AdminNavigationItem]:
 def operator_required(
     view: Callable[Concatenate[HttpRequest, OperatorView, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Require a signed-in operator and pass them to the view."""
+    """Guard a view: it gets the signed-in operator. Others are redirected to the sign-in page."""
 
     @wraps(view)
     def wrapper(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         operator = operator_of(request)
-        assert operator is not None  # admin_view has checked it
+        assert operator is not None  # checked by admin_view, which calls has_permission
         return view(request, operator, *args, **kwargs)
 
     return cast(

@@ -1,4 +1,7 @@
-"""The slowest completions of the last hour that missed their target, as waterfalls of stages."""
+"""The slowest completions of the last hour that missed their latency target, with their stages.
+
+The stages of a completion are drawn as a waterfall: one bar for each stage, on a common time axis.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,18 +28,18 @@ from tenants.usage.requests.finding import Finding
 from tenants.usage.requests.latency_explanation import LatencyStage
 
 WIDTH: Final = 1_000.0  # of a waterfall, in SVG units
-_MIN_BAR: Final = 4.0  # keeps very short stages visible
+_MIN_BAR_WIDTH: Final = 4.0  # in SVG units; keeps very short stages visible
 
 
 @dataclass(frozen=True, slots=True)
 class StageBar:
-    stage: str
-    x: float
-    width: float
+    stage: str  # name in the reader's language
+    x: float  # in SVG units
+    width: float  # in SVG units
     duration_ms: float
     budget_ms: float | None  # None: the stage has no budget
-    is_over: bool
-    is_interrupted: bool
+    is_over: bool  # the stage took longer than its budget
+    is_interrupted: bool  # the completion ended in this stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +52,19 @@ class SlowRow:
     pool: str
     replica: str
     finish_reason: FinishReason
-    waited_ms: float
-    target_ms: float
+    waited_ms: float  # until the first token, or until the request ended without one
+    target_ms: float  # for the first token
     target_multiple: float  # waited_ms / target_ms
     prompt_tokens: int
-    cached_tokens: int | None  # None: the engine did not report it
+    cached_tokens: int | None  # None: the engine did not report them
     generated_tokens: int
+    # Other requests that the gateway had in flight at the replica. None: unknown.
     num_in_flight_at_replica: int | None
-    total_ms: float
-    target_x: float  # position of the target in the waterfall
+    total_ms: float  # the duration of the waterfall
+    target_x: float  # position of the target in the waterfall, in SVG units
     bars: list[StageBar]
     verdict: Finding  # the most important finding
-    others: tuple[Finding, ...]
+    others: tuple[Finding, ...]  # the other findings
 
 
 @require_GET
@@ -93,7 +97,7 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def _csv_response(rows: list[SlowRow], *, num_unreachable: int) -> HttpResponse:
-    """Return the rows as CSV, without stages, because they differ between requests."""
+    """Return the rows as CSV. The stages are left out, because requests have different stages."""
     header = (
         *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish_reason"),
         *("first_token_ms", "target_ms", "total_ms"),
@@ -147,10 +151,8 @@ def _filter_options(values: Iterable[str], selected: str) -> list[FilterOption]:
 
 
 def _to_row(slow_request: SlowRequest) -> SlowRow:
-    record, total_ms = (
-        slow_request.record,
-        max(slow_request.record.total_ms, slow_request.waited_ms, 0.001),
-    )
+    record = slow_request.record
+    total_ms = max(record.total_ms, slow_request.waited_ms, 0.001)  # never 0, as it is a divisor
     return SlowRow(
         request_id=record.request_id,
         tenant_id=record.tenant_id,
@@ -176,10 +178,10 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
 
 
 def _to_stage_bar(stage: LatencyStage, total_ms: float) -> StageBar:
-    width = max(_MIN_BAR, stage.duration_ms / total_ms * WIDTH)
+    width = max(_MIN_BAR_WIDTH, stage.duration_ms / total_ms * WIDTH)
     return StageBar(
         stage=str(STAGES.get(stage.name, stage.name)),
-        x=min(WIDTH - _MIN_BAR, stage.start_ms / total_ms * WIDTH),
+        x=min(WIDTH - _MIN_BAR_WIDTH, stage.start_ms / total_ms * WIDTH),
         width=min(width, WIDTH),
         duration_ms=stage.duration_ms,
         budget_ms=stage.budget_ms,

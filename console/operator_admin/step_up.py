@@ -1,6 +1,6 @@
-"""Step-up of an operator before changes that affect customers: an authenticator code.
+"""Step-up of operators: before a change that affects customers, they enter an authenticator code.
 
-After a code, further changes need none for ten minutes.
+After a valid code, no other code is needed for ten minutes (session.CONFIRMED_S).
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,8 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView, verify_operator_code
 
 _BAD_REQUEST: Final = 400
-Apply = Callable[[HttpRequest, OperatorView], None]  # raises DomainError
+# Makes the change that the form of the request describes. Raises DomainError.
+Apply = Callable[[HttpRequest, OperatorView], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePage:
-    """A page with forms, each of which makes one change after a code.
+    """A page with forms. Each form makes one change, after a step-up.
 
-    The template gets `title`, `done`, `error`, `needs_code`, and the values of `context`. To fill a
-    rejected form again, it also gets what the operator entered: `reason` and `form_data`.
+    The template gets `title`, `done`, `error`, `needs_code`, and the values of `context`. It also
+    gets `reason` and `form_data`, the input of the operator, to fill a rejected form again.
     """
 
     title: Promise
@@ -67,7 +68,7 @@ class ChangePage:
     def change(self, request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
         """Check the operator's role and code, make the change, and redirect to the page.
 
-        An error shows the page again, with what the operator entered.
+        After an error, the response is the page with the error and the input of the operator.
         """
         if (change := self.changes.get(action)) is None:
             raise Http404
@@ -101,7 +102,10 @@ class SetRunning(Protocol):
 
 
 def build_switch(set_running: SetRunning, *, is_running: bool) -> Apply:
-    """Return the change of a form with a name and a reason that starts or stops something."""
+    """Return a function that starts or stops the experiment or index which the form names.
+
+    The form has the fields `name` and `reason`.
+    """
 
     def apply(request: HttpRequest, operator: OperatorView) -> None:
         set_running(

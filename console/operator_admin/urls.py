@@ -1,7 +1,7 @@
-"""The URLs of the operators' pages, instead of those of Django's admin.
+"""The URLs of the operators' pages, which replace Django's own admin pages.
 
-The app namespace is that of Django's admin, whose permission check redirects to `admin:login`. The
-instance namespace is our own.
+The app namespace must be `admin`: the permission check of Django's admin site redirects to
+`admin:login`. The instance namespace is the name of our own site.
 """
 
 from typing import Final
@@ -31,6 +31,7 @@ operators: Final = (
         path("find", overview.search, name="search"),
         path("preferences", overview.set_preferences, name="preferences"),
         path("pools", pool_list.pools, name="pools"),
+        # A replica's name may contain slashes.
         path("replicas/<path:replica>/drain", draining.drain, name="drain"),
         path("replicas/<path:replica>/undrain", draining.undrain, name="undrain"),
         path("pools/<pool>/add", added_replicas.add, name="add"),
@@ -56,6 +57,6 @@ operators: Final = (
         path("tenants/<uuid:tenant_id>/owners", tenant_detail.invite_owner, name="invite_owner"),
         path("tenants/<uuid:tenant_id>/edit/<field>", tenant_detail.change, name="change"),
     ],
-    "admin",
-    operator_site.name,
+    "admin",  # app namespace
+    operator_site.name,  # instance namespace
 )

@@ -1,4 +1,4 @@
-"""django-allauth's hooks for accounts."""
+"""Our implementation of django-allauth's hooks for accounts."""
 
 from typing import Any, Final, Protocol
 
@@ -11,27 +11,27 @@ from console.limits.password_hashing import hashing_slot
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import remember_device
 from console.sign_in.next_page import is_own_path
-from console.sign_in.sessions.session import set_session_provider
+from console.sign_in.sessions.session import update_session_provider
 from tenants.identity.passwords.operations import compute_password_version
 from tenants.identity.sso.queries import find_provider_for_email
 
-# Keys of a sign-in's `signal_kwargs`. The tenant whose identity provider authenticated the user:
+# Names in the dictionary `signal_kwargs`, which django-allauth keeps until a sign-in is complete.
+# ID of the tenant whose identity provider authenticated the user; absent for other sign-ins.
 PROVIDER_TENANT: Final = "provider_tenant"
-# The Unix time of that authentication (SsoLogin.signed_in_at_s):
+# Unix time of the authentication at that provider (SsoLogin.signed_in_at_s).
 PROVIDER_SIGNED_IN_AT: Final = "provider_signed_in_at_s"
-
-# The version of the password with which the sign-in began; absent without a password:
-PASSWORD_VERSION: Final = "password_version"  # noqa: S105  # a key, not a password
+# Version of the password with which the sign-in began; absent if it began without a password.
+PASSWORD_VERSION: Final = "password_version"  # noqa: S105  # a name, not a password
 
 
 class _SignedInUser(Protocol):
     email: str
-    password: str  # its hash
+    password: str  # hash of the password
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return False  # of allauth's pages; the console has its own sign-up
+        return False  # closes allauth's sign-up page; the console has its own
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)
@@ -52,20 +52,20 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         signal_kwargs: dict[str, Any] | None,
         **kwargs: Any,
     ) -> HttpResponse:
-        """Complete a sign-in, the last step of every flow.
+        """Complete a sign-in and remember the browser. Every way to sign in ends here.
 
-        A sign-in can wait for a second factor. If the identity provider of the user's domain or the
-        password has changed in the meantime, the user must sign in again.
+        The user may have waited before the second factor. If the password or the identity provider
+        of the user's domain has changed in the meantime, the user must sign in again.
         """
         login_state = signal_kwargs or {}
         provider_tenant_id = login_state.get(PROVIDER_TENANT)
         provider = find_provider_for_email(user.email)
         version = login_state.get(PASSWORD_VERSION, compute_password_version(user.password))
-        has_other_provider = provider_tenant_id != (provider and provider.tenant_id)
-        if has_other_provider or version != compute_password_version(user.password):
+        has_provider_changed = provider_tenant_id != (provider and provider.tenant_id)
+        if has_provider_changed or version != compute_password_version(user.password):
             logout(request)
             return redirect("account_login")
-        set_session_provider(request, provider_tenant_id, login_state.get(PROVIDER_SIGNED_IN_AT))
+        update_session_provider(request, provider_tenant_id, login_state.get(PROVIDER_SIGNED_IN_AT))
         response: HttpResponse = super().post_login(
             request, user, signal_kwargs=signal_kwargs, **kwargs
         )

@@ -20,26 +20,27 @@ from tenants.base.errors import Forbidden, InvalidValue, NotFound
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MembershipRow, find_memberships
 
-_SESSION_TENANT: Final = "tenant_id"
+_SESSION_TENANT: Final = "tenant_id"  # name in the session: ID of the tenant that the user chose
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentMember:
     email: str
-    name: str
+    name: str  # of the user
     actor: Actor
     tenant: MembershipRow
-    # True: the tenant requires a second factor that this session lacks. The user can then only set
-    # it up or use it.
+    # True: the tenant requires a second factor, and this session has verified none. The user can
+    # then only set up or verify a second factor.
     is_mfa_missing: bool
-    other_tenants: list[MembershipRow]  # sorted by name
+    other_tenants: list[MembershipRow]  # that the session may switch to, sorted by name
 
 
 def find_member(request: HttpRequest) -> CurrentMember | None:
-    """Return the current member; None if nobody is signed in or the user belongs to no tenant.
+    """Return the current member; None if nobody is signed in or the session may use no tenant.
 
-    Makes at least one query in each request, so that an ended membership takes effect at once.
+    Without a chosen tenant, the current one is the first by name. The memberships are queried in
+    each call, so that the end of a membership takes effect at once.
     """
     user = request.user
     if not user.is_authenticated:
@@ -70,7 +71,7 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
 
 
 def _find_memberships(request: HttpRequest) -> list[MembershipRow]:
-    """Return the memberships that the session may use, by name.
+    """Return the memberships that the session may use, sorted by the tenant's name.
 
     A session started by a tenant's identity provider is limited to that tenant.
     """
@@ -82,7 +83,7 @@ def _find_memberships(request: HttpRequest) -> list[MembershipRow]:
 def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
     """Return whether the session lacks the second factor that the tenant requires.
 
-    The tenant's identity provider checks the second factor of its users itself.
+    A session that an identity provider started lacks none: the provider checks second factors.
     """
     if not tenant.is_mfa_required or provider_tenant_of(request) is not None:
         return False
@@ -90,7 +91,7 @@ def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
 
 
 def set_session_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
-    """Choose the session's tenant. Return False if the user or their session may not use it."""
+    """Set the tenant in which the user works. Return False if the session may not use it."""
     if tenant_id not in {row.tenant_id for row in _find_memberships(request)}:
         return False
     request.session[_SESSION_TENANT] = tenant_id
@@ -98,17 +99,20 @@ def set_session_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's IP address. uvicorn has already replaced a trusted proxy's."""
-    return str(request.META.get("REMOTE_ADDR") or "0.0.0.0")  # noqa: S104  # unknown; no bind
+    """Return the client's IP address; 0.0.0.0 if it is unknown.
+
+    Behind a trusted proxy, uvicorn has already replaced the proxy's address with the client's.
+    """
+    return str(request.META.get("REMOTE_ADDR") or "0.0.0.0")  # noqa: S104  # binds to no address
 
 
 def member_required(
     view: Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Require a signed-in member and pass them to the view.
+    """Require a signed-in member, and pass the member to the view as its second argument.
 
-    Errors that the view does not handle become error pages: 403, 404, or 400 for an invalid value
-    such as a cursor.
+    If nobody is signed in or a required second factor is missing, redirect to the page for it. If
+    the view raises Forbidden, NotFound or InvalidValue, answer with error page 403, 404 or 400.
     """
 
     @wraps(view)
@@ -120,7 +124,7 @@ def member_required(
             return render(request, "console/sign_in/no_tenant.html", status=403)
         if member.is_mfa_missing:
             return redirect(mfa_page_url(request))
-        with _translate_refusals():
+        with _translate_errors():
             return view(request, member, *args, **kwargs)
 
     # For mypy, the result of `wraps` has another type.
@@ -128,7 +132,8 @@ def member_required(
 
 
 @contextmanager
-def _translate_refusals() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
+    """Translate domain errors into Django's exceptions, for which Django shows error pages."""
     try:
         yield
     except Forbidden as error:

@@ -1,10 +1,13 @@
-"""Known devices of an account: browsers by a signed cookie, networks by Redis.
+"""Browsers and networks from which a user of an account has signed in before.
 
-The cookie grants no access. It gives the browser its own limit for wrong passwords and codes
-(console.limits.throttling), so that other people's attempts do not lock out the account's owner.
-Source: OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
+A browser is recognised by a signed cookie, a network by an entry in Redis. They grant no access.
+They have their own limits for wrong passwords and codes (console.limits.throttling), so that other
+people's attempts do not lock out the account's owner. Source of the cookie: OWASP, "Slow Down
+Online Guessing Attacks with Device Cookies".
 
-The cookie contains the version of the account's password, so a new password makes it worthless.
+The cookie contains the version of the account's password, so a new password invalidates the cookie.
+
+An account is an e-mail address, or "operator:" and an operator's handle.
 """
 
 import secrets
@@ -27,12 +30,12 @@ from tenants.identity.passwords.operations import find_password_version
 logger = structlog.get_logger(__name__)
 
 LIFETIME: Final = timedelta(days=90)
-_PURPOSE: Final = "caret.known-device/1"
+_PURPOSE: Final = "caret.known-device/1"  # salt of signatures and hashes
 _OPERATOR: Final = "operator:"  # prefix of operators' accounts
 
 
 def build_attempt(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
-    """Return the attempt, for console.limits.throttling to count. Raises redis.RedisError."""
+    """Return an attempt that console.limits.throttling can count. Raises redis.RedisError."""
     address = client_address(request)
     device = _device_of(request, account)
     is_known = device is None and is_known_network(account=account, address=address)
@@ -40,9 +43,10 @@ def build_attempt(request: HttpRequest, secret: Secret, account: str) -> SecretA
 
 
 def remember_device(request: HttpRequest, response: HttpResponse, account: str) -> None:
-    """Remember browser and network of a user who has just signed in with all factors.
+    """Remember the browser and the network of a user who has just signed in with all factors.
 
-    A known browser keeps its ID, because a second ID would have its own limit of guesses.
+    Sets the cookie of the response. A known browser keeps its ID: with each new ID, it could make
+    more guesses.
     """
     device = _device_of(request, account) or secrets.token_urlsafe(16)
     is_operator = is_operator_path(request)
@@ -64,16 +68,16 @@ def remember_device(request: HttpRequest, response: HttpResponse, account: str) 
 def _device_of(request: HttpRequest, account: str) -> str | None:
     """Return the browser's ID for this account.
 
-    None: the account did not sign in with this browser within LIFETIME, or its password has changed
-    since then.
+    None: nobody signed in to the account with this browser within LIFETIME, or the account's
+    password has changed since the last sign-in.
     """
     cookie = request.COOKIES.get(_cookie_name(request, account), "")
     try:
         device, version = signing.loads(cookie, salt=_salt_for(account), max_age=LIFETIME)
     except (signing.BadSignature, ValueError):
         return None
-    # The password version is queried only with a valid cookie. Without a cookie, the response time
-    # is therefore the same for unknown and known accounts.
+    # The password's version is queried only for a valid cookie. Without a cookie, the response time
+    # therefore does not reveal whether the account exists.
     return str(device) if constant_time_compare(version, _password_version(account)) else None
 
 
@@ -86,7 +90,8 @@ def _password_version(account: str) -> str:
 def _cookie_name(request: HttpRequest, account: str) -> str:
     """Return the name of the account's cookie, which does not reveal the account.
 
-    `__Host-` would require the path /, but operators' cookies must not be sent to the console.
+    The prefix `__Host-` requires the path /. Operators' cookies have another path, because they
+    must not be sent to the console.
     """
     digest = salted_hmac(_PURPOSE, _normalize_account(account), algorithm="sha256").hexdigest()[:16]
     prefix = "__Secure-" if is_operator_path(request) else "__Host-"

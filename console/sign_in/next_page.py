@@ -1,7 +1,7 @@
-"""The `next` parameter: the page that opens after sign-in or reauthentication.
+"""The `next` parameter: the path of the page that opens after a sign-in or a step-up.
 
-Every page that accepts `next` checks it here, including django-allauth's pages
-(`AccountAdapter.is_safe_url`).
+Every page that accepts `next` checks it here. django-allauth's pages do so by
+`AccountAdapter.is_safe_url`.
 """
 
 from typing import Final
@@ -10,20 +10,20 @@ from urllib.parse import unquote
 from django.http import HttpRequest
 
 FIRST_PAGE: Final = "/"
-MAX_CHARS: Final = 2_048  # an SSO sign-in stores it in the session
+MAX_CHARS: Final = 2_048  # of `next`, which an SSO sign-in stores in the session
 
 
 def next_page(request: HttpRequest) -> str:
-    """Return `next` of the form or the URL, or the first page if it is not a path of this site."""
+    """Return `next` of the form or the URL; the first page if it is missing or not our path."""
     text = request.POST.get("next") or request.GET.get("next") or FIRST_PAGE
     return text if is_own_path(text) else FIRST_PAGE
 
 
 def is_own_path(text: str) -> bool:
-    r"""Return whether `text` is a printable path of at most MAX_CHARS on this host.
+    r"""Return whether `text` is a path on this host: printable, and at most MAX_CHARS long.
 
-    The page need not exist. Browsers read `//host` and `/\host` as another host, and drop tabs and
-    line breaks first.
+    The page need not exist. Browsers read `//host` and `/\host` as another host. Before that, they
+    remove tabs and line breaks, which are not printable.
     """
     return (
         text.startswith("/")

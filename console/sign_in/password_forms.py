@@ -1,4 +1,7 @@
-"""Forms that set a new password. `tenants.identity.members.password_validation` validates it."""
+"""Forms that set, change or reset a password.
+
+The views check new passwords with tenants.identity.members.password_validation.
+"""
 
 from django import forms
 from django.utils.translation import gettext, gettext_noop
@@ -38,6 +41,6 @@ class ChangePasswordForm(NewPasswordForm):
 class ForgotPasswordForm(forms.Form):
     email = forms.EmailField(
         label=_("E-mail"),
-        max_length=254,
+        max_length=254,  # the longest valid e-mail address
         widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
     )

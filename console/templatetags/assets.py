@@ -1,4 +1,4 @@
-"""`{% asset "base.css" %}`: the URL of a file of the console."""
+"""`{% asset "base.css" %}`: the URL of one of the console's static files."""
 
 from django import template
 

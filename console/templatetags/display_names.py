@@ -1,7 +1,8 @@
-"""Display names of values in records.
+"""Filters that turn stored values into names for the reader.
 
-{{ record.language|named:"language" }}   the display name of a language or an editor
-{{ pool.tier|label }}                    the label of a tier, a mode, a role and others
+{{ record.language|named:"language" }}   the display name of a language
+{{ record.editor|named:"editor" }}       the display name of an editor
+{{ pool.tier|label }}                    the label of a tier, mode, role and so on
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""`{{ verdict|translate_finding }}`: a sentence about a request, in the reader's language."""
+"""`{{ finding|translate_finding }}`: a sentence about a request, in the reader's language."""
 
 from typing import Final
 
@@ -13,12 +13,13 @@ register: Final = template.Library()
 
 
 @register.filter
-def translate_finding(verdict: Finding) -> str:
-    values = {name: _format_value(name, value) for name, value in verdict.values.items()}
-    return gettext(verdict.wording).format(**values)
+def translate_finding(finding: Finding) -> str:
+    values = {name: _format_value(name, value) for name, value in finding.values.items()}
+    return gettext(finding.wording).format(**values)
 
 
 def _format_value(name: str, value: Quantity | str) -> str:
+    """Return a value of a finding. The value named "stage" is a stage of a completion."""
     if isinstance(value, Quantity):
         return format_number(value.value, value.digits)
     if name == "stage":

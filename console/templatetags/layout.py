@@ -1,9 +1,14 @@
-"""Tags of base.html: navigation and preferences of the request."""
+"""Template tags of base.html: the navigation, and the preferences of the reader."""
 
 from django import template
 from django.http import HttpRequest
 
-from console.layout.navigation import NavigationGroup, NavigationLink, list_groups, list_own_links
+from console.layout.navigation import (
+    NavigationGroup,
+    NavigationLink,
+    list_account_links,
+    list_groups,
+)
 from console.layout.preferences import Preferences, preferences_of
 from console.sign_in.current_member import CurrentMember
 
@@ -17,7 +22,8 @@ def navigation(request: HttpRequest, member: CurrentMember) -> list[NavigationGr
 
 @register.simple_tag
 def own_navigation(request: HttpRequest, member: CurrentMember) -> list[NavigationLink]:
-    return list_own_links(request, member.actor)
+    """Return the links to the member's own pages."""
+    return list_account_links(request, member.actor)
 
 
 @register.simple_tag

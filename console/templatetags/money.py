@@ -1,4 +1,9 @@
-"""Money in templates: `{{ row.total_micros|money:row.currency }}`."""
+"""Filters for amounts of money and percentages.
+
+{{ row.total_micros|money:row.currency }}        in whole cents
+{{ row.price_micros|exact_money:row.currency }}  with all decimals
+{{ alert.percent|percent_sign }}                 a number with a percent sign
+"""
 
 from django import template
 

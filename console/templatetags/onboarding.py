@@ -1,6 +1,6 @@
 """`{% shows_first_steps request member as is_shown %}`: whether a page links to the first steps.
 
-A cookie remembers that a user has completed or dismissed the steps, so this needs no query.
+A cookie says that the user has completed or dismissed the steps, so the tag needs no query.
 """
 
 from django import template

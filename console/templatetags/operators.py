@@ -1,4 +1,7 @@
-"""`{% operators_asset NAME %}`: the URL of an operators' file; and filters for their figures."""
+"""The tag and the filters of the operators' pages.
+
+`{% operators_asset NAME %}` is the URL of one of their static files. The filters format figures.
+"""
 
 from typing import Final
 
@@ -12,7 +15,7 @@ from console.usage_filters.request_labels import TRIGGERS
 
 register = template.Library()
 UNKNOWN: Final = "–"
-_WHOLE_MS: Final = 100.0
+_WHOLE_MS: Final = 100.0  # from here on, milliseconds have no decimals
 
 
 @register.simple_tag
@@ -21,14 +24,14 @@ def operators_asset(name: str) -> str:
 
 
 @register.filter
-def percent(value: float | None) -> str:
-    """Return 0.934 as 93.4%, in the reader's format."""
-    return UNKNOWN if value is None else format_share(value)
+def percent(share: float | None) -> str:
+    """Return the share 0.934 as 93.4%, in the format of the reader's language."""
+    return UNKNOWN if share is None else format_share(share)
 
 
 @register.filter
 def whole_percent(share: float) -> int:
-    """Return the fill level of a meter, 0 to 100."""
+    """Return a share as a whole percentage from 0 to 100, for the bar of a meter."""
     return max(0, min(100, round(share * 100)))
 
 
@@ -42,18 +45,19 @@ def milliseconds(value_ms: float | None) -> str:
 
 @register.filter
 def count(value: float | None, digits: int = 0) -> str:
+    """Return a number with `digits` decimals, in the format of the reader's language."""
     return UNKNOWN if value is None else format_number(value, digits)
 
 
 @register.filter
 def unlocalized(value: float) -> str:
-    """Return the number for a script: with a decimal point in every language."""
+    """Return a number for HTML attributes and scripts, with a decimal point in every language."""
     return f"{value:g}"
 
 
 @register.filter
 def trigger_name(value: str) -> object:
-    """Return the name of a trigger, which may be one of a newer gateway."""
+    """Return the name of a trigger; an unknown trigger, of a newer gateway, unchanged."""
     return TRIGGERS.get(Trigger(value), value) if value in set(Trigger) else value
 
 

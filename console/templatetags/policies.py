@@ -1,6 +1,8 @@
-"""`{{ row.reason|translate_reason }}`: a change's reason. Reasons that Caret wrote are translated.
+"""Filters of the policy pages.
 
-`{{ rule.policy_level|policy_level_title }}`: the tenant, team or user that a rule applies to.
+`{{ row.reason|translate_reason }}` is the reason of a change. A reason that Caret wrote is
+translated; a reason that a member wrote stays unchanged.
+`{{ rule.policy_level|policy_level_title }}` is the tenant, team or user that a rule applies to.
 """
 
 from django import template

@@ -1,4 +1,8 @@
-"""`{% service_stop member as stop %}`: why completions stop, or have stopped, for a banner."""
+"""`{% service_stop member as stop %}`: the banner of a tenant without completions.
+
+It says why the tenant gets no completions, or will soon get none. `stop` is None if no reason
+applies.
+"""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -14,7 +18,7 @@ from tenants.base.permissions import Permission
 from tenants.identity.service_stop import StopReason, find_service_stop
 
 register: Final = template.Library()
-# The page that helps, and the permission that it needs.
+# For each reason, the page that helps and the permission that the page requires.
 _PAGES: Final = MappingProxyType(
     {
         StopReason.SUSPENDED: ("console:audit", Permission.READ_AUDIT),
@@ -28,10 +32,10 @@ _PAGES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class _Banner:
-    reason: str
-    since: datetime | None
-    ends_on: date | None
-    url: str  # of a page that helps; "": the member may not open it
+    reason: str  # a StopReason
+    since: datetime | None  # as in ServiceStop
+    ends_on: date | None  # as in ServiceStop
+    url: str  # of the page that helps; "": the member may not open it
 
 
 @register.simple_tag

@@ -1,6 +1,6 @@
-"""`{% time_element at ago=ago date=date %}`: the HTML of `<c-time>`.
+"""`{% time_element at ago=ago date=date %}`: the HTML of the component `<c-time>`.
 
-A function instead of a template: long lists show a time in each row.
+It is a function because long lists show a time in each row, and a template would be slower.
 """
 
 from datetime import datetime
@@ -19,9 +19,10 @@ register: Final = template.Library()
 
 @register.simple_tag
 def time_element(at: datetime, *, ago: object = "", date: object = "") -> SafeString:
-    """Return the time in the reader's zone, with the exact time as its title.
+    """Return the element. It shows the time in the reader's zone, and in its title the exact time.
 
-    `ago` shows the time since then instead, `date` only the date.
+    If `ago` is true (in a template, any non-empty value), it shows how long ago the time was. If
+    only `date` is true, it shows the date.
     """
     local = localtime(at)
     if ago:

@@ -1,6 +1,8 @@
-"""Translation of delivery errors, which the database stores in English.
+"""Translation of the errors of deliveries to audit sinks and by e-mail.
 
-It answered with the status 503. -> Das Ziel hat mit dem Status 503 geantwortet.
+The database stores them in English, with their values:
+
+    The receiver responded with status 503. -> Der Empfänger hat mit dem Status 503 geantwortet.
 """
 
 import re
@@ -10,8 +12,8 @@ from django.utils.translation import gettext, gettext_noop
 
 from tenants.compliance.audit_sinks.delivery import ANSWERED
 
-_VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")  # a placeholder, after re.escape
-_WITH_VALUES: Final = (
+_PLACEHOLDER: Final = re.compile(r"%\\\((\w+)\\\)s")  # a placeholder, after re.escape
+_WORDINGS_WITH_VALUES: Final = (
     ANSWERED,
     gettext_noop("The endpoint did not respond (%(error)s)."),
     gettext_noop("The mail server did not accept the message (%(error)s)."),
@@ -28,7 +30,7 @@ HTTP_CLIENT_ERRORS: Final = (
 
 
 def translate_delivery_error(error: str) -> str:
-    """Return the translated error, or "" for no error. Unknown errors stay as they are."""
+    """Return the translated error; an unknown error unchanged. "" means that there is no error."""
     for wording, pattern in _PATTERNS:
         if match := pattern.fullmatch(error):
             return gettext(wording) % match.groupdict()
@@ -36,7 +38,8 @@ def translate_delivery_error(error: str) -> str:
 
 
 def _compile_wording(wording: str) -> re.Pattern[str]:
-    return re.compile(_VALUE.sub(r"(?P<\1>.*)", re.escape(wording)))
+    """Return the pattern that matches an error with this wording, and captures its values."""
+    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.*)", re.escape(wording)))
 
 
-_PATTERNS: Final = tuple((wording, _compile_wording(wording)) for wording in _WITH_VALUES)
+_PATTERNS: Final = tuple((wording, _compile_wording(wording)) for wording in _WORDINGS_WITH_VALUES)

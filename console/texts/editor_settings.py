@@ -1,7 +1,7 @@
 """Settings that connect editors and programs to a gateway.
 
-Caret's own clients come first. This module has the most common clients;
-`platform/docs/clients.md` lists every tested one.
+Caret's own clients come first. Other clients follow, but only the most common ones:
+platform/docs/clients.md lists all tested clients.
 """
 
 import re
@@ -15,17 +15,21 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Mode
 
-# Stands for the API key when none is known.
+# Shown instead of an API key on pages that know none.
 PLACEHOLDER: Final = "cpk_..."
 
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    code: str  # used in URLs
+    """An editor or another client, with a template of its settings."""
+
+    code: str  # identifier in URLs
     name: str | Promise
-    location: str | Promise  # file or window of the settings
-    text: str  # with URL, CONSOLE and KEY for both addresses and the API key
-    mode: Mode = Mode.FIM  # that the key must be allowed to request
+    location: str | Promise  # file or window that the settings belong to
+    # The template. It contains URL, CONSOLE and KEY instead of the gateway's URL, the console's URL
+    # and the API key.
+    text: str
+    mode: Mode = Mode.FIM  # the client requests this mode, so the API key must allow it
 
 
 _CARET_VSCODE: Final = """\
@@ -208,17 +212,19 @@ EDITORS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class EditorSnippet:
+class EditorSettings:
+    """As Editor, with translated texts and completed settings."""
+
     code: str
     name: str
     location: str
     text: str
 
 
-def settings_with(key: str, modes: Set[Mode] = frozenset(Mode)) -> list[EditorSnippet]:
-    """Return the settings of the clients that a key with these modes can use."""
+def list_editor_settings(key: str, modes: Set[Mode] = frozenset(Mode)) -> list[EditorSettings]:
+    """Return the settings for an API key, of each client whose mode is in `modes`."""
     return [
-        EditorSnippet(
+        EditorSettings(
             editor.code, str(editor.name), str(editor.location), _fill_in(editor.text, key)
         )
         for editor in EDITORS

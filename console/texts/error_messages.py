@@ -1,4 +1,4 @@
-"""Errors in the reader's language. Programs get them in English."""
+"""Error messages in the language of the page. Responses to programs have them in English."""
 
 from typing import Final
 
@@ -12,8 +12,8 @@ REDIS_UNAVAILABLE: Final = gettext_noop("Redis does not respond. Try again later
 
 
 def translate_error(error: DomainError | BadSignature) -> str:
-    """Return the translated message for a page. Unknown messages stay as they are."""
-    wording = gettext(error.wording)
+    """Return the message in the language of the page; in English if it has no translation."""
+    wording = gettext(error.wording)  # with a field in braces for each of `values`
     if not error.values:
         return wording
     return wording.format(**{name: label_of(value) for name, value in error.values.items()})

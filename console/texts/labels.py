@@ -1,8 +1,10 @@
-"""Labels of the contracts' values: roles, modes, tiers and others, in the reader's language.
+"""Labels of enum values (roles, modes, tiers and others), in the language of the page.
+
+In German:
 
     label_of(Role.OWNER)  ->  Inhaber
 
-Programs, files and URLs use the values.
+Responses to programs, files and URLs contain the values themselves.
 """
 
 from collections.abc import Mapping
@@ -44,7 +46,7 @@ KEY_KIND_LABELS: Final[Mapping[KeyKind, Promise]] = {
     KeyKind.TEST: _("Test"),
     KeyKind.SERVICE: _("Service"),
 }
-# These and the following labels are in lower case, because they also appear inside sentences.
+# From here on, labels are in lower case, because they also appear inside sentences.
 FINISH_LABELS: Final[Mapping[FinishReason, Promise]] = {
     FinishReason.STOP: _("completed"),
     FinishReason.LENGTH: _("completed (maximum length)"),
@@ -82,6 +84,6 @@ _LABELS: Final[Mapping[type, Mapping[Any, Promise]]] = {
 
 
 def label_of(value: object) -> object:
-    """Return the label of the value; a value of another type without change."""
+    """Return the label of an enum value that has one; any other value unchanged."""
     labels = _LABELS.get(type(value))
     return value if labels is None else labels[value]

@@ -1,15 +1,19 @@
-"""Texts about completions, for the playground's script and for the test of a key."""
+"""Texts about completions, for the playground's script and for the test of an API key.
+
+Most are found by a code of the gateway. `{name}` in a text stands for a value that the script adds.
+"""
 
 from typing import Any, Final
 
 from django.utils.translation import gettext_lazy as _
 
-_OUTCOMES: Final = {
+# By the result of a request, as the script determines it.
+_RESULTS: Final = {
     "shown": _("Shown"),
     "nothing": _("No suggestion"),
     "refused": _("Rejected"),
 }
-FINISHES: Final = {
+FINISHES: Final = {  # by finish reason
     "stop": _("The completion ended normally."),
     "length": _("The completion reached the maximum length."),
     "cancelled": _("You cancelled the request."),
@@ -22,8 +26,8 @@ FINISHES: Final = {
     "filtered": _("A filter removed the completion."),
     "error": _("The request failed."),
 }
-# Reasons why the filter truncated or withheld text.
-_CUTS: Final = {
+# By filter reason: why the filter truncated or withheld text.
+_FILTER_REASONS: Final = {
     "line_end": _("A single-line completion ends at the end of the line."),
     "block_end": _("The next line would have left the block."),
     "blank_line": _("The completion ended at a blank line."),
@@ -43,7 +47,7 @@ _CUTS: Final = {
         "The connection to the engine was lost, and no other engine could take over."
     ),
 }
-ERRORS: Final = {
+ERRORS: Final = {  # by the gateway's error code
     "invalid_json": _("The gateway could not read the request."),
     "binary_frame": _("The gateway could not read the request."),
     "unknown_type": _(
@@ -113,7 +117,7 @@ ERRORS: Final = {
     "deadline_exceeded": _("The request took longer than 30 seconds."),
     "internal_error": _("Something went wrong in the gateway. See its log for details."),
 }
-SEGMENTS: Final = {
+SEGMENTS: Final = {  # by the type of a prompt segment
     "markers": _("FIM markers"),
     "repository": _("Repository"),
     "pinned_files": _("Pinned files"),
@@ -128,7 +132,7 @@ SEGMENTS: Final = {
     "messages": _("Messages"),
     "raw": _("Whole prompt"),
 }
-COLUMNS: Final = {
+COLUMNS: Final = {  # by the name of a figure in the playground's table of requests
     "result": _("Result"),
     "first_token_ms": _("First token"),
     "total_ms": _("Total"),
@@ -139,11 +143,12 @@ COLUMNS: Final = {
     "cached_tokens": _("Cached"),
     "generated_tokens": _("Generated"),
 }
+# All texts of the script, under the names that the script uses.
 TEXTS: Final[dict[str, Any]] = {
     "editor": _("Code"),
-    "outcome": _OUTCOMES,
+    "outcome": _RESULTS,
     "finish": FINISHES,
-    "cut": _CUTS,
+    "cut": _FILTER_REASONS,
     "error": ERRORS,
     "segment": SEGMENTS,
     "column": COLUMNS,

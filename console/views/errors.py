@@ -1,4 +1,7 @@
-"""Error pages for people and problem documents for programs."""
+"""Responses to errors outside the views: pages for people, problem documents for the REST API.
+
+Django's `handler400` to `handler500`, CSRF_FAILURE_VIEW and RedisErrorMiddleware call these views.
+"""
 
 from typing import Final
 
@@ -11,8 +14,8 @@ from console.api.problems import Problem, problem_response
 from console.texts.error_messages import REDIS_UNAVAILABLE
 
 _API_PREFIX: Final = "/api/"
-_RETRY_AFTER_S: Final = 5
-# For people; programs get the standard titles.
+_RETRY_AFTER_S: Final = 5  # while Redis does not respond
+# Titles of the pages. The problem documents have the standard titles of HTTP.
 _TITLES: Final = {
     400: _("Bad request"),
     403: _("Not allowed"),
@@ -57,6 +60,7 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
+    """Return the response while Redis does not respond."""
     return _render_problem(
         request, Problem(503, "unavailable", REDIS_UNAVAILABLE, retry_after_s=_RETRY_AFTER_S)
     )

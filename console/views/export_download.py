@@ -1,7 +1,7 @@
-"""Download of an export's file by a signed URL, without session or key.
+"""Download of an export's file by a signed URL, which needs neither a session nor an API key.
 
-Chunks are read one at a time, each with a short database access. A slow client holds one chunk in
-memory and one request slot, both for at most MAX_S.
+The file is stored in pieces. They are read one at a time, each with a short database access. A slow
+client holds one piece in memory and one request slot, for at most MAX_S.
 """
 
 import threading
@@ -25,8 +25,8 @@ from console.sign_in.current_member import client_address
 from tenants.base.errors import NotFound
 from tenants.compliance.exports.jobs.download import Download, find_link, open_download
 
-MAX_S: Final = 900.0
-MAX_AT_ONCE: Final = 2  # per tenant, in this process
+MAX_S: Final = 900.0  # duration of one download
+MAX_AT_ONCE: Final = 2  # downloads of one tenant in this process
 _BUSY: Final = Problem(
     429,
     "too_many_requests",
@@ -36,17 +36,21 @@ _BUSY: Final = Problem(
 
 
 class _ClientTooSlow(Exception):
-    """Closes the connection early. The client notices by the missing bytes."""
+    """A download took longer than MAX_S.
+
+    The exception closes the connection. The client notices that bytes are missing.
+    """
 
 
-class _RunningDownloads:
-    """The number of running downloads of each tenant."""
+class _DownloadSlots:
+    """Limits how many downloads of each tenant run at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts = Counter[TenantId]()
 
     def acquire_slot(self, tenant_id: TenantId) -> bool:
+        """Occupy a slot. Return False if all slots of the tenant are occupied."""
         with self._lock:
             if self._counts[tenant_id] >= MAX_AT_ONCE:
                 return False
@@ -60,7 +64,7 @@ class _RunningDownloads:
                 del self._counts[tenant_id]
 
 
-running: Final = _RunningDownloads()
+running: Final = _DownloadSlots()
 
 
 @require_GET
@@ -68,16 +72,16 @@ def export_file(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
         return _start_download(request, token)
     except NotFound as error:
-        return _show_refusal(build_problem(error))
+        return _render_problem(build_problem(error))
     except ProblemRaised as error:
-        return _show_refusal(error.problem)
+        return _render_problem(error.problem)
 
 
 def _start_download(request: HttpRequest, token: str) -> StreamingHttpResponse:
     """Start the download. Raises NotFound, ProblemRaised.
 
-    The download slot is acquired first: opening the download writes an audit entry, which must
-    exist only for files that are really sent.
+    The slot is acquired before the download is opened. Opening writes an audit entry, and there
+    must be no entry for a file that is not sent.
     """
     now = timezone.now()
     link = find_link(token=token, now=now)
@@ -102,35 +106,37 @@ def _stream_download(request: HttpRequest, download: Download) -> StreamingHttpR
     return response
 
 
-def _show_refusal(problem: Problem) -> HttpResponseBase:
+def _render_problem(problem: Problem) -> HttpResponseBase:
     response = problem_response(problem)
-    # Django would log the URL of an error, and the log would then contain a valid signed URL.
+    # Otherwise Django would log the URL of an error response, which may be a valid signed URL.
     vars(response)["_has_been_logged"] = True
     return response
 
 
 class _DownloadBody:
-    """The chunks of a file.
+    """The pieces of a file, as the body of a response.
 
-    Django calls `close` with the response, even if the client leaves before the first chunk.
+    Django calls `close` when it closes the response, even if the client leaves before the first
+    piece.
     """
 
     def __init__(self, download: Download) -> None:
         self._pieces = download.read_pieces()
         self._tenant_id = download.tenant_id
         self._deadline_s = monotonic() + MAX_S
-        self._is_open = True
+        self._is_open = True  # the download still occupies its slot
 
     def close(self) -> None:
+        """Release the slot of the download, once."""
         if self._is_open:
             self._is_open = False
             running.release_slot(self._tenant_id)
 
     def _read_next(self) -> bytes | None:
-        """Return the next chunk, or None after the last. Raises _ClientTooSlow.
+        """Return the next piece; None after the last. Raises _ClientTooSlow.
 
-        The database connection is closed, because the next chunk may be requested only minutes
-        later.
+        Closes the database connection, because a slow client may request the next piece only
+        minutes later.
         """
         if monotonic() > self._deadline_s:
             raise _ClientTooSlow
@@ -153,4 +159,4 @@ class _AsyncBody(_DownloadBody):
             while (piece := await sync_to_async(self._read_next)()) is not None:
                 yield piece
         finally:
-            self.close()  # a client that leaves cancels the task here
+            self.close()  # also if the client leaves, which cancels the task

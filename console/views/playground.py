@@ -1,7 +1,7 @@
-"""The playground: a real editor with suggestions from the gateway and each request's numbers.
+"""The playground: an editor on a page, with the gateway's suggestions and figures of each request.
 
-The page's script talks to the gateway like an editor, with its own key. The key is only in the
-response to a POST, never in a page, URL, browser storage or log.
+The page's script sends requests to the gateway like an editor, with a separate key. Only the
+response to `start` contains the key: no page, URL, browser storage or log does.
 """
 
 import secrets
@@ -30,12 +30,12 @@ from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.identity.api_keys.playground import create_playground_key, end_playground_key
 
-_STREAM: Final = "/v1/stream"
+_STREAM_PATH: Final = "/v1/stream"
 _CURL: Final = """\
 curl {url}/v1/completions \\
   -H "Authorization: Bearer $CARET_API_KEY" -H "Content-Type: application/json" \\
   -d '{{"prompt": "def mean(values):\\n    return ", "suffix": "\\n", "max_tokens": 32}}'"""
-# By the gateway's language identifiers.
+# The languages to choose from: the gateway's language identifiers and display names.
 LANGUAGES: Final = {
     "python": "Python",
     "javascript": "JavaScript",
@@ -78,7 +78,10 @@ def playground(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.USE_PLAYGROUND)
 def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Create the playground's key. Limited, because each start also publishes a snapshot."""
+    """Create the playground's key, and return it as JSON.
+
+    Starts are limited for each user, because each one publishes a snapshot.
+    """
     try:
         if not allow_playground_start(user_id=str(member.actor.user_id)):
             return _error_response(
@@ -96,14 +99,15 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.USE_PLAYGROUND)
 def end(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    issued_at = _read_moment(request.POST.get("issued_at", ""))
+    """End the key that was issued at `issued_at`, unless a later start has replaced it."""
+    issued_at = _parse_time(request.POST.get("issued_at", ""))
     end_playground_key(actor=member.actor, issued_at=issued_at, now=timezone.now())
     return HttpResponse(status=204)
 
 
 def stream_url(gateway_url: str) -> str:
-    """Return the stream's URL: http becomes ws, https becomes wss."""
-    return gateway_url.replace("http", "ws", 1).rstrip("/") + _STREAM
+    """Return the WebSocket URL of the gateway's stream: http becomes ws, https becomes wss."""
+    return gateway_url.replace("http", "ws", 1).rstrip("/") + _STREAM_PATH
 
 
 def _origin_of(url: str) -> str:
@@ -111,19 +115,20 @@ def _origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _read_moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
+    """Return the time, which must have an offset from UTC. Raises BadRequest."""
     try:
-        moment = parse_datetime(text)
+        at = parse_datetime(text)
     except ValueError:
-        moment = None
-    if moment is None or timezone.is_naive(moment):
+        at = None
+    if at is None or timezone.is_naive(at):
         raise BadRequest("issued_at is not a valid time.")
-    return moment
+    return at
 
 
 def _key_response(created_key: CreatedKey) -> dict[str, str]:
     expires_at = created_key.key.expires_at
-    assert expires_at is not None, "a playground's key expires"
+    assert expires_at is not None, "playground keys expire"
     return {
         "key": created_key.text,
         "issued_at": created_key.key.issued_at.isoformat(),

@@ -1,6 +1,6 @@
 """Search for pages, settings, actions, documents, keys, members and teams.
 
-Ctrl+K uses it; it also works without scripts.
+The dialog that Ctrl+K opens shows the results. Without scripts, the search is a page.
 """
 
 from dataclasses import dataclass
@@ -23,33 +23,34 @@ from tenants.identity.members.search import MemberFilter, search_members
 from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
-_MAX_WORDS: Final = 8
-_MIN_CHARS: Final = 2  # shorter texts find only pages
-_MAX_HITS: Final = 5  # of each kind
+_MAX_TEXT_CHARS: Final = 100  # further characters are ignored
+_MAX_WORDS: Final = 8  # further words are ignored
+_MIN_CHARS: Final = 2  # shorter texts find only pages of the sidebar
+_MAX_ROWS: Final = 5  # of keys, of members and of teams
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    icon: str
+    icon: str  # name of a <c-icon>
     title: str
-    hint: str
+    hint: str  # shown next to the title; "": none
     url: str
 
 
 @require_GET
 @member_required
 def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    search_text = request.GET.get("q", "")[:100]
+    search_text = request.GET.get("q", "")[:_MAX_TEXT_CHARS]
     words = search_text.casefold().replace("-", " ").split()[:_MAX_WORDS]
     hits = _search_all(member.actor, search_text.strip(), words)
-    links = [link for link in list_all_links(request, member.actor) if _matches(link, words)]
+    links = [link for link in list_all_links(request, member.actor) if _has_words(link, words)]
     context = {"search_text": search_text, "links": links, "hits": hits}
     return render_page(
         request, member, "console/search.html", context, part="console/_search_results.html"
     )
 
 
-def _matches(link: NavigationLink, words: list[str]) -> bool:
+def _has_words(link: NavigationLink, words: list[str]) -> bool:
     return has_words(words, link.title, link.words)
 
 
@@ -94,7 +95,7 @@ def _search_keys(actor: Actor, search_text: str) -> list[SearchHit]:
         return []
     key_filter = KeyFilter(text=search_text, order=KeyOrder.NAME, is_descending=False)
     page = find_keys(
-        actor=actor, key_filter=key_filter, limit=_MAX_HITS, cursor=None, now=timezone.now()
+        actor=actor, key_filter=key_filter, limit=_MAX_ROWS, cursor=None, now=timezone.now()
     )
     return [
         SearchHit(
@@ -111,7 +112,7 @@ def _search_members(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_MEMBERS):
         return []
     member_filter = MemberFilter(text=search_text)
-    page = search_members(actor=actor, member_filter=member_filter, limit=_MAX_HITS, cursor=None)
+    page = search_members(actor=actor, member_filter=member_filter, limit=_MAX_ROWS, cursor=None)
     return [
         SearchHit(
             icon="members",
@@ -127,7 +128,7 @@ def _search_teams(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_TEAMS):
         return []
     page = find_teams(
-        actor=actor, team_filter=TeamFilter(text=search_text), limit=_MAX_HITS, cursor=None
+        actor=actor, team_filter=TeamFilter(text=search_text), limit=_MAX_ROWS, cursor=None
     )
     return [
         SearchHit(

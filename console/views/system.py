@@ -1,4 +1,4 @@
-"""The health check and the public signing keys, for programs."""
+"""Responses for programs: the health check, and the public keys that verify signed documents."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -8,7 +8,8 @@ from tenants.base.signatures.signing_keys import load_signing_keys
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    # Postgres is not checked: after a failed check the console is restarted, which would not help.
+    # Postgres is not checked. After a failed check, the console is restarted, and a restart does
+    # not repair Postgres.
     return HttpResponse("ok\n", content_type="text/plain")
 
 

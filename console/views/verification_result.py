@@ -1,4 +1,4 @@
-"""The result of a document's verification, for pages."""
+"""The result of verifying a signed document, for pages."""
 
 import json
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
     kind: str  # kind of document
-    facts: list[tuple[str, str]]
-    reason: str = ""  # reason of the failure; "": valid
+    facts: list[tuple[str, str]]  # the signed fields, as names and values; empty after a failure
+    reason: str = ""  # why the verification failed; "": the document is valid
 
     @property
     def is_good(self) -> bool:
@@ -17,7 +17,7 @@ class VerificationResult:
 
 
 def signed_fields(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the signed fields, with the names and values of the document."""
+    """Return the names and values of the fields, sorted by name. Values are texts or JSON."""
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in sorted(document.items())

@@ -1,4 +1,4 @@
-"""Django's ASGI handler, which answers unreadable headers with 400 instead of 500."""
+"""Django's ASGI handler, with a 400 response instead of 500 to headers that cannot be read."""
 
 from collections.abc import Mapping
 from typing import IO, Any, Final
@@ -17,9 +17,10 @@ class Handler(ASGIHandler):
     ) -> tuple[ASGIRequest, None] | tuple[None, HttpResponseBase]:
         """Return the request, or a 400 response for headers that cannot be read.
 
-        No middleware can do this, because none runs before it. Django answers invalid UTF-8 itself.
-        It does not catch the errors of Python's codecs for other charsets in `Content-Type`:
-        `charset*=nope''x` (ValueError), `charset*=idna''..` (UnicodeError, a subclass).
+        No middleware can do this, because all middleware runs later. Django itself responds with
+        400 to invalid UTF-8. It does not catch the errors of Python's codecs for other charsets in
+        `Content-Type`: `charset*=nope''x` (ValueError), `charset*=idna''..` (UnicodeError, a
+        subclass of ValueError).
         """
         try:
             return super().create_request(scope, body_file)

@@ -1,4 +1,4 @@
-"""Middleware of the console: response headers, and rules for requests."""
+"""Middleware of the console: headers and compression of responses, and checks of requests."""
 
 import codecs
 from collections.abc import Callable
@@ -19,10 +19,13 @@ from console.views.errors import unavailable
 
 logger = structlog.get_logger(__name__)
 
-_PATH_OF_SECRETS: Final = "/account/"  # new authenticator secrets and recovery codes
+# Start of the paths whose pages show new authenticator secrets and recovery codes.
+_PATH_OF_SECRETS: Final = "/account/"
 
 
-class ContentSecurityPolicy:
+class SecurityHeadersMiddleware:
+    """Sets Permissions-Policy, and Content-Security-Policy if the view has not set it."""
+
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
@@ -34,12 +37,12 @@ class ContentSecurityPolicy:
         return response
 
 
-class NoStore:
-    """Forbids browsers and proxies to store responses, whatever views and libraries set.
+class NoStoreMiddleware:
+    """Forbids browsers and proxies to store responses.
 
-    After a sign-out, a shared computer's back button and disk must show nothing. Only responses
-    marked public may be stored: public keys, which are the same for everybody. Files with a digest
-    in their URL do not pass here.
+    After a sign-out, the back button and the disk of a shared computer must show nothing. A view
+    can mark a response as public; only the public keys are, which are the same for everybody.
+    Static files are served before this middleware (console.web.static_files).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -52,14 +55,14 @@ class NoStore:
         return response
 
 
-class CompressPages(GZipMiddleware):
-    """Compresses pages and fragments that browsers request with GET, and nothing else.
+class PageCompressionMiddleware(GZipMiddleware):
+    """Compresses HTML responses to GET requests, except the pages below _PATH_OF_SECRETS.
 
     The length of a compressed response can reveal a secret in it, if an attacker can choose text
     beside the secret and make the browser repeat the request (BREACH, ADR 0107). Therefore
-    responses with secrets are not compressed: those to POST, such as a new API key, the pages of
-    second factors, and JSON. Pages have random padding, and other sites cannot make requests with
-    the session's cookie.
+    responses with secrets are not compressed: responses to POST, such as a new API key, the pages
+    of second factors, and JSON. GZipMiddleware adds random padding to compressed pages, and other
+    sites cannot make requests with the session's cookie.
     """
 
     def process_response(
@@ -71,11 +74,11 @@ class CompressPages(GZipMiddleware):
         return super().process_response(request, response)
 
 
-class SessionNotes:
+class SessionCredentialMiddleware:
     """Tells the server that a request has a signed-in session.
 
-    Its connection then does not count as unauthenticated. This makes no query: a session that no
-    view has read counts as none.
+    The server then counts the connection as authenticated. The middleware makes no query, so it
+    ignores a session that no view has read.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -92,7 +95,7 @@ class SessionNotes:
 class RedisErrorMiddleware:
     """Answers 503 if Redis is unreachable.
 
-    allauth's pages count attempts and used codes there: if they cannot count, nobody may sign in.
+    allauth's pages count attempts and used codes in Redis. Without counters, nobody may sign in.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -111,8 +114,8 @@ class RedisErrorMiddleware:
 class Utf8OnlyMiddleware:
     """Rejects requests in other encodings than UTF-8.
 
-    Django decodes forms and URLs with any codec that the request names. Some of Python's codecs
-    return no valid text (unicode_escape: unpaired surrogates) or no text at all (zlib).
+    Django decodes forms and URLs with any Python codec that the request names. Some codecs return
+    no valid text (unicode_escape: unpaired surrogates), or are not made for text (zlib).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

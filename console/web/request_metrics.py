@@ -1,4 +1,7 @@
-"""Prometheus metrics of the console's response times, by area, never by user or tenant."""
+"""Prometheus metrics of the console's requests: counts and response times by area.
+
+No metric has a label for a user or tenant.
+"""
 
 import time
 from collections.abc import Callable
@@ -12,8 +15,8 @@ from console.sign_in.sessions.operator_cookies import is_operator_path
 
 # Buckets around the target for pages, 300 ms, and the wait after which users retry, 2 s.
 _BOUNDS_S: Final = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
-_AREAS: Final = {"/api/": "api", "/scim/": "scim"}
-registry: Final = CollectorRegistry()
+_AREAS: Final = {"/api/": "api", "/scim/": "scim"}  # by the start of the path
+registry: Final = CollectorRegistry()  # also has the metrics of the server's connections
 _requests = Counter(
     "caret_console_requests", "Requests, by status class.", ["area", "status"], registry=registry
 )
@@ -29,7 +32,7 @@ for _metric in connections.METRICS:
 
 
 class RequestMetricsMiddleware:
-    """The outermost middleware, so that it counts the errors of other middleware too."""
+    """Counts and times requests. As the outermost middleware, it includes all other middleware."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -46,5 +49,7 @@ class RequestMetricsMiddleware:
 def _area_of(request: HttpRequest) -> str:
     if is_operator_path(request):
         return "operators"
-    areas = (area for start, area in _AREAS.items() if request.path_info.startswith(start))
+    areas = (
+        area for path_start, area in _AREAS.items() if request.path_info.startswith(path_start)
+    )
     return next(areas, "pages")

@@ -1,7 +1,7 @@
 """Static files, served from memory before a request reaches Django. Browsers cache them for a year.
 
-They need no thread and no request slot, so a slow client keeps nobody else waiting. Each file is
-compressed once, for clients that accept gzip.
+Serving them needs no thread and no request slot, so a slow client does not delay others. Each file
+is compressed once, for clients that accept gzip.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from console.assets.operator_files import read_operator_files
 from console.assets.static_file import StaticFile
 
 _ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
-# Small compared with a connection's buffers, for clients that read slowly.
+# Small compared with a connection's send buffer: little waits in memory for a slow client.
 _CHUNK_BYTES: Final = 16 * 1024
 _HEADERS: Final = [
-    # The path contains a digest of the content.
+    # The path contains a digest of the content, so a changed file has another path.
     (b"cache-control", b"public, max-age=31536000, immutable"),
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'"),
@@ -32,7 +32,7 @@ Files: TypeAlias = Mapping[str, StaticFile]  # by path
 
 
 def list_static_files() -> Files:
-    """Return the console's files by path, with those of the operators' pages if these are on."""
+    """Return the files of the console, and of the operators' pages if the installation has them."""
     files = read_console_files()
     return files if settings.OPERATORS_PATH is None else {**files, **read_operator_files()}
 

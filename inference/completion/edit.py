@@ -1,4 +1,4 @@
-"""The input and the result of the mode `edit`: what the user did, and what they may do next.
+"""Input and result of the mode `edit`: recent edits and diagnostics, and the proposed edit.
 
 Lines are counted from 0.
 """
@@ -18,12 +18,12 @@ class DiagnosticSeverity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecentEdit:
-    """A change that the user made: at `start_line`, `added` replaced `removed`."""
+    """A change that the user made in a file: `added` replaced `removed`."""
 
-    path: str
-    start_line: int  # in that file
-    removed: str
-    added: str
+    path: str  # of the changed file
+    start_line: int  # the first changed line of the file
+    removed: str  # the lines before the change
+    added: str  # the lines after the change
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ProposedEdit:
-    """Replaces the lines from `start_line` up to, but without, `end_line` with `text`.
+    """An edit that replaces lines with `text`.
 
-    If both numbers are equal, `text` is inserted before that line. The lines are counted from the
-    first line of the prefix that the client sent.
+    If `start_line` equals `end_line`, `text` is inserted before this line. The lines are counted
+    from the first line of the prefix that the client sent.
     """
 
-    start_line: int
-    end_line: int
+    start_line: int  # the first line to replace
+    end_line: int  # the line after the last one to replace
     text: str  # whole lines; only the last line of the file may lack its line break
-    num_changed_chars: int  # inserted or removed characters, whichever are more; at least 1
+    num_changed_chars: int  # the larger number of inserted and of removed characters; at least 1

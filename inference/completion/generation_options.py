@@ -6,10 +6,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Options for the choice of each token. By default the engine takes the most likely one."""
+    """Options for the choice of each token. By default, the engine takes the most likely token."""
 
-    temperature: float = 0.0  # 0 to 2
-    # Sample from the likeliest tokens whose probabilities add up to this. Above 0, at most 1.
+    temperature: float = 0.0  # 0 to 2; 0: always the most likely token
+    # Choose from the most likely tokens whose probabilities add up to this. Above 0, at most 1.
     top_p: float = 1.0
     seed: int | None = None  # None: a different text each time, unless the temperature is 0
 
@@ -20,10 +20,10 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """At a limit, the completion ends with the text generated so far. None: no limit."""
+    """Limits after which a completion ends with the text generated so far. None: no limit."""
 
-    first_token_ms: int | None = None  # from the request to the engine
-    generation_ms: int | None = None  # from the first token
+    first_token_ms: int | None = None  # from the call of the engine to the first token
+    generation_ms: int | None = None  # from the first token to the last one
 
 
 GREEDY: Final = Sampling()

@@ -17,33 +17,35 @@ from inference.completion.variant import Variant
 
 
 def tier_of(mode: Mode) -> Tier:
+    """Return the tier whose pools serve the mode, at the tier's price."""
     return Tier.FAST if mode in (Mode.INLINE, Mode.FIM) else Tier.QUALITY
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A valid request within the limits (see `receive`)."""
+    """A valid request within the limits of `inference.gateway.receive`."""
 
     mode: Mode
-    path: str
-    language: str  # lower case; "" if unknown
-    prefix: str
-    suffix: str
+    path: str  # of the cursor's file; "": unknown
+    language: str  # one of caret.contracts.language_ids.LANGUAGES; "": unknown
+    prefix: str  # text before the cursor
+    suffix: str  # text after the cursor
     files: tuple[ContextFile, ...]  # most recently edited first
-    repository: str
-    max_tokens: int
-    stop: tuple[str, ...]
-    is_raw: bool
+    repository: str  # its name; "": unknown
+    max_tokens: int  # to generate
+    stop: tuple[str, ...]  # the text ends before the first of these strings
+    is_raw: bool  # `prefix` is a whole prompt, including the markers of the model family
     messages: tuple[ChatMessage, ...] = ()  # for chat only, oldest first
     trigger: Trigger = Trigger.AUTOMATIC
-    is_warm_up: bool = False
-    model: str = ""  # as requested; "": the default
+    is_warm_up: bool = False  # only prefill the stable part of the prompt
+    model: str = ""  # as requested; "": the tenant's default
     imports: tuple[str, ...] = ()  # the file's framework, if known, and then its imported modules
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
     recent_edits: tuple[RecentEdit, ...] = ()  # for edits only, oldest first
     diagnostics: tuple[Diagnostic, ...] = ()  # for edits only
-    possible_paths: tuple[str, ...] = ()  # paths that the file may have besides `path`
+    # Paths that the file may have besides `path`, according to comments; the most likely first.
+    possible_paths: tuple[str, ...] = ()
     definitions: tuple[Definition, ...] = ()  # in the client's order
 
     @property
@@ -53,7 +55,7 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: a valid credential and its tenant's snapshot at that moment."""
+    """The caller: a valid credential, and its tenant's snapshot at the time of authentication."""
 
     credential: Credential
     snapshot: TenantSnapshot
@@ -72,14 +74,14 @@ class Principal:
 
     @property
     def owner(self) -> str:
-        """The owner of suggestions: the user, or the key if it is a service key."""
+        """The owner of suggestions: the ID of the user, or of the key if it is a service key."""
         return self.credential.user_id or self.credential.key_id
 
     @property
     def cache_partition(self) -> str:
         """The part of the tenant that may share a cache.
 
-        "" stands for the whole tenant; in strict isolation it is the user or service key.
+        "": the whole tenant. In strict isolation, each user and each service key is a part.
         """
         if self.snapshot.policy.isolation is Isolation.STRICT:
             return self.credential.user_id or f"key:{self.credential.key_id}"
@@ -87,7 +89,7 @@ class Principal:
 
     @property
     def namespace(self) -> str:
-        """The cache namespace: the principals that may hit each other's cache entries.
+        """The cache namespace. Principals with the same namespace may hit each other's entries.
 
         It contains the tenant and its cache epoch, and in strict isolation the user or service key.
         """
@@ -100,5 +102,5 @@ class AdmittedRequest:
 
     principal: Principal
     request: CompletionRequest  # without files, edits and definitions that the policy excludes
-    pool: str  # the name of the pool that serves it
-    variant: Variant
+    pool: str  # the name of the pool that serves the request
+    variant: Variant  # NO_VARIANT: in no experiment

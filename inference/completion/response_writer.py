@@ -1,4 +1,4 @@
-"""The port through which the pipeline responds to the client. Each protocol implements it."""
+"""The port through which the pipeline sends responses. Each protocol has an implementation."""
 
 from typing import Final, Protocol
 
@@ -10,20 +10,21 @@ MAX_SEND_S: Final = 5.0
 
 
 class ResponseWriter(Protocol):
-    """The client's side of a completion.
+    """Sends the response of one completion to the client.
 
-    All methods may wait up to MAX_SEND_S for a slow reader, and may raise ClientDisconnected.
+    All methods wait up to MAX_SEND_S for a client that reads slowly. They may raise
+    ClientDisconnected.
     """
 
     async def write_delta(self, text: str, trace: RequestTrace) -> None:
-        """Send text to show, never empty."""
+        """Send a part of the text, which is never empty."""
 
     async def write_done(self, trace: RequestTrace) -> None:
-        """Send the regular end. Nothing follows."""
+        """Send the regular end of the completion. No call follows."""
 
     async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
-        """Send an error, before or after the first text. Nothing follows."""
+        """Send an error, before or after the first text. No call follows."""
 
 
 class ClientDisconnected(Exception):
-    """The client has left or does not read."""
+    """The client has disconnected, or has not read for MAX_SEND_S."""

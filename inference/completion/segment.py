@@ -1,6 +1,6 @@
 """Segments of a prompt: kinds and token counts, never text.
 
-They explain why a prompt costs what it costs, and how much of it the engine had cached.
+They explain the price of a prompt, and how much of it the engine had cached.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ class SegmentKind(StrEnum):
     MARKERS = "markers"  # markers of the model family between the other segments
     REPOSITORY = "repository"  # name of the repository
     PINNED_FILES = "pinned_files"  # the same for all users of the repository
-    FILES = "files"  # other files, each under its path
+    FILES = "files"  # other files, each after its path
     SNIPPETS = "snippets"  # found by retrieval
     DEFINITIONS = "definitions"  # of symbols in the cursor's file, found by the editor
     PATH = "path"  # of the cursor's own file
-    SUFFIX = "suffix"
-    PREFIX = "prefix"
+    SUFFIX = "suffix"  # text after the cursor
+    PREFIX = "prefix"  # text before the cursor
     EDITS = "edits"  # recent edits and diagnostics, for a model that proposes edits
-    EXCERPT = "excerpt"  # of the cursor's own file, with the lines that the model may change
+    EXCERPT = "excerpt"  # of the cursor's own file, including the editable region
     MESSAGES = "messages"  # of a chat, in the model's template
     RAW = "raw"  # a prompt that the client rendered
 
@@ -41,20 +41,20 @@ class SegmentTokens:
     token_ids: list[int]
 
 
-def join_token_ids(pieces: Iterable[SegmentTokens]) -> list[int]:
-    return list(chain.from_iterable(piece.token_ids for piece in pieces))
+def join_token_ids(segments: Iterable[SegmentTokens]) -> list[int]:
+    return list(chain.from_iterable(segment.token_ids for segment in segments))
 
 
-def count_segments(pieces: Iterable[SegmentTokens]) -> tuple[Segment, ...]:
-    """Count the tokens of each segment, in the order of the prompt.
+def count_segments(segments: Iterable[SegmentTokens]) -> tuple[Segment, ...]:
+    """Return the segments with their numbers of tokens, in the order of the prompt.
 
     Empty segments are left out. Adjacent segments of one kind become one.
     """
-    segments: list[Segment] = []
-    for piece in pieces:
-        num_tokens = len(piece.token_ids)
-        if segments and segments[-1].kind is piece.kind:
-            num_tokens += segments.pop().num_tokens
+    counted: list[Segment] = []
+    for segment in segments:
+        num_tokens = len(segment.token_ids)
+        if counted and counted[-1].kind is segment.kind:
+            num_tokens += counted.pop().num_tokens
         if num_tokens:
-            segments.append(Segment(piece.kind, num_tokens))
-    return tuple(segments)
+            counted.append(Segment(segment.kind, num_tokens))
+    return tuple(counted)

@@ -10,5 +10,5 @@ from caret.foundation.ids import RequestId
 class SuggestionEdit:
     request_id: RequestId  # of the completion
     event: OutcomeEvent
-    after_ms: int  # since the suggestion was shown; for persisted: since it was accepted
-    text: str
+    after_ms: int  # since the suggestion was shown; for PERSISTED: since it was accepted
+    text: str  # after the edit

@@ -18,7 +18,7 @@ from inference.consumers.dialects import (
 )
 from inference.consumers.dialects.models_list import (
     MODEL_PATH,
-    ONE_MODEL,
+    MODEL_ROUTE,
     ModelConsumer,
     ModelsConsumer,
 )
@@ -40,6 +40,7 @@ from inference.consumers.http.identical_requests import IdenticalRequests
 from inference.consumers.websocket import WebSocketConsumer
 from inference.pipeline import DataPlane
 
+# Paths that serve completions.
 DIALECTS: Final[Mapping[str, Dialect]] = {
     "/v1/completions": openai_completions.DIALECT,
     "/completions": openai_completions.DIALECT,
@@ -51,9 +52,10 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "/api/generate": ollama_generate.DIALECT,
     "/api/chat": ollama_chat.DIALECT,
 }
+# All other HTTP paths.
 LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/models": ModelsConsumer,
-    ONE_MODEL: ModelConsumer,
+    MODEL_ROUTE: ModelConsumer,
     "/v1/health": TabbyHealthConsumer,
     "/v1/events": EventsConsumer,
     "/v1beta/server_setting": ServerSettingConsumer,
@@ -85,6 +87,7 @@ class GatewayApplication:
         self._open_plane = open_plane
         self._allowed_origins = allowed_origins
         self._drain_s = drain_s
+        # By scope type ("http" or "websocket") and path; empty before startup.
         self._routes: Mapping[tuple[str, str], Asgi] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
@@ -97,17 +100,18 @@ class GatewayApplication:
         await consumer(scope, receive, send)
 
     def _find_by_prefix(self, scope: Scope) -> Asgi:
+        """Return the consumer for a model's path, or one that rejects an unknown path."""
         if scope["type"] != "http":
             return _deny_connection
         if scope["path"].startswith(MODEL_PATH):
-            return self._routes[("http", ONE_MODEL)]
+            return self._routes[("http", MODEL_ROUTE)]
         return _not_found
 
     async def _serve_lifespan(self, receive: Receive, send: SendMessage) -> None:
         await receive()
         async with AsyncExitStack() as stack:
             try:
-                self._routes = self._build_consumers(
+                self._routes = self._build_routes(
                     await stack.enter_async_context(self._open_plane())
                 )
             except Exception as error:
@@ -118,7 +122,7 @@ class GatewayApplication:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _build_consumers(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
+    def _build_routes(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
         stream = WebSocketConsumer.as_asgi(
             plane=plane, allowed_origins=self._allowed_origins, drain_s=self._drain_s
         )
@@ -139,8 +143,8 @@ class GatewayApplication:
 def _allow_origin(scope: Scope, send: SendMessage, allowed_origins: frozenset[str]) -> SendMessage:
     """Return a `send` that adds the headers for cross-origin requests, if the origin is allowed.
 
-    Browsers hide a response without these headers from the page. Credentials are never allowed: a
-    page has to send an API key, and the gateway reads no cookies.
+    Without these headers, a browser hides the response from the page. The headers never allow
+    cookies, because the gateway reads none: a page must send an API key.
     """
     origin = header(scope, b"origin")
     if origin is None or origin not in allowed_origins:

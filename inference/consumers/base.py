@@ -7,10 +7,11 @@ from urllib.parse import parse_qs
 from channels.consumer import AsyncConsumer, get_handler_name
 from channels.exceptions import StopConsumer
 
-MAX_READ_CHARS: Final = 256  # of a header; the rest is ignored
+_MAX_READ_CHARS: Final = 256  # of a header that names the editor; the rest is ignored
 
-# The first match names the editor. Forks come before the editors that they are based on.
-_SIGNS: Final = (
+# Text in a header, and the editor that it stands for. The first match counts, so forks come before
+# the editors that they are based on.
+_EDITOR_SIGNS: Final = (
     ("cursor", "cursor"),
     ("windsurf", "windsurf"),
     ("trae", "trae"),
@@ -46,16 +47,16 @@ _SIGNS: Final = (
     *((name, "jetbrains") for name in ("rider", "clion", "phpstorm", "rubymine", "rustrover")),
     *((name, "jetbrains") for name in ("androidstudio", "datagrip", "dataspell", "appcode")),
 )
-EDITORS: Final = frozenset(name for _, name in _SIGNS)
+EDITORS: Final = frozenset(name for _, name in _EDITOR_SIGNS)
 
 
-def detect_editor(*headers: str | None) -> str:
-    """Return the editor named by the first header that names a known one; "" if none does."""
-    for header in headers:
-        text = (header or "")[:MAX_READ_CHARS].lower()
-        for sign, name in _SIGNS:
+def detect_editor(*client_names: str | None) -> str:
+    """Return one of EDITORS, from the first name that contains a known editor; "" if none does."""
+    for client_name in client_names:
+        text = (client_name or "")[:_MAX_READ_CHARS].lower()
+        for sign, editor in _EDITOR_SIGNS:
             if sign in text:
-                return name
+                return editor
     return ""
 
 
@@ -87,10 +88,10 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
             await self.release()
 
     def on_connect(self) -> None:
-        """Called once, when the scope is known and no message has arrived yet."""
+        """Prepare the consumer. Called once, with the scope, before the first message arrives."""
 
     async def release(self) -> None:
-        """Release everything that the exchange holds. Called once, however it ended."""
+        """Release all resources of the connection. Called once, also after an error."""
         raise NotImplementedError
 
     async def dispatch(self, message: Message) -> None:
@@ -113,10 +114,10 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def read_editor(scope: Scope) -> str:
-    """Return the editor that the client names.
+    """Return one of EDITORS; "" if the client names no known editor.
 
-    It is in X-Caret-Editor, in the query (for plugins that send no headers of their own), or in the
-    User-Agent.
+    The header X-Caret-Editor comes first, then the query parameter `editor` (for plugins that
+    cannot send their own headers), then the User-Agent.
     """
     query: bytes = scope.get("query_string", b"")
     editor_in_query = parse_qs(query.decode("latin-1")).get("editor", [""])[0] if query else ""
@@ -126,20 +127,20 @@ def read_editor(scope: Scope) -> str:
 
 
 def read_bearer_key(scope: Scope) -> str | None:
-    """Return the API key of the Authorization header. Keys in URLs are never read."""
+    """Return the API key of the Authorization header; None without one. URLs are never read."""
     scheme, _, credentials = (header(scope, b"authorization") or "").partition(" ")
     return credentials.strip() if scheme.lower() == "bearer" and credentials.strip() else None
 
 
 def client_address(scope: Scope) -> str | None:
-    """Return the client's address; None: a peer on a Unix socket.
+    """Return the client's IP address; None for a client on a Unix socket.
 
-    Uvicorn has already replaced it by the address that a trusted proxy reports.
+    Behind a trusted proxy, Uvicorn has already set the address that the proxy reports.
     """
     client = scope.get("client")
     return str(client[0]) if client else None
 
 
 def read_api_key(scope: Scope) -> str | None:
-    """Return the bearer key, or the key in the `api-key` header of Azure clients."""
+    """Return the bearer key, or else the key in the header `api-key`, which Azure clients send."""
     return read_bearer_key(scope) or header(scope, b"api-key") or None

@@ -1,4 +1,4 @@
-"""The formats, under the names that Django looks up."""
+"""English formats of dates and times. Django looks them up by these names."""
 
 from typing import Final
 
@@ -9,4 +9,4 @@ DATETIME_FORMAT: Final = "j F Y, H:i:s"
 SHORT_DATETIME_FORMAT: Final = "j M Y, H:i"
 MONTH_DAY_FORMAT: Final = "j M"
 YEAR_MONTH_FORMAT: Final = "F Y"
-FIRST_DAY_OF_WEEK: Final = 1
+FIRST_DAY_OF_WEEK: Final = 1  # Monday

@@ -1,7 +1,7 @@
-"""Lists as CSV files: the same rows as the page shows, from the same query.
+"""Lists as CSV files, with the rows of all pages, from the query of the page.
 
-If rows are left out, the last lines of the file say so. Invalid filters are an error: a page can
-show a message beside its default rows, but a file cannot.
+If the file does not contain all rows, a line at its end says so. Invalid filters are an error. A
+page can show a message beside unfiltered rows, but a file cannot.
 """
 
 import csv
@@ -19,14 +19,15 @@ from tenants.base.pagination import MAX_PAGE, Page
 from tenants.compliance.exports.formats.cells import escape_csv_formulas
 from tenants.compliance.exports.rows import ColumnType, Value
 
-MAX_ROWS: Final = 10_000  # a few megabytes; exports are for longer lists
+MAX_ROWS: Final = 10_000  # a few megabytes; longer lists need an export
 _Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRows(Generic[_Row]):
     rows: list[_Row]
-    is_truncated: bool  # there are more rows
+    is_truncated: bool  # the list has more rows
+    # The last page that was read. Notes may use values of the whole list that it contains.
     last_page: Page[_Row]
 
 
@@ -37,10 +38,9 @@ def csv_response(
     *,
     notes: Sequence[str],
 ) -> HttpResponse:
-    """Return the rows as a CSV attachment. Cells never start a spreadsheet formula.
+    """Return the rows as a CSV attachment. Spreadsheets interpret no cell of a row as a formula.
 
-    `name` is the file name without its extension. Each of `notes` becomes a line after the rows,
-    such as the note about rows that were left out.
+    `name` is the file name without its extension. Each of `notes` becomes a line after the rows.
     """
     text = StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
@@ -53,14 +53,18 @@ def csv_response(
 
 
 def format_csv_error(*form_list: forms.Form) -> HttpResponse:
-    """Return status 400 with the errors of the query parameters, one parameter a line."""
+    """Return a text with status 400: the errors of the query parameters, one parameter a line."""
     errors = [(name, messages) for form in form_list for name, messages in form.errors.items()]
     lines = [f"{name}: {' '.join(map(str, messages))}\n" for name, messages in errors]
     return HttpResponse("".join(lines), status=400, content_type="text/plain; charset=utf-8")
 
 
 def collect_rows(find_page: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]:
-    """Return the rows of all pages, at most MAX_ROWS."""
+    """Return the rows of all pages, at most MAX_ROWS.
+
+    `find_page` returns the page at a cursor (None: the first page) with at most MAX_PAGE rows, or
+    all rows up to MAX_ROWS as one page.
+    """
     page = find_page(None)
     rows = list(page.rows)
     for _ in range(MAX_ROWS // MAX_PAGE - 1):
@@ -72,6 +76,7 @@ def collect_rows(find_page: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]
 
 
 def notes_of(rows: CsvRows[_Row]) -> list[str]:
+    """Return a note if the rows are truncated, otherwise an empty list."""
     if not rows.is_truncated:
         return []
     text = gettext(

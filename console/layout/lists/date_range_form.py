@@ -25,8 +25,8 @@ class DayField(forms.DateField):
             required=required,
             widget=widget,
             input_formats=["%Y-%m-%d"],
-            # One day within tenants.base.validation.time_bounds, so that the whole day is within
-            # them in every time zone.
+            # The limits are one day narrower than those of tenants.base.validation.time_bounds.
+            # The whole day is then within those limits in every time zone.
             validators=[MinValueValidator(date(1970, 1, 2)), MaxValueValidator(date(2199, 12, 30))],
         )
 
@@ -44,11 +44,12 @@ class DateRangeForm(forms.Form):
 
 
 def begin_of(day: date | None) -> datetime | None:
+    """Return the first moment of the day; None if `day` is None."""
     return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
 
 
 def end_of(day: date | None) -> datetime | None:
-    """Return the first moment after the day; None for no day or for `date.max`."""
+    """Return the first moment after the day; None if `day` is None or `date.max`."""
     if day is None or day == date.max:
         return None
     return begin_of(day + timedelta(days=1))

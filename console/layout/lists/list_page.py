@@ -1,4 +1,4 @@
-"""Pages with one list: an optional filter form, rows in pages, and a CSV file of all filtered rows.
+"""Pages with one list: a filter form, rows in pages, and a CSV file of all filtered rows.
 
 A section declares its list once, and its view renders it:
 
@@ -53,13 +53,14 @@ class ListQuery:
     request: HttpRequest
     viewer: CurrentMember | None  # None: an operator
     filters: Mapping[str, Any]  # the form's values, without those of invalid fields
-    sorting: Any  # a TableSorting of the list's orders; None: the list cannot be sorted
+    sorting: Any  # a TableSorting with one of the list's orders; None: the list cannot be sorted
     limit: int  # maximum number of rows
     cursor: str | None  # None: the first page
     now: datetime
 
     @property
     def member(self) -> CurrentMember:
+        """The viewer, who must not be an operator."""
         assert self.viewer is not None
         return self.viewer
 
@@ -72,7 +73,8 @@ class ListQuery:
 class CsvFile(Generic[_Row]):
     name: str  # without its extension
     columns: Mapping[str, Callable[[Any], Value]]  # by the column's name in the header
-    # Splits a row of the list into the rows of the file, for which `columns` are then called.
+    # Splits a row of the list into several rows of the file, which `columns` then get. None: each
+    # row of the list is one row of the file.
     split: Callable[[_Row], Iterable[Any]] | None = None
     # More lines after the rows, besides the note about rows that were left out.
     notes: Callable[["ListQuery", CsvRows[_Row]], list[str]] | None = None
@@ -86,27 +88,28 @@ class CsvFile(Generic[_Row]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage(Generic[_Row]):
-    """The page's templates get `rows`, `page_links`, `form`, `is_filtered`, and `headings`.
+    """A page with a list.
 
-    Operators' pages call `file` and `page_context` without a member, and render the page
-    themselves.
+    Its templates get `rows` and `page_links`. If there is a form, they also get `form` and
+    `is_filtered`; if there are orders, `headings`; after an error, `error`. Operators' pages call
+    `file` and `page_context` without a member, and render the page themselves.
     """
 
     template: str
     query: Callable[[ListQuery], Page[_Row]]  # raises InvalidValue for an invalid cursor
-    fragment: str | None = None  # part of the template for htmx
-    page_rows: int = 25
-    form: type[forms.Form] | None = None
-    orders: SortOrders[Any] | None = None
+    fragment: str | None = None  # the template that htmx requests; None: there is none
+    page_rows: int = 25  # maximum number of rows of a page
+    form: type[forms.Form] | None = None  # the filter; None: the list cannot be filtered
+    orders: SortOrders[Any] | None = None  # None: the list cannot be sorted
     csv: CsvFile[_Row] | None = None  # None: the list has no CSV file
     # More values for the templates. Called after `query`, with its page, or with an empty Page
     # after an error.
     context: Callable[[ListQuery, Any], Mapping[str, Any]] | None = None
-    # True: the page shows an invalid filter or cursor as `error`. False: invalid filters are
-    # ignored, because links may come from older releases, and an invalid cursor raises
-    # InvalidValue.
+    # True: after an invalid filter or cursor, the page shows an error and no rows. False: invalid
+    # filters are ignored, because the link may come from an older release, and an invalid cursor
+    # raises InvalidValue.
     shows_errors: bool = False
-    # True: a page with invalid filters ignores them, but has status 400.
+    # True: a page with invalid filters ignores them, but its status is 400.
     rejects_invalid_filters: bool = False
 
     def render(self, request: HttpRequest, member: CurrentMember) -> HttpResponse:
@@ -121,7 +124,7 @@ class ListPage(Generic[_Row]):
         )
 
     def file(self, request: HttpRequest, viewer: CurrentMember | None) -> HttpResponse:
-        """Return all filtered rows as CSV, or the errors of the filters."""
+        """Return all filtered rows as CSV, or the errors of the filters. Raises InvalidValue."""
         assert self.csv is not None
         form = self._bound_form(request)
         if form is not None and form.errors:
@@ -175,7 +178,7 @@ class ListPage(Generic[_Row]):
     def _find_page(
         self, query: ListQuery, form: forms.Form | None
     ) -> tuple[Page[_Row], dict[str, str]]:
-        """Return a page of rows, or an empty page with the error if `shows_errors`."""
+        """Return a page of rows; after an error, if `shows_errors`, an empty page and the error."""
         try:
             if self.shows_errors and form is not None and form.errors:
                 raise InvalidValue("filter", "This filter is not valid.")

@@ -11,7 +11,10 @@ from django.utils.safestring import SafeString
 
 
 class LongSelect(forms.Select):
-    """Renders the same element as its base class, which renders two templates for each option."""
+    """Renders the same element as its base class, but faster.
+
+    The base class renders two templates for each option.
+    """
 
     def render(
         self,
@@ -30,7 +33,7 @@ def _render_choices(choices: Iterable[tuple[Any, Any]], selected: Collection[str
 
 
 def _render(value: Any, label: Any, selected: Collection[str]) -> SafeString:
-    """Return one option, or a group if the label is a list of choices."""
+    """Return one option. If the label is a list of choices, return a group named `value`."""
     if isinstance(label, list | tuple):
         return format_html(
             '<optgroup label="{}">{}</optgroup>', value, _render_choices(label, selected)

@@ -1,4 +1,4 @@
-"""Pagination of long lists. Filters and cursor are in the URL, so that users can share a page."""
+"""Pagination of long lists. Filters and cursor are in the URL, so that users can share a link."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,13 @@ class PageLinks:
 
     next_url: str  # "": this is the last page
     first_url: str  # "": this is the first page
-    file_url: str  # CSV file of all filtered rows; "": there is none
+    file_url: str  # CSV file of all filtered rows; "": there is no file, or the page has no rows
 
 
 def page_links(request: HttpRequest, page: Page[Any], *, has_file: bool = False) -> PageLinks:
-    """Return the links of a page whose view reads `cursor` from the query.
+    """Return the links of a page whose view reads the parameter `cursor`.
 
-    `has_file`: the view also serves the list as CSV.
+    `has_file`: the view also returns the list as CSV (wants_csv).
     """
     filters = {name: value for name, value in request.GET.items() if name != "cursor" and value}
     first = f"{request.path}?{urlencode(filters)}" if filters else request.path
@@ -38,7 +38,7 @@ def wants_csv(request: HttpRequest) -> bool:
 
 
 def page_url(name: str, **query: str) -> str:
-    """Return the URL of a console page with its query. Empty values are left out."""
+    """Return the URL of a console page by its URL name. Empty values of the query are left out."""
     query_string = urlencode({key: value for key, value in query.items() if value})
     return (
         f"{reverse(f'console:{name}')}?{query_string}"

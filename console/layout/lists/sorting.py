@@ -16,6 +16,8 @@ _Order = TypeVar("_Order", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class TableSorting(Generic[_Order]):
+    """The current sort order of a list."""
+
     order: _Order
     is_descending: bool
 
@@ -33,11 +35,13 @@ class SortableHeading:
     """The heading of a sortable column."""
 
     title: str
-    url: str  # sorts by this column, or reverses that order if it is current
+    # Sorts the list by this column. If it is already sorted by this column, reverses the order.
+    url: str
     sorted: str  # value of aria-sort; "": the list is not sorted by this column
 
 
 def read_sorting(request: HttpRequest, default: TableSorting[_Order]) -> TableSorting[_Order]:
+    """Return the order that the URL names, or `default`."""
     text = request.GET.get("sort", "")
     try:
         order = type(default.order)(text.removeprefix("-"))
@@ -49,20 +53,21 @@ def read_sorting(request: HttpRequest, default: TableSorting[_Order]) -> TableSo
 def list_headings(
     request: HttpRequest, sorting: TableSorting[_Order], titles: Mapping[_Order, str | Promise]
 ) -> dict[str, SortableHeading]:
-    """Return the headings by the order's value."""
+    """Return the headings by the value of their order."""
     headings_by_order = {}
     for order, title in titles.items():
-        is_sorted, down = order is sorting.order, sorting.is_descending
-        url = with_query(request, sort=f"-{order}" if is_sorted and not down else str(order))
-        aria_sort = ("descending" if down else "ascending") if is_sorted else ""
+        is_sorted, is_descending = order is sorting.order, sorting.is_descending
+        is_ascending = is_sorted and not is_descending
+        url = with_query(request, sort=f"-{order}" if is_ascending else str(order))
+        aria_sort = ("descending" if is_descending else "ascending") if is_sorted else ""
         headings_by_order[order.value] = SortableHeading(str(title), url, aria_sort)
     return headings_by_order
 
 
 def with_query(request: HttpRequest, **values: str | None) -> str:
-    """Return the URL of this page with changed query values, and without its cursor.
+    """Return the URL of this page with changed query parameters, and without its cursor.
 
-    None removes a value.
+    The value None removes a parameter.
     """
     query = request.GET.copy()
     query.pop("cursor", None)

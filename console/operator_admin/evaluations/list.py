@@ -1,4 +1,4 @@
-"""Stored evaluations, newest first, and one of them."""
+"""The list of stored evaluations, newest first, and the page of one evaluation."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -11,9 +11,9 @@ from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.lists.pagination import wants_csv
 from console.operator_admin.evaluations.presenters import (
     build_groups,
+    build_list_row,
     build_pools,
     build_scores,
-    list_row,
     suite_name,
 )
 from console.operator_admin.site import operator_required, render_operator_page
@@ -28,7 +28,8 @@ from tenants.fleet.evaluations import (
 from tenants.fleet.operators.accounts import OperatorView
 
 _BAD_REQUEST: Final = 400
-_PoolOfEvaluation = tuple[EvaluationView, PoolReport]
+# A row of the CSV file: an evaluation, and its report on one pool.
+_CsvRow = tuple[EvaluationView, PoolReport]
 
 
 def _find_evaluations(query: ListQuery) -> Page[EvaluationView]:
@@ -36,9 +37,9 @@ def _find_evaluations(query: ListQuery) -> Page[EvaluationView]:
 
 
 def _score_column(name: str, part: str) -> Any:
-    """Return the column of a score's `part`: `value`, `low` or `high`."""
+    """Return the CSV column for a part of the score `name`: its `value`, `low` or `high`."""
 
-    def read(row: _PoolOfEvaluation) -> float | None:
+    def read(row: _CsvRow) -> float | None:
         score = row[1].scores.get(name)
         return None if score is None else getattr(score, part)
 
@@ -79,7 +80,7 @@ def evaluations(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     context |= {
         "title": gettext("Evaluations"),
         "message": context.get("error"),
-        "rows": [list_row(evaluation) for evaluation in context["rows"]],
+        "rows": [build_list_row(evaluation) for evaluation in context["rows"]],
     }
     status = _BAD_REQUEST if "error" in context else 200
     return render_operator_page(request, "evaluations/list.html", context, status=status)

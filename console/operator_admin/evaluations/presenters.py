@@ -1,4 +1,4 @@
-"""Presentation of evaluations: scores with intervals, and the difference of two pools."""
+"""Presentation of evaluations: scores with their intervals, and the difference of two pools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from tenants.fleet.evaluations import (
     ScoresByGroup,
 )
 
-INFILLING: Final = "infilling"
-# Scores of other names, from a newer release, are shown after these.
+INFILLING: Final = "infilling"  # the suite of tasks from the code of a repository
+# Titles of scores by name. Scores without a title, from a newer release, are shown after these.
 _SCORES: Final[Mapping[str, str | Promise]] = {
     "exact_match": _("Exact match"),
     "edit_similarity": _("Edit similarity"),
@@ -52,7 +52,7 @@ class EvaluationRow:
     created_at: datetime
     suite: str
     num_tasks: int
-    pools: list[tuple[str, str]]  # name of the pool, and its exact matches
+    pools: list[tuple[str, str]]  # name of the pool, and its share of exact matches as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +60,26 @@ class PoolFacts:
     name: str
     model: str
     num_tasks: int
-    num_empty: int
-    num_errors: int
-    first_text: Percentiles | None  # None: not measured
+    num_empty: int  # tasks whose completion has no text
+    num_errors: int  # tasks that failed
+    # Latencies in milliseconds. None: fewer than two tasks were measured.
+    first_text: Percentiles | None
     total: Percentiles | None
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCell:
-    value: str
-    interval: str  # "": a single task has none
+    value: str  # as text
+    interval: str  # 95% interval as text; "": a single task has none
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreLine:
     title: str
-    cells: list[ScoreCell | None]  # of each pool; None: the score does not apply
-    difference: str  # second pool minus first; "": one pool only
-    kind: str  # of <c-badge>
-    verdict: str  # on the second pool; "": one pool only
+    cells: list[ScoreCell | None]  # of each pool; None: the pool does not have this score
+    difference: str  # second pool minus first pool; "": there is no second pool
+    kind: str  # kind of the badge with the verdict: off, good or bad
+    verdict: str  # on the second pool; "": there is no second pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class GroupLine:
     columns: list[list[ScoreCell | None]]  # for each score, the cells of the pools
 
 
-def list_row(evaluation: EvaluationView) -> EvaluationRow:
+def build_list_row(evaluation: EvaluationView) -> EvaluationRow:
     report = evaluation.report
     return EvaluationRow(
         id=evaluation.id,
@@ -108,7 +109,7 @@ def list_row(evaluation: EvaluationView) -> EvaluationRow:
 
 
 def suite_name(report: EvaluationReport) -> str:
-    """Return what the tasks are from: a repository, or the name of a file without its folder."""
+    """Return the source of the tasks: a repository, or the name of a file without its folder."""
     if report.suite == INFILLING:
         return gettext("Code from a repository")
     return report.suite.rsplit("/", 1)[-1]
@@ -156,7 +157,7 @@ def _build_group(
         name = display_name("language", group) if names is None else str(names.get(group, group))
         num_tasks = max(score.num_tasks for score in group_scores.values())
         columns = [
-            [_cell(pool_scores.get(group, {}).get(score)) for pool_scores in scores_by_pool]
+            [_build_cell(pool_scores.get(group, {}).get(score)) for pool_scores in scores_by_pool]
             for score in scores
         ]
         lines.append(GroupLine(name, num_tasks, columns))
@@ -165,10 +166,10 @@ def _build_group(
 
 def _build_line(report: EvaluationReport, name: str) -> ScoreLine:
     difference = report.difference.get(name)
-    kind, verdict = ("off", "") if difference is None else _verdict(difference)
+    kind, verdict = ("off", "") if difference is None else _judge_difference(difference)
     return ScoreLine(
         title=_score_title(name),
-        cells=[_cell(pool.scores.get(name)) for pool in report.pools],
+        cells=[_build_cell(pool.scores.get(name)) for pool in report.pools],
         difference="" if difference is None else _format_difference(difference),
         kind=kind,
         verdict=verdict,
@@ -176,6 +177,7 @@ def _build_line(report: EvaluationReport, name: str) -> ScoreLine:
 
 
 def _list_scores(scores: Mapping[str, Score]) -> list[str]:
+    """Return the names in the order in which they are shown."""
     return [*(name for name in _SCORES if name in scores), *sorted(scores.keys() - _SCORES.keys())]
 
 
@@ -188,7 +190,7 @@ def _exact_match(pool: PoolReport) -> str:
     return "–" if score is None else format_share(score.value)
 
 
-def _cell(score: Score | None) -> ScoreCell | None:
+def _build_cell(score: Score | None) -> ScoreCell | None:
     if score is None:
         return None
     interval = ""
@@ -198,7 +200,8 @@ def _cell(score: Score | None) -> ScoreCell | None:
     return ScoreCell(format_share(score.value), interval)
 
 
-def _verdict(difference: ScoreDifference) -> tuple[str, str]:
+def _judge_difference(difference: ScoreDifference) -> tuple[str, str]:
+    """Return the kind of the badge, and its text: the verdict on the second pool."""
     if not difference.is_significant:
         return "off", gettext("not significant")
     return ("good", gettext("better")) if difference.value > 0 else ("bad", gettext("worse"))
@@ -216,5 +219,6 @@ def _format_difference(difference: ScoreDifference) -> str:
 
 
 def _format_points(share: float) -> str:
+    """Return a difference of shares in percentage points, with its sign."""
     sign = "+" if share > 0 else "−" if share < 0 else ""
     return f"{sign}{format_number(abs(share) * 100, 1)}"

@@ -83,7 +83,8 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
 @require_http_methods(["GET", "POST"])
 @operator_required
 def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str) -> HttpResponse:
-    # Replicas that no gateway knows, or that gateways reject, must be removable too.
+    # The gateways need not know the replica: operators must also be able to remove replicas that
+    # gateways reject.
     if not operator.can_change:
         raise PermissionDenied
     fleet, removal = _read_fleet(), _to_removal(request, pool, replica)
@@ -121,13 +122,14 @@ def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
         if (pool, replica) not in read_additions(connect_to_redis()).replicas:
             raise Http404
     except DomainError:
-        pass  # Redis is unreachable: the form reports it when submitted
+        pass  # Redis is unreachable. The form shows this error when it is submitted.
     return RemoveReplica(
         pool, replica, request.POST.get("reason", ""), request.POST.get("confirmation", "")
     )
 
 
 def _read_fleet() -> FleetView:
+    """Ask all gateways for their pools. Without Redis, no replica counts as drained."""
     scrapes = scrape_gateways()
     try:
         drained = frozenset(read_drains(connect_to_redis()).drained)

@@ -1,4 +1,4 @@
-"""The tables of the pools' page as CSV files. Each covers all pools, whatever the page shows."""
+"""The tables of the pools' page as CSV files. Each file covers all pools."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def pools_csv(
 ) -> HttpResponse:
     """Return the file that the parameter `of` names, by default the replicas.
 
-    `changes` is None if Redis is unreachable.
+    `changes` is None if Redis is unreachable, so the changes are unknown.
     """
     if request.GET.get("of") == "changes":
         return _change_log_csv(changes)
@@ -51,14 +51,14 @@ def _replica_cells(replica: ReplicaStatus) -> tuple[Value, ...]:
 
 
 def _rejected_cells(replica: RejectedReplica) -> tuple[Value, ...]:
-    empty = (None,) * 8
+    empty = (None,) * 8  # from drained to hit_rate
     return (replica.name, "rejected", *empty, replica.num_gateways, rejection_reason(replica))
 
 
 def _replica_state(replica: ReplicaStatus) -> str:
-    """Return the state as the page's badge shows it, except that draining is a separate column.
+    """Return the state without draining, which is a separate column.
 
-    For a healthy replica that is drained, the page shows only "drained".
+    On the page, the badge of a healthy replica that is drained is "drained".
     """
     if replica.num_gateways_open:
         return "circuit breaker open"

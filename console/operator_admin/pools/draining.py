@@ -40,11 +40,11 @@ _CONFLICT: Final = 409
 
 @dataclass(frozen=True, slots=True)
 class _DrainStep:
-    """The replica to drain or undrain, and the replicas of each pool."""
+    """The replica to drain or undrain."""
 
-    replica: str
+    replica: str  # host:port
     should_drain: bool  # False: undrain it
-    members: Members
+    members: Members  # the replicas of each pool; empty to undrain, which does not need them
 
 
 @never_cache
@@ -61,7 +61,8 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 @require_http_methods(["GET", "POST"])
 @operator_required
 def undrain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    # This does not ask the gateways: it must also work for a replica that no gateway knows.
+    # The gateways are not asked: operators must also be able to undrain a replica that no gateway
+    # reports.
     return _apply_step(request, operator, _DrainStep(replica, should_drain=False, members={}))
 
 

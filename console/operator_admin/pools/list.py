@@ -20,6 +20,7 @@ from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas
 from tenants.fleet.pools.pool_status import PoolStatus
 from tenants.fleet.pools.scraping.installation_status import read_installation_status
 
+# Messages by the parameter `done`, which a change adds to the URL of this page.
 _DONE: Final = {
     "drained": gettext_lazy(
         "The replica is draining. Within a second, gateways stop sending it new requests. "
@@ -56,7 +57,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "pools": [(pool, _added_replicas(pool, additions)) for pool in installation.pools],
         "changes": changes,
         "pending_additions": _pending_additions(additions, installation.pools),
-        # Drained replicas that no gateway reports. They must be restorable too.
+        # Drained replicas that no gateway reports. Operators must be able to undrain them, too.
         "unreported_drains": [
             change
             for name, change in (drains.drained if drains else {}).items()
@@ -68,7 +69,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def _read_additions_if_reachable() -> AddedReplicas | None:
-    """Return the added replicas; None if Redis is unreachable."""
+    """Return the replicas that operators added; None if Redis is unreachable."""
     try:
         return read_additions(connect_to_redis())
     except DomainError:
@@ -76,6 +77,7 @@ def _read_additions_if_reachable() -> AddedReplicas | None:
 
 
 def _added_replicas(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
+    """Return the names of the replicas that operators added to the pool."""
     by_pool_and_replica = additions.replicas if additions else {}
     return frozenset(replica for name, replica in by_pool_and_replica if name == pool.name)
 

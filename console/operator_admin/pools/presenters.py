@@ -1,4 +1,4 @@
-"""Values of the pools' page: the operators' recent changes, and why a replica was rejected."""
+"""Values of the pools' page: the operators' recent changes, and reasons of rejected replicas."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +12,7 @@ from tenants.fleet.pools.draining import DrainState
 from tenants.fleet.pools.fleet_state import MAX_SHOWN
 from tenants.fleet.pools.pool_status import RejectedReplica
 
+# By RejectedReplica.reason.
 _REJECTION_REASONS: Final = {
     "host_not_allowed": _(
         "The pool configuration does not allow replicas at %(actual)s, only in %(expected)s."
@@ -35,15 +36,15 @@ _REJECTION_REASONS: Final = {
 class ChangeLogEntry:
     at: datetime
     replica: str
-    description: str  # in the reader's language
+    description: str  # such as "drained", in the reader's language
     operator: str  # handle of the operator
     reason: str
 
 
 def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> list[ChangeLogEntry]:
-    """Return the changes newest first, at most MAX_SHOWN.
+    """Return the latest MAX_SHOWN changes, newest first.
 
-    An argument is None if Redis is unreachable.
+    An argument is None if Redis was unreachable. Its changes are then left out.
     """
     drained = (
         ChangeLogEntry(
@@ -74,7 +75,8 @@ def _describe_addition(change: AddedReplicaRecord) -> str:
 
 
 def rejection_reason(replica: RejectedReplica) -> str:
+    """Return the reason as a sentence in the reader's language."""
     text = _REJECTION_REASONS.get(replica.reason)
-    if text is None:  # from a newer gateway
+    if text is None:  # a gateway of a newer release has more reasons
         return replica.reason
     return str(text) % {"actual": replica.actual, "expected": replica.expected}

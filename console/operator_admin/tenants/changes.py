@@ -1,4 +1,7 @@
-"""The changes that a tenant's page offers: how a form is read and applied, and its texts."""
+"""The changes that operators can make on a tenant's page: their forms and texts.
+
+Each form is read and applied by one function.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +23,19 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class TenantChangeForm:
-    confirmation: Promise  # with the tenant's name
-    done: Promise
-    apply: Callable[[QueryDict, Actor, datetime], None]  # raises DomainError
+    confirmation: Promise  # a question, with `tenant` for the tenant's name
+    done: Promise  # the message after the change
+    # Applies the form. Raises DomainError.
+    apply: Callable[[QueryDict, Actor, datetime], None]
 
 
 def read_pools(form: QueryDict) -> list[str]:
-    """Return the chosen pools; the form has a field for each tier."""
+    """Return the names of the chosen pools. The form has one field `pools` for each tier."""
     return [name for name in form.getlist("pools") if name]
 
 
 def read_optional_date(name: str, form: QueryDict) -> date | None:
-    """Return the date; None if empty. Raises InvalidValue."""
+    """Return the date in the field `name`; None if it is empty. Raises InvalidValue."""
     return _read_date(name, form) if form.get(name, "").strip() else None
 
 
@@ -105,7 +109,7 @@ def _read_status(text: str) -> TenantStatus:
 
 
 def _read_date(name: str, form: QueryDict) -> date:
-    """Return the date. Raises InvalidValue."""
+    """Return the date in the field `name`. Raises InvalidValue."""
     try:
         return date.fromisoformat(form.get(name, ""))
     except ValueError as error:
@@ -113,7 +117,7 @@ def _read_date(name: str, form: QueryDict) -> date:
 
 
 def _read_count(name: str, form: QueryDict) -> int | None:
-    """Return the number; None if empty. Raises InvalidValue."""
+    """Return the whole number in the field `name`; None if it is empty. Raises InvalidValue."""
     text = form.get(name, "").strip()
     if not text:
         return None
@@ -122,6 +126,7 @@ def _read_count(name: str, form: QueryDict) -> int | None:
     return int(text)
 
 
+# By the last part of the form's URL.
 CHANGE_FORMS: Final = MappingProxyType(
     {
         "name": TenantChangeForm(
@@ -155,7 +160,7 @@ CHANGE_FORMS: Final = MappingProxyType(
         ),
     }
 )
-# The names of the forms' fields, as the page that asks for a code shows them.
+# The labels of the forms' fields, on the page that asks for a code.
 FIELD_NAMES: Final = MappingProxyType(
     {
         "name": _("Name"),

@@ -1,4 +1,4 @@
-"""One tenant for operators: they give a reason first, then see its setup and can change it."""
+"""The page of a tenant for operators: they enter a reason first, then see and change its setup."""
 
 from datetime import timedelta
 from typing import Final
@@ -33,6 +33,7 @@ from tenants.fleet.operators.queries import find_in_directory, read_tenant_detai
 from tenants.identity import tenant_lifecycle
 from tenants.security.authorization.actor import Actor
 
+# Fields that the form for a code does not copy from the form of the change.
 _FIELDS_NOT_REPEATED: Final = frozenset({"csrfmiddlewaretoken", "code"})
 
 
@@ -45,12 +46,12 @@ def tenant(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> Htt
 @require_POST
 @operator_required
 def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
-    tenant = TenantId(str(tenant_id))
+    target_id = TenantId(str(tenant_id))
     try:
         reason = require_tenant_reason(request.POST.get("reason", ""))
     except InvalidValue as error:
-        return _ask_for_reason(request, tenant, translate_error(error))
-    session.record_access_reason(request, tenant, reason)
+        return _ask_for_reason(request, target_id, translate_error(error))
+    session.record_access_reason(request, target_id, reason)
     return redirect("operators:tenant", tenant_id)
 
 
@@ -59,28 +60,31 @@ def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -
 def change(
     request: HttpRequest, operator: OperatorView, tenant_id: UUID, field: str
 ) -> HttpResponse:
-    tenant = TenantId(str(tenant_id))
+    target_id = TenantId(str(tenant_id))
     if (change_form := CHANGE_FORMS.get(field)) is None:
         raise Http404
-    if session.find_access_reason(request, tenant) is None:
-        return _ask_for_reason(request, tenant)
-    if (code_form := _code_form_if_required(request, operator, tenant, field)) is not None:
+    if session.find_access_reason(request, target_id) is None:
+        return _ask_for_reason(request, target_id)
+    if (code_form := _code_form_if_required(request, operator, target_id, field)) is not None:
         return code_form
     try:
-        actor = _operator_as_actor(request, operator, tenant)
+        actor = _operator_as_actor(request, operator, target_id)
         change_form.apply(request.POST, actor, timezone.now())
     except Forbidden as error:
-        return _show_tenant(request, operator, tenant, translate_error(error), status=403)
+        return _show_tenant(request, operator, target_id, translate_error(error), status=403)
     except DomainError as error:
         message = translate_error(error)
-        return _show_tenant(request, operator, tenant, message, status=400, opened=field)
+        return _show_tenant(request, operator, target_id, message, status=400, opened=field)
     return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={field}")
 
 
 @require_GET
 @operator_required
 def certificate(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
-    """Return the deletion certificate, which proves the deletion and contains no customer data."""
+    """Return the deletion certificate as a file.
+
+    It needs no reason for access, because it contains no customer data.
+    """
     try:
         row = find_in_directory(str(tenant_id))
     except NotFound as error:
@@ -95,27 +99,29 @@ def certificate(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -
 @require_POST
 @operator_required
 def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
-    """Invite an owner, and show the link once."""
-    tenant = TenantId(str(tenant_id))
-    if session.find_access_reason(request, tenant) is None:
-        return _ask_for_reason(request, tenant)
+    """Invite an owner, and show the link of the invitation once."""
+    target_id = TenantId(str(tenant_id))
+    if session.find_access_reason(request, target_id) is None:
+        return _ask_for_reason(request, target_id)
     if not operator.can_change:
         raise PermissionDenied
     if (code_error := check_code(request, operator)) is not None:
         return _show_tenant(
-            request, operator, tenant, code_error, status=400, opened="invite_owner"
+            request, operator, target_id, code_error, status=400, opened="invite_owner"
         )
-    actor = _operator_as_actor(request, operator, tenant)
+    actor = _operator_as_actor(request, operator, target_id)
     email = request.POST.get("email", "")
     try:
         invitation = tenant_lifecycle.invite_owner(actor=actor, email=email, now=timezone.now())
     except DomainError as error:
         message = translate_error(error)
-        return _show_tenant(request, operator, tenant, message, status=400, opened="invite_owner")
+        return _show_tenant(
+            request, operator, target_id, message, status=400, opened="invite_owner"
+        )
     context = {
         "title": gettext("Owner invited"),
         "invitation": invitation,
-        "tenant_id": tenant,
+        "tenant_id": target_id,
     }
     return render_operator_page(request, "tenants/owner_invitation.html", context, status=201)
 
@@ -123,9 +129,10 @@ def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) 
 def _code_form_if_required(
     request: HttpRequest, operator: OperatorView, tenant_id: TenantId, field: str
 ) -> HttpResponse | None:
-    """Return a form for a code of the operator's authenticator app, with the entered values.
+    """Return a page that asks for an authenticator code and repeats the values of the form.
 
-    Return None if the operator has confirmed, or if the change would be refused anyway.
+    Return None if no code is needed, if the code is right, or if the change will be refused anyway:
+    the operator may not make changes, or gave no reason.
     """
     if not (operator.can_change and request.POST.get("reason", "").strip()):
         return None
@@ -160,12 +167,12 @@ def _show_tenant(
     request: HttpRequest,
     operator: OperatorView,
     tenant_id: TenantId,
-    error: str | None = None,
+    error_message: str | None = None,
     *,
     status: int = 200,
     opened: str = "",
 ) -> HttpResponse:
-    """Return the tenant's page. `opened` is the change whose form is unfolded."""
+    """Return the tenant's page. `opened` is the change whose form is open; "": none."""
     reason = session.find_access_reason(request, tenant_id)
     if reason is None:
         return _ask_for_reason(request, tenant_id)
@@ -178,7 +185,7 @@ def _show_tenant(
         "title": details.tenant.name,
         "details": details,
         "reason": reason,
-        "error": error,
+        "error": error_message,
         "opened": opened,
         "done": _done_text(request.GET.get("done", "")),
         "members": presenters.build_members_table(details),

@@ -1,4 +1,4 @@
-"""The directory of tenants, and the form that creates one and invites its first owner."""
+"""The directory of tenants, and the form that creates a tenant and invites its first owner."""
 
 from typing import Final
 from uuid import uuid4
@@ -35,7 +35,7 @@ _TEXT_FIELDS: Final = ("slug", "name", "owner_email", "region", "trial_ends_on")
 
 
 class _DirectoryForm(forms.Form):
-    search = forms.CharField(required=False, max_length=63)
+    search = forms.CharField(required=False, max_length=63)  # the beginning of a slug
 
 
 _DIRECTORY: Final = ListPage(
@@ -120,6 +120,7 @@ def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTen
 
 
 def _show_form(request: HttpRequest, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
+    """Return the page. `errors` has messages by field; "": an error of the whole form."""
     plan_slug = request.POST.get("plan", "")
     context = {
         "title": gettext("New tenant"),

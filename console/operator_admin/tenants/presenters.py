@@ -1,4 +1,4 @@
-"""Values of a tenant's page: data of its tables, pools, and status changes.
+"""Values of a tenant's page: its tables, the pools to choose from, and the status changes.
 
 The tables have the format of django-unfold's table component.
 """
@@ -21,14 +21,14 @@ from tenants.fleet.pools.assignments import PoolSharing, read_known_pools
 
 @dataclass(frozen=True, slots=True)
 class PoolChoice:
-    """The pools of one tier, to choose one from."""
+    """The choice of a pool of one tier."""
 
     tier: Tier
     pools: list[tuple[str, bool]]  # name, and whether it is chosen
 
 
 def build_pool_choices(selected_names: Iterable[str]) -> list[PoolChoice]:
-    """Return the pools of each tier that can be assigned; empty if no gateway reports one."""
+    """Return the assignable pools of each tier; empty if no gateway reports such a pool."""
     names = frozenset(selected_names)
     assignable_pools = [
         pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED
@@ -44,13 +44,15 @@ def build_pool_choices(selected_names: Iterable[str]) -> list[PoolChoice]:
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
+    """A change of the status that operators can make."""
+
     current: TenantStatus
     target: TenantStatus
-    label: Promise
-    effect: Promise
-    variant: str  # of the button
-    has_grace_period: bool = False  # asks for its days
-    is_final: bool = False  # asks for the slug, because nobody can undo it
+    label: Promise  # of the button
+    effect: Promise  # the consequences, as sentences
+    variant: str  # style of the button: primary or danger
+    has_grace_period: bool = False  # True: the form asks for the days of the grace period
+    is_final: bool = False  # True: it cannot be undone, so the form asks for the tenant's slug
 
 
 _CLOSE: Final = _(
@@ -172,4 +174,5 @@ def _format_expiry(key: KeyRow) -> str:
 
 
 def _format_moment(at: datetime) -> str:
+    """Return date and time, in UTC like all times of the operators' pages."""
     return f"{at:%Y-%m-%d %H:%M}"

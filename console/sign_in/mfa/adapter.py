@@ -1,4 +1,4 @@
-"""Second factors: stored encrypted, and required where a tenant demands them."""
+"""Second factors: encrypted in the database, and recorded in the session that verified them."""
 
 import base64
 import io
@@ -22,10 +22,12 @@ from qrcode.image.svg import SvgPathImage
 from caret.foundation.crypto.aead import seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 
-_SEAL_CONTEXT: Final = b"second-factor/1"
+_SEAL_CONTEXT: Final = b"second-factor/1"  # a ciphertext of another context cannot be decrypted
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
+    """Our implementation of django-allauth's hooks for second factors."""
+
     def encrypt(self, text: str) -> str:
         return base64.b64encode(
             seal(_encryption_key(), text.encode(), bound_to=_SEAL_CONTEXT)
@@ -37,39 +39,40 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
         ).decode()
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """Return the relying party: the browser's host, one of ALLOWED_HOSTS.
+        """Return WebAuthn's relying party, to which a new passkey is bound.
 
-        A passkey is bound to it.
+        Its ID is the host of the request, which is one of ALLOWED_HOSTS.
         """
         relying_party: dict[str, str] = super().get_public_key_credential_rp_entity()
         return relying_party | {"name": "Caret"}
 
-    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's parameter name
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's parameters
         return "Passkey"
 
     def build_totp_svg(self, url: str) -> str:
         """Return the QR code as inline SVG, because the CSP forbids data URLs."""
         drawing = io.BytesIO()
         qrcode.make(url, image_factory=SvgPathImage, border=2).save(drawing)
-        return drawing.getvalue().decode().partition("?>")[2]
+        return drawing.getvalue().decode().partition("?>")[2]  # without the XML declaration
 
 
-def record_new_factor(request: HttpRequest, kind: Any) -> None:
+def record_new_factor(request: HttpRequest, factor_type: Any) -> None:
     """Record that this session has verified the factor that it just set up.
 
-    Other sessions have not verified it. They end when the first factor is added.
+    If this is the user's first factor, the user's other sessions end: they have verified none.
+    `factor_type` is an Authenticator.Type.
     """
     factors = _factors_of(request)
-    factor = factors.filter(type=kind).latest("id")
+    factor = factors.filter(type=factor_type).latest("id")
     record_authentication(request, request.user, "mfa", id=factor.pk, type=factor.type)
     if len(factors) == 1:
         end_other_sessions(request, request.user)
 
 
 def has_verified_mfa(request: HttpRequest) -> bool:
-    """Return whether this session verified a second factor, and the user still has one.
+    """Return whether this session has verified a second factor, and the user still has any.
 
-    The factor that the user has may be another one. Makes at most one query.
+    The verified factor may have been replaced by another. Makes at most one query.
     """
     records = get_authentication_records(request, request.user)
     has_record = any(record["method"] == "mfa" for record in records)
@@ -77,16 +80,17 @@ def has_verified_mfa(request: HttpRequest) -> bool:
 
 
 def mfa_page_url(request: HttpRequest) -> str:
-    """Return the page where the second factor is set up or verified. Makes one query."""
-    kinds = set(_factors_of(request).values_list("type", flat=True))
-    if not kinds:
+    """Return the URL of the page for setting up or verifying a second factor. Makes one query."""
+    factor_types = set(_factors_of(request).values_list("type", flat=True))
+    if not factor_types:
         return reverse("mfa_index")
-    has_app = Authenticator.Type.TOTP in kinds
+    has_app = Authenticator.Type.TOTP in factor_types
     page = reverse("mfa_reauthenticate" if has_app else "mfa_reauthenticate_webauthn")
     return f"{page}?{urlencode({'next': reverse('console:overview')})}"
 
 
 def _factors_of(request: HttpRequest) -> QuerySet[Any]:
+    """Return the user's authenticator apps and passkeys, without recovery codes."""
     return Authenticator.objects.filter(  # type: ignore[no-any-return]
         user_id=request.user.pk,
         type__in=[Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN],

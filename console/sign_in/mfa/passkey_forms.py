@@ -1,8 +1,8 @@
 """Validation of browsers' passkey responses, before django-allauth processes them.
 
-django-allauth trusts the shape of a response. Without these forms, a malformed response would cause
-a server error, and every field in it would be stored. They limit the size, parse the response and
-reduce it to the fields in use.
+django-allauth trusts the shape of a response. A malformed response would cause a server error, and
+every field of a response would be stored. The forms here therefore limit the size of a response,
+parse it, and reduce it to the fields in use.
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,19 @@ from fido2.cose import CoseKey
 from fido2.webauthn import AuthenticationResponse, RegistrationResponse
 
 MAX_PASSKEYS: Final = 20  # per user
-_MAX_RESPONSE_CHARS: Final = 16_384  # real responses have 1,000 to 3,000
+_MAX_RESPONSE_CHARS: Final = 16_384  # real responses have 1,000 to 3,000 characters
 _MAX_NAME_CHARS: Final = 60
 _UNEXPECTED_RESPONSE: Final = _("Your browser sent an unexpected response. Try again.")
-_NOT_A_PASSKEY: Final = _("This passkey does not belong to your account.")
-# Exceptions of the parser for malformed bytes.
-_MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
+_PASSKEY_REJECTED: Final = _("This passkey does not belong to your account.")
+# Exceptions that the parser of fido2 raises for a malformed response.
+_PARSER_ERRORS: Final = (
+    *(ValueError, TypeError, KeyError, IndexError),
+    *(AttributeError, AssertionError),
+)
 
 
 class _ResponseField(forms.JSONField):
-    """A JSON object of limited size. Raises ValidationError."""
+    """A form field for a JSON object of limited size."""
 
     widget = forms.HiddenInput
 
@@ -50,7 +53,7 @@ class _ResponseField(forms.JSONField):
         return response
 
 
-class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
+class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     name = forms.CharField(required=False, max_length=_MAX_NAME_CHARS)
     credential = _ResponseField()
     passwordless = None  # no checkbox: every passkey that verifies its user can sign in alone
@@ -63,41 +66,40 @@ class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
         return _parse_registration(self.cleaned_data["credential"])
 
 
-class RenamePasskey(EditWebAuthnForm):  # type: ignore[misc]  # allauth has no types
+class RenamePasskeyForm(EditWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     name = forms.CharField(max_length=_MAX_NAME_CHARS)
 
 
-class _CheckedPasskeyForm:
-    """Parses an assertion before allauth's form processes it."""
+class _ParsedAssertionMixin:
+    """Parses the browser's assertion before django-allauth's form processes it."""
 
-    assertion: AuthenticationResponse
+    assertion: AuthenticationResponse  # set by clean_credential
 
     def clean_credential(self) -> Authenticator:
         self.assertion = _parse_authentication(self.cleaned_data["credential"])  # type: ignore[attr-defined]
         return super().clean_credential()  # type: ignore[misc]  # allauth's form comes next
 
 
-class SecondFactorByPasskey(_CheckedPasskeyForm, AuthenticateWebAuthnForm):  # type: ignore[misc]  # no types
+class PasskeySecondFactorForm(_ParsedAssertionMixin, AuthenticateWebAuthnForm):  # type: ignore[misc]  # no types
     credential = _ResponseField()
 
 
-class ConfirmByPasskey(_CheckedPasskeyForm, ReauthenticateWebAuthnForm):  # type: ignore[misc]  # no types
+class PasskeyStepUpForm(_ParsedAssertionMixin, ReauthenticateWebAuthnForm):  # type: ignore[misc]  # no types
     credential = _ResponseField()
 
 
-class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[misc]  # no types
+class PasskeySignInForm(_ParsedAssertionMixin, LoginWebAuthnForm):  # type: ignore[misc]  # no types
     credential = _ResponseField()
 
     def clean_credential(self) -> Authenticator:
         try:
             authenticator = super().clean_credential()
         except ValidationError as error:
-            raise ValidationError(_NOT_A_PASSKEY) from error
-        # Check the user verification here, too: the challenge may come from the second-factor page,
-        # which requires only a touch. Otherwise, a person who finds a security key without a PIN
-        # could sign in.
+            raise ValidationError(_PASSKEY_REJECTED) from error
+        # The challenge may come from the second-factor page, which requires only a touch. Without
+        # this check, a person who finds a security key that has no PIN could sign in with it.
         if not self.assertion.response.authenticator_data.is_user_verified():
-            raise ValidationError(_NOT_A_PASSKEY)
+            raise ValidationError(_PASSKEY_REJECTED)
         return authenticator
 
 
@@ -105,16 +107,17 @@ def _parse_authentication(document: Mapping[str, Any]) -> AuthenticationResponse
     """Return the parsed assertion. Raises ValidationError."""
     try:
         response = AuthenticationResponse.from_dict(document)
-        document["response"].get("userHandle")
-    except _MALFORMED as error:
+        document["response"].get("userHandle")  # django-allauth calls this without a check
+    except _PARSER_ERRORS as error:
         raise ValidationError(_UNEXPECTED_RESPONSE) from error
     return response
 
 
 def _parse_registration(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields to store: the key, and whether the passkey is discoverable.
+    """Return a response with only the fields to store, such as the key.
 
-    Raises ValidationError, also for a key type that we cannot verify.
+    `rk` ("resident key") says whether the passkey is discoverable. Raises ValidationError, also for
+    a key of a type that we cannot verify.
     """
     try:
         registration = RegistrationResponse.from_dict(document)
@@ -122,28 +125,28 @@ def _parse_registration(document: Mapping[str, Any]) -> dict[str, Any]:
         if credential is None or not _can_verify(credential.public_key):
             raise ValidationError(_UNEXPECTED_RESPONSE)
         properties = document.get("clientExtensionResults", {}).get("credProps", {})
-        is_resident = properties.get("rk") is True
-    except _MALFORMED as error:
+        is_discoverable = properties.get("rk") is True
+    except _PARSER_ERRORS as error:
         raise ValidationError(_UNEXPECTED_RESPONSE) from error
     fields = {name: dict(registration)[name] for name in ("id", "rawId", "type")}
     response = {
         "clientDataJSON": document["response"]["clientDataJSON"],
         "attestationObject": document["response"]["attestationObject"],
     }
-    results = {"credProps": {"rk": is_resident}}
+    results = {"credProps": {"rk": is_discoverable}}
     return {**fields, "response": response, "clientExtensionResults": results}
 
 
-def _can_verify(key: CoseKey) -> bool:
+def _can_verify(public_key: CoseKey) -> bool:
     """Return whether we can verify signatures of this key.
 
-    This is tried at registration, so that a later sign-in can fail only because of its signature.
-    Raises one of `_MALFORMED` for a malformed key.
+    Called at registration, so that a later sign-in can fail only because its signature is wrong.
+    Raises one of `_PARSER_ERRORS` for a malformed key.
     """
-    if key.ALGORITHM not in CoseKey.supported_algorithms():
+    if public_key.ALGORITHM not in CoseKey.supported_algorithms():
         return False
     try:
-        key.verify(b"", b"")
+        public_key.verify(b"", b"")  # a usable key rejects an empty signature
     except InvalidSignature:
         return True
     return False

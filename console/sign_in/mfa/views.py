@@ -1,4 +1,7 @@
-"""django-allauth's views for second factors, passkeys and step-up, with our forms and limits."""
+"""django-allauth's views for second factors, passkeys and step-up, with our limits and audit log.
+
+A change of a factor and its audit entry are in one transaction.
+"""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -24,10 +27,11 @@ from console.sign_in.devices import build_attempt
 from console.sign_in.mfa.adapter import record_new_factor
 from tenants.identity.sso.mfa_events import MfaChange, MfaEvent, MfaFactor, record_mfa_change
 
-_LIST: Final = reverse_lazy("mfa_index")
+_FACTOR_LIST_URL: Final = reverse_lazy("mfa_index")
+_RETRY_AFTER_BUSY_S: Final = 5  # Retry-After header if no hashing slot is free
 
 
-class _FactorList(IndexView):  # type: ignore[misc]  # allauth has no types
+class _FactorListView(IndexView):  # type: ignore[misc]  # allauth has no types
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         passkeys = context["authenticators"].get("webauthn", [])
@@ -37,68 +41,73 @@ class _FactorList(IndexView):  # type: ignore[misc]  # allauth has no types
         }
 
 
-class _GuessLimit:
-    """Counts guesses before one of allauth's views checks them.
+class _GuessLimitMixin:
+    """Counts a guess of a password or code before django-allauth's view checks it.
 
-    Passkeys are not counted, not even for the network: they cannot be guessed, only users who
-    entered the right password can present one here, and they must keep working while codes are
-    throttled or Redis does not respond (ADR 0101).
+    Passkeys are not counted, not even for the network. Nobody can guess them, and only users who
+    entered the right password can present one here. They must work while codes are throttled and
+    while Redis does not respond (ADR 0101).
     """
 
     secret: Secret
-    field: str  # form field that holds the guess
+    field: str  # name of the form field that contains the guess
     attempt: SecretAttempt | None = None  # None: the request contains no guess
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if self.field in request.POST:
             self.attempt = build_attempt(request, self.secret, self.user().email)
             if (throttle := count_attempt(self.attempt)) is not None:
-                response = self.refusal(throttle.message, HTTPStatus.TOO_MANY_REQUESTS)
+                response = self.render_refusal(throttle.message, HTTPStatus.TOO_MANY_REQUESTS)
                 response["Retry-After"] = str(throttle.wait_s)
                 return response
-        return super().post(request, *args, **kwargs)  # type: ignore[misc,no-any-return]  # allauth's
+        return super().post(request, *args, **kwargs)  # type: ignore[misc,no-any-return]  # the view's
 
     def form_valid(self, form: Any) -> HttpResponse:
+        """Uncount the guess, which was right."""
         if self.attempt is not None:
             forgive_attempt(self.attempt)
         return super().form_valid(form)  # type: ignore[misc,no-any-return]  # allauth's view
 
-    def refusal(self, notice: str, status: int) -> HttpResponse:
-        """Return the page with an empty form: a form that is bound to the guess would verify it."""
+    def render_refusal(self, notice: str, status: int) -> HttpResponse:
+        """Return the page with a message and an empty form.
+
+        A form with the guess would verify the guess.
+        """
         view: Any = self
         context = view.get_context_data(form=view.get_form_class()(user=self.user()), notice=notice)
         response: HttpResponse = view.render_to_response(context, status=status)
         return response
 
     def user(self) -> Any:
-        return self.request.user  # type: ignore[attr-defined]  # the view's
+        """Return the user whose secret is guessed."""
+        return self.request.user  # type: ignore[attr-defined]  # attribute of the view
 
 
-class _AuthenticateView(_GuessLimit, AuthenticateView):  # type: ignore[misc]  # allauth has no types
+class _SecondStepView(_GuessLimitMixin, AuthenticateView):  # type: ignore[misc]  # allauth has no types
     secret = Secret.CODE
     field = "code"
 
     def user(self) -> Any:
-        return self.stage.login.user
+        return self.stage.login.user  # not signed in yet
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         authenticators = Authenticator.objects.filter(user=self.stage.login.user)
-        types = set(authenticators.values_list("type", flat=True))
+        factor_types = set(authenticators.values_list("type", flat=True))
         return {
             **context,
             **kwargs,
-            "has_app": Authenticator.Type.TOTP in types,
-            "has_passkey": Authenticator.Type.WEBAUTHN in types,
+            "has_app": Authenticator.Type.TOTP in factor_types,
+            "has_passkey": Authenticator.Type.WEBAUTHN in factor_types,
         }
 
 
-class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has no types
+class _AddPasskeyView(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has no types
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         options = context["js_data"]["creation_options"]["publicKey"]
-        # A passkey that verifies its user can sign in alone. Other passkeys are only a second
-        # factor.
+        # A passkey that verifies its user (by PIN or fingerprint) replaces the password, too. Other
+        # passkeys are only a second factor. Users may register both kinds.
         selection = {"residentKey": "preferred", "userVerification": "preferred"}
         passkey_options = {"publicKey": {**options, "authenticatorSelection": selection}}
         return {**context, **kwargs, "passkey_options": passkey_options}
@@ -111,7 +120,7 @@ class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has n
         return response
 
 
-class _SetUpApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
+class _SetUpAppView(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -120,7 +129,7 @@ class _SetUpApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
         return response
 
 
-class _RemovePasskey(views.RemoveWebAuthnView):  # type: ignore[misc]  # allauth has no types
+class _RemovePasskeyView(views.RemoveWebAuthnView):  # type: ignore[misc]  # allauth has no types
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -128,7 +137,7 @@ class _RemovePasskey(views.RemoveWebAuthnView):  # type: ignore[misc]  # allauth
         return response
 
 
-class _RemoveApp(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no types
+class _RemoveAppView(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no types
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -136,7 +145,7 @@ class _RemoveApp(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no ty
         return response
 
 
-class _MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]  # no types
+class _GenerateRecoveryCodesView(GenerateRecoveryCodesView):  # type: ignore[misc]  # no types
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -144,7 +153,7 @@ class _MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]  # no
         return response
 
 
-class _ConfirmByPassword(_GuessLimit, ReauthenticateView):  # type: ignore[misc]  # no types
+class _PasswordStepUpView(_GuessLimitMixin, ReauthenticateView):  # type: ignore[misc]  # no types
     secret = Secret.STEP_UP_PASSWORD
     field = "password"
 
@@ -154,17 +163,17 @@ class _ConfirmByPassword(_GuessLimit, ReauthenticateView):  # type: ignore[misc]
         except TooManyHashes:
             if self.attempt is not None:
                 forgive_attempt(self.attempt)
-            response = self.refusal(gettext(BUSY), HTTPStatus.SERVICE_UNAVAILABLE)
-            response["Retry-After"] = "5"
+            response = self.render_refusal(gettext(BUSY), HTTPStatus.SERVICE_UNAVAILABLE)
+            response["Retry-After"] = str(_RETRY_AFTER_BUSY_S)
             return response
 
 
-class _ConfirmByCode(_GuessLimit, ReauthenticateByCodeView):  # type: ignore[misc]  # no types
+class _CodeStepUpView(_GuessLimitMixin, ReauthenticateByCodeView):  # type: ignore[misc]  # no types
     secret = Secret.CODE
     field = "code"
 
 
-class _ConfirmByPasskey(views.ReauthenticateWebAuthnView):  # type: ignore[misc]  # no types
+class _PasskeyStepUpView(views.ReauthenticateWebAuthnView):  # type: ignore[misc]  # no types
     def form_invalid(self, form: Any) -> HttpResponse:
         response: HttpResponse = self.render_to_response(self.get_context_data(form=form))
         return response
@@ -183,14 +192,14 @@ def _record_event(request: HttpRequest, factor: MfaFactor, event: MfaEvent) -> N
     )
 
 
-authenticate = _AuthenticateView.as_view()
-list_factors = _FactorList.as_view()
-set_up_app = _SetUpApp.as_view()
-add_passkey = _AddPasskey.as_view()
-confirm_by_password = _ConfirmByPassword.as_view()
-confirm_by_code = _ConfirmByCode.as_view()
-reauthenticate_by_passkey = _ConfirmByPasskey.as_view()
-rename_passkey = views.EditWebAuthnView.as_view(success_url=_LIST)
-remove_passkey = _RemovePasskey.as_view(success_url=_LIST)
-remove_app = _RemoveApp.as_view()
-generate_recovery_codes = _MakeRecoveryCodes.as_view()
+authenticate = _SecondStepView.as_view()
+list_factors = _FactorListView.as_view()
+set_up_app = _SetUpAppView.as_view()
+add_passkey = _AddPasskeyView.as_view()
+confirm_by_password = _PasswordStepUpView.as_view()
+confirm_by_code = _CodeStepUpView.as_view()
+confirm_by_passkey = _PasskeyStepUpView.as_view()
+rename_passkey = views.EditWebAuthnView.as_view(success_url=_FACTOR_LIST_URL)
+remove_passkey = _RemovePasskeyView.as_view(success_url=_FACTOR_LIST_URL)
+remove_app = _RemoveAppView.as_view()
+generate_recovery_codes = _GenerateRecoveryCodesView.as_view()

@@ -1,7 +1,7 @@
-"""The facts that a session remembers about its sign-in.
+"""The facts that a session stores about its sign-in.
 
-A session started by a tenant's identity provider is limited to that tenant: one tenant's assertions
-mean nothing to another (ADR 0061).
+A session that a tenant's identity provider started is limited to that tenant, because other tenants
+do not trust that provider (ADR 0061).
 """
 
 import time
@@ -14,36 +14,47 @@ from django.shortcuts import render
 
 from caret.foundation.ids import TenantId
 
-_BY_PROVIDER: Final = "signed-in-by-provider"
-_BY_PROVIDER_AT: Final = "signed-in-by-provider-at"
+# Names in the session. The values are a tenant's ID and a Unix time in seconds.
+_PROVIDER_TENANT: Final = "signed-in-by-provider"
+_PROVIDER_SIGNED_IN_AT: Final = "signed-in-by-provider-at"
 
 
 def provider_tenant_of(request: HttpRequest) -> TenantId | None:
-    """Return the tenant whose provider started the session; None if a password or passkey did."""
-    tenant_id = request.session.get(_BY_PROVIDER)
+    """Return the tenant whose identity provider started the session.
+
+    None: the user signed in with a password or passkey.
+    """
+    tenant_id = request.session.get(_PROVIDER_TENANT)
     return None if tenant_id is None else TenantId(tenant_id)
 
 
-def set_session_provider(
+def update_session_provider(
     request: HttpRequest, tenant_id: TenantId | None, signed_in_at_s: int | None
 ) -> None:
-    """Remember the provider of the sign-in. `signed_in_at_s`: see `SsoLogin`."""
+    """Store the tenant whose identity provider authenticated the user.
+
+    If `tenant_id` is None, no provider did, and facts of an earlier sign-in are removed. For
+    `signed_in_at_s`, see `SsoLogin`.
+    """
     if tenant_id is None:
-        request.session.pop(_BY_PROVIDER, None)
-        request.session.pop(_BY_PROVIDER_AT, None)
+        request.session.pop(_PROVIDER_TENANT, None)
+        request.session.pop(_PROVIDER_SIGNED_IN_AT, None)
     else:
-        request.session[_BY_PROVIDER] = tenant_id
+        request.session[_PROVIDER_TENANT] = tenant_id
         # A time in the future would count as a recent authentication for too long.
-        request.session[_BY_PROVIDER_AT] = min(signed_in_at_s or 0, int(time.time()))
+        request.session[_PROVIDER_SIGNED_IN_AT] = min(signed_in_at_s or 0, int(time.time()))
 
 
-def signed_in_at_s(request: HttpRequest) -> int:
+def provider_signed_in_at_s(request: HttpRequest) -> int:
     """Return the Unix time of the authentication at the provider; 0 if unknown."""
-    return int(request.session.get(_BY_PROVIDER_AT, 0))
+    return int(request.session.get(_PROVIDER_SIGNED_IN_AT, 0))
 
 
 def password_session_required(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Guard pages that change the account's credentials: a provider's session may not use them."""
+    """Answer 403 to a session that an identity provider started.
+
+    For pages that change the account's credentials, which are valid for all the user's tenants.
+    """
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:

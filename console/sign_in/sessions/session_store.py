@@ -1,11 +1,11 @@
-"""Encrypted sessions in the database, found by a hash: a copy of the tables signs nobody in.
+"""Encrypted sessions in the database. A copy of the tables is not enough to sign in.
 
-The browser's cookie holds a random token. `session_key`, which Django and django-allauth store and
-compare, is the token's hash. Only `SessionStore.from_token` takes tokens: a `session_key` presented
-as a cookie is hashed again and finds nothing.
+The browser's cookie contains a random token. `session_key`, which Django and django-allauth store
+and compare, is the token's hash. `SessionStore.from_token` hashes the value of each cookie, so a
+stolen `session_key` that is sent as a cookie finds no session.
 
-Session data may contain secrets (an invitation's token, a second factor during its setup). It is
-therefore encrypted and bound to its session.
+Session data may contain secrets, such as an invitation's token or a second factor during its setup.
+The data is therefore encrypted and bound to its session.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _TOKEN_BYTES: Final = 32
 
 
 class SessionKey(str):
-    """The stored session key, which remembers the token that it was derived from.
+    """A stored session key, together with the token from which it was derived.
 
     django-allauth creates further `SessionStore` objects with this key during a request. They need
     the token to set the cookie.
@@ -36,10 +36,10 @@ class SessionKey(str):
 
     __slots__ = ("token",)
 
-    token: str
+    token: str  # the cookie's value
 
     @classmethod
-    def of_token(cls, token: str) -> Self:
+    def from_token(cls, token: str) -> Self:
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         key = cls(urlsafe_b64encode(digest[:_KEY_BYTES]).decode())
         key.token = token
@@ -49,17 +49,17 @@ class SessionKey(str):
 class SessionStore(db.SessionStore):
     @classmethod
     def from_token(cls, token: str | None) -> Self:
-        """Return the session of a cookie; an empty session for an unknown cookie."""
-        return cls(SessionKey.of_token(token) if token else None)
+        """Return the session of a cookie's value; an empty session for None or an unknown value."""
+        return cls(SessionKey.from_token(token) if token else None)
 
     @property
     def token(self) -> str:
-        """The cookie's value, for sessions that are new or were found by a token."""
+        """The cookie's value. Only for sessions that are new or were found by a token."""
         assert isinstance(self.session_key, SessionKey)
         return self.session_key.token
 
     def _get_new_session_key(self) -> SessionKey:
-        return SessionKey.of_token(secrets.token_urlsafe(_TOKEN_BYTES))
+        return SessionKey.from_token(secrets.token_urlsafe(_TOKEN_BYTES))
 
     def encode(self, session_dict: dict[str, Any]) -> str:
         text = self.serializer().dumps(session_dict)
@@ -78,14 +78,15 @@ class SessionStore(db.SessionStore):
         return f"session/1|{self.session_key}".encode()
 
     def delete(self, session_key: str | None = None) -> None:
+        """Delete a session, by default this one, and announce that to open sockets."""
         ended_key = session_key or self.session_key
         super().delete(session_key)
         if ended_key is not None:
             announce_access_change(ended_key)
 
 
-class HashedSessions(SessionMiddleware):
-    """Django's session middleware, with a token in the cookie instead of the session key."""
+class HashedSessionMiddleware(SessionMiddleware):
+    """Django's session middleware, but with the token in the cookie instead of the session key."""
 
     def process_request(self, request: HttpRequest) -> None:
         token = request.COOKIES.get(settings.SESSION_COOKIE_NAME)

@@ -1,4 +1,7 @@
-"""A requests.Session for identity providers, sent through caret.foundation.egress.http_client."""
+"""A requests.Session for requests to identity providers.
+
+Its requests go through caret.foundation.egress.http_client, which protects internal addresses.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,13 +20,14 @@ from caret.foundation.egress.http_client import (
     send_request,
 )
 
-# A sign-in sends up to four requests; the largest known key set, of Entra ID, has 20 KB.
+# Limits of one request; a sign-in sends up to four. The largest known response has 20 KB: the key
+# set of Entra ID.
 BOUNDS: Final = ResponseLimits(total_s=5.0, max_bytes=256 * 1024)
 
 
 def create_guarded_session() -> requests.Session:
     session = requests.Session()
-    session.trust_env = False  # no proxy: it could connect to any address
+    session.trust_env = False  # no proxy from the environment: it could connect to any address
     session.max_redirects = 0
     session.adapters.clear()
     session.mount("https://", _EgressCheckedAdapter())
@@ -32,7 +36,7 @@ def create_guarded_session() -> requests.Session:
 
 
 class _EgressCheckedAdapter(BaseAdapter):
-    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # kwargs: limits of requests, replaced by BOUNDS
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # kwargs: timeouts etc., which BOUNDS replaces
         """Send the request within BOUNDS. Raises requests.ConnectionError."""
         outbound = OutboundRequest(
             method=str(request.method),
@@ -65,7 +69,7 @@ def _to_requests_response(
 
 
 def _body_bytes(body: object) -> bytes | None:
-    """Return the body as bytes. allauth sends only forms: no files, no streams."""
+    """Return the body as bytes; None if there is none. allauth sends no files and no streams."""
     assert isinstance(body, str | bytes | None)
     return body.encode() if isinstance(body, str) else body
 

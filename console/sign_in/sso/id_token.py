@@ -1,6 +1,6 @@
-"""Verification of OpenID Connect ID tokens (Core 1.0, 3.1.3.7).
+"""Verification of ID tokens (OpenID Connect Core 1.0, section 3.1.3.7).
 
-This module knows neither requests nor accounts.
+This module knows neither HTTP requests nor accounts.
 """
 
 from typing import Any, Final
@@ -10,13 +10,14 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
 from tenants.base.validation.text import is_storable
 
-# Asymmetric algorithms only: with HS256, the public key itself could sign tokens.
+# Asymmetric algorithms only: with HS256, anybody could sign tokens with the public key.
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
 REQUIRED_CLAIMS: Final = ("iss", "sub", "aud", "exp", "iat")
 CLOCK_SKEW_S: Final = 60
+# Reasons in the audit log.
 _REASONS: Final[dict[type[jwt.PyJWTError], str]] = {
     jwt.ExpiredSignatureError: "token_expired",
     jwt.ImmatureSignatureError: "token_from_the_future",
@@ -26,13 +27,13 @@ _REASONS: Final[dict[type[jwt.PyJWTError], str]] = {
 }
 
 
-class ProviderRefused(OAuth2Error):  # type: ignore[misc]  # allauth has no types
-    """A provider's response is not accepted."""
+class ProviderResponseRejected(OAuth2Error):  # type: ignore[misc]  # allauth has no types
+    """We do not accept the response of an identity provider."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
-        """Store the `reason`, one of a fixed set, for the audit log.
+        """Store `reason`, a short fixed text for the audit log, and `detail` for the process log.
 
-        `detail` is only for the process log.
+        `detail` may quote the response.
         """
         super().__init__(reason)
         self.reason = reason
@@ -40,24 +41,27 @@ class ProviderRefused(OAuth2Error):  # type: ignore[misc]  # allauth has no type
 
 
 def require_algorithm(id_token: str) -> str:
-    """Return the header's algorithm, checked before a key is fetched. Raises ProviderRefused."""
+    """Return the signature algorithm in the token's header, before a key is fetched.
+
+    Raises ProviderResponseRejected.
+    """
     try:
         algorithm = jwt.get_unverified_header(id_token).get("alg")
     except jwt.PyJWTError as error:
-        raise ProviderRefused("malformed", str(error)) from error
+        raise ProviderResponseRejected("malformed", str(error)) from error
     if algorithm not in ALGORITHMS:
-        raise ProviderRefused("algorithm_not_allowed", str(algorithm))
+        raise ProviderResponseRejected("algorithm_not_allowed", str(algorithm))
     return str(algorithm)
 
 
-def verify_claims(
-    id_token: str, key: Any, *, algorithm: str, issuer: str, client_id: str
+def verify_id_token(
+    id_token: str, public_key: Any, *, algorithm: str, issuer: str, client_id: str
 ) -> dict[str, Any]:
-    """Return the claims of a valid token. `key` is a public key. Raises ProviderRefused."""
+    """Verify signature and claims, and return the claims. Raises ProviderResponseRejected."""
     try:
         claims: dict[str, Any] = jwt.decode(
             id_token,
-            key=key,
+            key=public_key,
             algorithms=[algorithm],
             issuer=issuer,
             audience=client_id,
@@ -65,20 +69,23 @@ def verify_claims(
             options={"require": list(REQUIRED_CLAIMS)},
         )
     except jwt.MissingRequiredClaimError as error:
-        raise ProviderRefused(f"missing_claim_{error.claim}") from error
+        raise ProviderResponseRejected(f"missing_claim_{error.claim}") from error
     except jwt.PyJWTError as error:
         reason = _REASONS.get(type(error), "invalid_token")
-        raise ProviderRefused(reason, f"{type(error).__name__}: {error}") from error
+        raise ProviderResponseRejected(reason, f"{type(error).__name__}: {error}") from error
     _require_authorized_party(claims, client_id)
-    if not is_storable(str(claims["sub"])):  # allauth looks it up in Postgres
-        raise ProviderRefused("malformed", "The subject cannot be stored.")
+    if not is_storable(str(claims["sub"])):  # allauth looks the subject up in Postgres
+        raise ProviderResponseRejected("malformed", "The subject cannot be stored.")
     return claims
 
 
 def _require_authorized_party(claims: dict[str, Any], client_id: str) -> None:
-    """Require that no other client requested the token. Raises ProviderRefused."""
+    """Require that this client, and no other, requested the token.
+
+    Raises ProviderResponseRejected.
+    """
     audiences, authorized_party = claims["aud"], claims.get("azp")
     if authorized_party is None and isinstance(audiences, list) and set(audiences) != {client_id}:
-        raise ProviderRefused("missing_claim_azp")
+        raise ProviderResponseRejected("missing_claim_azp")
     if authorized_party is not None and authorized_party != client_id:
-        raise ProviderRefused("wrong_authorized_party")
+        raise ProviderResponseRejected("wrong_authorized_party")

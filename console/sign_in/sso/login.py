@@ -1,7 +1,7 @@
-"""The last step of every sign-in through an identity provider, whatever the protocol.
+"""The last step of every sign-in through an identity provider, by OpenID Connect or SAML.
 
-A signed-in user who must reauthenticate needs a new authentication at the provider: a provider that
-answers from its own session has not checked the user again.
+A signed-in user who must reauthenticate needs a new authentication at the provider. If the provider
+answers from its own session, it has not checked the user again.
 """
 
 from dataclasses import dataclass, field
@@ -30,6 +30,7 @@ from tenants.identity.sso.operations import provision_user, record_refused_sign_
 logger = structlog.get_logger(__name__)
 
 _CLOCK_SKEW_S: Final = 60
+# Messages for the reasons why a sign-in is no reauthentication.
 _NOT_CONFIRMED: Final = {
     "another_person": _("You signed in to your identity provider as a different user."),
     "earlier_sign_in": _(
@@ -56,7 +57,7 @@ class SsoLogin:
     tenant_id: TenantId
     email: str = field(repr=False)
     name: str = field(repr=False)
-    target: str | None  # the page that the user requested; None: no particular page
+    target: str | None  # path of the page that the user requested; None: no particular page
     # Unix time of the authentication, by the provider's clock; None: the provider does not say.
     signed_in_at_s: int | None
     # Unix time of the response, by the provider's clock; None: unknown.
@@ -66,6 +67,7 @@ class SsoLogin:
 
 
 def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpResponse:
+    """Sign the user in, and create the account if it does not exist. Otherwise show an error."""
     try:
         user_id = provision_user(
             tenant_id=sso_login.tenant_id,
@@ -105,12 +107,13 @@ def _find_refusal_reason(
     earliest_s = requested_at_s - _CLOCK_SKEW_S
     if (sso_login.signed_in_at_s or 0) >= earliest_s:
         return None
-    # A response was not issued before its request.
+    # A provider whose clock is right cannot issue a response before our request.
     is_clock_slow = sso_login.issued_at_s is not None and sso_login.issued_at_s < earliest_s
     return "provider_clock_slow" if is_clock_slow else "earlier_sign_in"
 
 
 def _request_again(request: HttpRequest, sso_login: SsoLogin, reason: str) -> HttpResponse:
+    """Record the refusal, and redirect to the page that asks the user to sign in again."""
     _record_refusal(request, sso_login.tenant_id, reason)
     messages.error(request, _NOT_CONFIRMED[reason])
     sign_in_again_url = reverse("console:sign-in-again")
@@ -125,10 +128,10 @@ def refuse_login(
     message: str = FAILED,
     detail: str = "",
 ) -> HttpResponse:
-    """Refuse the response of a tenant's identity provider.
+    """Record that the response of a tenant's identity provider is refused, and show `message`.
 
-    `reason` is one of a fixed set, for the audit log. `detail` may quote the response. It is for
-    the process log only.
+    `reason` is a short fixed text for the audit log. `detail` is for the process log only, because
+    it may quote the response.
     """
     _record_refusal(request, tenant_id, reason, detail)
     return render_login_error(request, message)

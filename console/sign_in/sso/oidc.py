@@ -1,8 +1,10 @@
 """Sign-in through a tenant's own identity provider, over OpenID Connect.
 
-django-allauth implements the protocol. This module decides by the e-mail address alone: its domain
-must be verified for the tenant whose provider asserts it. No token and no provider account is
-stored.
+django-allauth implements the protocol. A user is identified by the e-mail address alone, and the
+tenant must have verified the domain of each address that its provider asserts. We store no tokens
+and no provider accounts.
+
+allauth's ID of a provider is the tenant's ID.
 """
 
 import time
@@ -28,10 +30,14 @@ from django.utils.translation import gettext
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from console.limits.password_hashing import BUSY
 from console.sign_in.sso.egress_session import create_guarded_session
-from console.sign_in.sso.id_token import ProviderRefused, require_algorithm, verify_claims
+from console.sign_in.sso.id_token import (
+    ProviderResponseRejected,
+    require_algorithm,
+    verify_id_token,
+)
 from console.sign_in.sso.login import (
     CLOCKS_DIFFER,
     FAILED,
@@ -44,11 +50,12 @@ from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
 _CLOCK_REASONS: Final = frozenset({"token_expired", "token_from_the_future"})
 _PERSONAL_CLAIMS: Final = ("email", "email_verified", "name")
-# Key in the state that allauth stores: when we requested a new authentication, or None.
+# Name in the state that allauth stores. The value is the Unix time of our request, or None if the
+# request required no new authentication.
 _REAUTHENTICATION_AT: Final = "reauthentication_requested_at_s"
-# OpenID Connect Core, 3.1.2.1: both force a new authentication; `max_age` also requests its time.
+# Both force a new authentication (OpenID Connect Core, 3.1.2.1). `max_age` also requests its time.
 _REAUTHENTICATION_PARAMETERS: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
-# Exceptions of allauth for a provider that does not respond, or responds wrongly.
+# Exceptions that allauth raises if a provider does not respond, or if its response is wrong.
 _PROVIDER_ERRORS: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
     *(AttributeError, RecursionError, OverflowError),
@@ -57,11 +64,16 @@ _PROVIDER_ERRORS: Final = (
 
 
 class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # no types
+    """Our implementation of django-allauth's hooks for identity providers."""
+
     def list_apps(
         self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
     ) -> list[SocialApp]:
-        """Return only the app of the tenant that `provider` names, never all apps."""
-        tenant_id = _tenant_id(provider or "")
+        """Return the app of the provider of the tenant `provider`, never all apps.
+
+        allauth calls our registration at a provider an app.
+        """
+        tenant_id = _parse_tenant_id(provider or "")
         oidc_provider = None if tenant_id is None else find_provider(tenant_id)
         if not isinstance(oidc_provider, OpenIdProvider) or client_id not in (
             None,
@@ -84,15 +96,19 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         ]
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        return False  # pre_social_login decides
+        return False  # pre_social_login creates accounts
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Complete the sign-in instead of allauth, which would store the provider account.
+
+        Raises ImmediateHttpResponse with the response.
+        """
         raise ImmediateHttpResponse(_complete_login(request, sociallogin))
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
         exception = kwargs.get("exception")
         response = _show_refusal(
-            request, provider.app.provider_id, exception or _unsolicited_response(request)
+            request, provider.app.provider_id, exception or _reject_redirect(request)
         )
         raise ImmediateHttpResponse(response)
 
@@ -100,10 +116,10 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         return create_guarded_session()
 
 
-class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
-    """allauth's adapter, but it always verifies the ID token's signature.
+class StrictOpenIDConnectAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
+    """allauth's adapter, but it verifies the signature of every ID token.
 
-    allauth itself trusts an ID token that it received over TLS without verifying its signature.
+    allauth itself does not verify the signature of an ID token that it received over TLS.
     """
 
     def get_client(self, request: HttpRequest, app: SocialApp) -> Any:
@@ -129,27 +145,30 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
             return login
 
     def _add_userinfo(self, claims: dict[str, Any], access_token: str) -> dict[str, Any]:
-        """Add the address and the name from the UserInfo endpoint (OpenID Connect Core, 5.4).
+        """Add _PERSONAL_CLAIMS from the UserInfo endpoint.
 
-        Many providers also write them into the ID token, but need not. Raises ProviderRefused.
+        A provider may omit these claims from the ID token (OpenID Connect Core, 5.4). Raises
+        ProviderResponseRejected.
         """
         user_info = self._fetch_user_info(access_token)
-        if user_info.get("sub") != claims["sub"]:  # section 5.3.2
-            raise ProviderRefused("wrong_subject")
+        if user_info.get("sub") != claims["sub"]:  # OpenID Connect Core, 5.3.2
+            raise ProviderResponseRejected("wrong_subject")
         return {name: user_info[name] for name in _PERSONAL_CLAIMS if name in user_info} | claims
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
-        """Verify the ID token without allauth's jwtkit.verify_and_decode.
+        """Verify the ID token and return its claims. Raises OAuth2Error.
 
-        That function stores each token's `jti` in Redis, with a length and lifetime that the
-        provider chooses. State, PKCE and the single-use code already prevent replays. Raises
-        OAuth2Error.
+        We do not use allauth's jwtkit.verify_and_decode. It stores each token's `jti` in Redis,
+        with a length and lifetime that the provider chooses. The state, PKCE and the single-use
+        code already prevent replays.
         """
         algorithm = require_algorithm(id_token)
-        _, key = jwtkit.fetch_key(id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk)
-        return verify_claims(
+        _, public_key = jwtkit.fetch_key(
+            id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk
+        )
+        return verify_id_token(
             id_token,
-            key,
+            public_key,
             algorithm=algorithm,
             issuer=self.openid_config["issuer"],
             client_id=app.client_id,
@@ -157,10 +176,10 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
 
 
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Handle the redirect from an identity provider."""
+    """Handle the redirect from an identity provider back to the console."""
     try:
-        view = OAuth2CallbackView.adapter_view(StrictOpenIDConnect(request, provider_id))
-        with OUTWARD.acquire(provider_id):
+        view = OAuth2CallbackView.adapter_view(StrictOpenIDConnectAdapter(request, provider_id))
+        with OUTBOUND_LIMIT.acquire(provider_id):
             response: HttpResponse = view(request)
     except SocialApp.DoesNotExist as error:
         raise Http404 from error
@@ -174,10 +193,11 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
 def authorization_url(
     request: HttpRequest, tenant_id: TenantId, target: str, *, force_reauthentication: bool = False
 ) -> str:
-    """Return the provider's sign-in URL and store the request in the session.
+    """Return the provider's sign-in URL, and store our request to the provider in the session.
 
-    Only the session that stored the request can use its response. `force_reauthentication`: the
-    provider must authenticate the user again, even if they are signed in there. Raises OAuth2Error.
+    Only this session can use the response. After the sign-in, the browser opens the path `target`.
+    `force_reauthentication`: the provider must authenticate the user again, even if they are signed
+    in there. Raises OAuth2Error.
     """
     provider = get_adapter().get_provider(request, tenant_id)
     requested_at_s = int(time.time()) if force_reauthentication else None
@@ -194,25 +214,29 @@ def authorization_url(
 
 @contextmanager
 def _translate_provider_errors() -> Iterator[None]:
-    """Turn every exception that a provider's response causes in allauth into OAuth2Error."""
+    """Turn _PROVIDER_ERRORS into ProviderResponseRejected, which allauth and callback() handle."""
     try:
         yield
     except _PROVIDER_ERRORS as error:
-        raise ProviderRefused("malformed", type(error).__name__) from error
+        raise ProviderResponseRejected("malformed", type(error).__name__) from error
 
 
-def _unsolicited_response(request: HttpRequest) -> ProviderRefused:
-    """Return the reason for a response that has neither a code nor an exception."""
+def _reject_redirect(request: HttpRequest) -> ProviderResponseRejected:
+    """Return the rejection of a redirect that has no code, or that we did not request."""
     if request.GET.get("error") == "access_denied":
-        return ProviderRefused("access_denied")
-    return ProviderRefused("provider_error" if "error" in request.GET else "unsolicited")
+        return ProviderResponseRejected("access_denied")
+    return ProviderResponseRejected("provider_error" if "error" in request.GET else "unsolicited")
 
 
 def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
-    """Refuse the sign-in. allauth itself raises OAuth2Error, for example for a rejected code."""
-    tenant_id = _tenant_id(provider_id)
+    """Record the refusal of the sign-in, and show an error page.
+
+    Errors other than ProviderResponseRejected come from allauth, for example if the provider
+    rejects our code.
+    """
+    tenant_id = _parse_tenant_id(provider_id)
     assert tenant_id is not None  # an app exists only for a tenant with a provider
-    refusal = error if isinstance(error, ProviderRefused) else None
+    refusal = error if isinstance(error, ProviderResponseRejected) else None
     reason = refusal.reason if refusal else "provider_error"
     return refuse_login(
         request,
@@ -231,7 +255,7 @@ def _complete_login(request: HttpRequest, sociallogin: SocialLogin) -> HttpRespo
         return refuse_login(request, tenant_id, "address_not_verified", message=message)
     state = sociallogin.state.get("data") or {}
     if _REAUTHENTICATION_AT not in state:
-        # An older release sent this request, so it is unknown whether it required reauthentication.
+        # An older release sent this request. Whether it required reauthentication is unknown.
         return _send_request_again(request, tenant_id, sociallogin.get_redirect_url(request))
     sso_login = SsoLogin(
         tenant_id=tenant_id,
@@ -248,7 +272,10 @@ def _complete_login(request: HttpRequest, sociallogin: SocialLogin) -> HttpRespo
 def _send_request_again(
     request: HttpRequest, tenant_id: TenantId, target: str | None
 ) -> HttpResponse:
-    """Send the request again. A user who is signed in here came to reauthenticate."""
+    """Send our request to the provider again.
+
+    A user who is signed in here wanted to reauthenticate, so the new request requires that.
+    """
     try:
         url = authorization_url(
             request, tenant_id, target or "/", force_reauthentication=request.user.is_authenticated
@@ -259,6 +286,7 @@ def _send_request_again(
 
 
 def _read_time(claims: dict[str, Any], name: str) -> int | None:
+    """Return the Unix time in a claim; None if it is missing or no integer."""
     time_s = claims.get(name)
     return time_s if type(time_s) is int else None  # bool is a subclass of int
 
@@ -266,13 +294,15 @@ def _read_time(claims: dict[str, Any], name: str) -> int | None:
 def _is_email_verified(claims: dict[str, Any]) -> bool:
     """Return whether the address is verified.
 
-    Providers that verify each address omit the claim. Some send "true" as a string.
+    A missing claim counts as verified: providers that verify each address omit it. Some providers
+    send "true" as a string.
     """
     claim = claims.get("email_verified", True)
     return claim is True or claim == "true"
 
 
-def _tenant_id(text: str) -> TenantId | None:
+def _parse_tenant_id(text: str) -> TenantId | None:
+    """Return the ID; None if the text is no UUID."""
     try:
         return TenantId(str(uuid.UUID(text)))
     except ValueError:

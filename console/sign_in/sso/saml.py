@@ -1,9 +1,11 @@
 """Sign-in through a tenant's own identity provider, over SAML 2.0.
 
-The request is a redirect, and the session remembers it. The provider's page posts the response from
-another site, so it arrives without the session cookie. The response is verified, and its assertion
-is stored briefly under a ticket. The browser is redirected with the ticket, now with its cookie.
-Only the session that sent the request can sign in, once.
+1. Our request is a redirect to the provider. The session stores its facts.
+2. The provider's page posts the response. As this comes from another site, the browser sends no
+   session cookie. We verify the response, store its assertion for a minute under a ticket, and
+   redirect the browser to step 3.
+3. The browser sends the ticket, and its session cookie. Only the session that sent the request can
+   sign in, and only once.
 """
 
 import hashlib
@@ -48,34 +50,36 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.sso.operations import UNKNOWN_CERTIFICATE
 from tenants.identity.sso.queries import SamlProvider, find_provider
 
-_PENDING_REQUEST: Final = "saml-request"  # session key of the pending request
-_MAX_WAIT_S: Final = 600  # enough to type a password and find a phone
-_TICKET_S: Final = 60
-# An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.
+_PENDING_REQUEST: Final = "saml-request"  # name of the request's facts in the session
+_MAX_WAIT_S: Final = 600  # for the user to sign in at the provider, also with a second factor
+_TICKET_S: Final = 60  # how long a ticket is valid
+# Of an assertion: an e-mail address, a name, two IDs and two times. A provider could send much more
+# (MAX_RESPONSE_CHARS), and all tenants share Redis.
 _MAX_STORED_BYTES: Final = 4096
-# Longer than a request stays valid, so that its response is accepted only once.
+# Longer than _MAX_WAIT_S and _TICKET_S together, so that an assertion is accepted only once.
 _REPLAY_PROTECTION_S: Final = 3600
-_UNKNOWN_CERTIFICATE: Final = gettext_noop(
+_CERTIFICATE_TEXT: Final = gettext_noop(
     "Your identity provider signed with a certificate that Caret does not know. An owner of your "
     "tenant must update the provider's metadata in the sign-in settings. If no owner can sign in, "
     "contact the operator of this installation."
 )
-_EXPIRED: Final = gettext_noop(
+_EXPIRED_TEXT: Final = gettext_noop(
     "The sign-in expired before it reached us. Try again. If it fails again, the clock of your "
     "identity provider is slow: tell your administrator."
 )
-_TOO_LATE: Final = gettext_noop(
+_TOO_LATE_TEXT: Final = gettext_noop(
     "You took longer than ten minutes to sign in at your identity provider. Try again."
 )
-# Reasons with a better message than FAILED.
+# Messages for reasons of InvalidSamlResponse. For other reasons, the message is FAILED.
 _MESSAGES: Final = {
-    UNKNOWN_CERTIFICATE: _UNKNOWN_CERTIFICATE,
+    UNKNOWN_CERTIFICATE: _CERTIFICATE_TEXT,
     "assertion_too_early": CLOCKS_DIFFER,
-    "assertion_expired": _EXPIRED,
-    "confirmation_expired": _EXPIRED,
+    "assertion_expired": _EXPIRED_TEXT,
+    "confirmation_expired": _EXPIRED_TEXT,
 }
-# Verification costs milliseconds of CPU, and anybody can request it.
-_VERIFYING: Final = Bulkhead(max_each=4, max_all=16)
+# Concurrent verifications, for one tenant and for all. A verification takes milliseconds of CPU
+# time, and anybody can send a response.
+_VERIFICATIONS: Final = Bulkhead(max_each=4, max_all=16)
 _METADATA: Final = (
     '<?xml version="1.0"?>\n'
     '<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID={entity_id}>'
@@ -95,9 +99,10 @@ def authn_request_url(
     *,
     force_reauthentication: bool = False,
 ) -> str:
-    """Return the provider's sign-in URL and store the request in the session.
+    """Return the provider's sign-in URL, and store the facts of our request in the session.
 
-    `force_reauthentication` forces a new authentication of a user who is signed in at the provider.
+    After the sign-in, the browser opens the path `target`. `force_reauthentication`: the provider
+    must authenticate the user again, even if they are signed in there.
     """
     service_provider = _service_provider(provider.tenant_id)
     auth = OneLogin_Saml2_Auth(
@@ -108,24 +113,24 @@ def authn_request_url(
         "id": auth.get_last_request_id(),
         "tenant_id": provider.tenant_id,
         "target": target,
-        "sent_at": int(time.time()),
+        "sent_at": int(time.time()),  # Unix time in seconds
         "force_reauthentication": force_reauthentication,
     }
     return url
 
 
-@csrf_exempt  # the provider's page posts it; the request ID replaces the CSRF token
+@csrf_exempt  # the provider's page has no CSRF token; our request's ID protects the session
 @require_POST
 def consume_response(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
-    """Handle the response that an identity provider's page posts."""
+    """Verify the response that an identity provider's page posts, and redirect with a ticket."""
     provider = find_provider(TenantId(str(tenant_id)))
     if not isinstance(provider, SamlProvider):
         raise Http404
     try:
-        with _VERIFYING.acquire(provider.tenant_id):
+        with _VERIFICATIONS.acquire(provider.tenant_id):
             encoded = request.POST.get("SAMLResponse", "")
             assertion = read_response(encoded, provider, _service_provider(provider.tenant_id))
-        ticket = _ticket_for(provider.tenant_id, assertion)
+        ticket = _store_assertion(provider.tenant_id, assertion)
     except InvalidSamlResponse as error:
         message = _MESSAGES.get(error.reason, FAILED)
         return refuse_login(
@@ -137,18 +142,19 @@ def consume_response(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse
         return render_login_error(request, REDIS_UNAVAILABLE, 503)
     done_url = reverse("saml_done", args=[tenant_id])
     response = redirect(f"{done_url}?ticket={ticket}")
-    response.status_code = 303  # 303 makes browsers send a GET with the session cookie
+    response.status_code = 303  # after a POST, only 303 guarantees that the browser sends a GET
     return response
 
 
 @require_GET
 def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
+    """Sign in the user with the assertion of a ticket, if this session sent its request."""
     tenant = TenantId(str(tenant_id))
     if not isinstance(find_provider(tenant), SamlProvider):
         raise Http404
     pending = request.session.get(_PENDING_REQUEST, {})
     try:
-        assertion = _take_assertion(tenant, request.GET.get("ticket", ""))
+        assertion = _consume_assertion(tenant, request.GET.get("ticket", ""))
     except redis.RedisError:
         return render_login_error(request, REDIS_UNAVAILABLE, 503)
     is_expected = assertion is not None and (assertion.in_response_to, tenant) == (
@@ -159,11 +165,11 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         return refuse_login(request, tenant, "unsolicited")
     del request.session[_PENDING_REQUEST]
     if not pending.keys() >= {"sent_at", "force_reauthentication", "target"}:
-        # An older release sent this request.
+        # An older release stored this request.
         return _send_request_again(request, tenant, pending.get("target", "/"))
     sent_at_s = pending["sent_at"]
     if time.time() - sent_at_s > _MAX_WAIT_S:
-        return refuse_login(request, tenant, "too_late", message=_TOO_LATE)
+        return refuse_login(request, tenant, "too_late", message=_TOO_LATE_TEXT)
     sso_login = SsoLogin(
         tenant_id=tenant,
         email=assertion.email,
@@ -177,7 +183,10 @@ def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
 
 
 def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpResponse:
-    """Send the sign-in request again. A user who is signed in here must reauthenticate."""
+    """Send our request to the provider again.
+
+    A user who is signed in here wanted to reauthenticate, so the new request requires that.
+    """
     provider = find_provider(tenant_id)
     if not isinstance(provider, SamlProvider):
         raise Http404
@@ -190,7 +199,10 @@ def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str) 
 
 @require_GET
 def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
-    """Return our service provider metadata. It is the same for tenants that do not exist."""
+    """Return the metadata with which a tenant sets up its provider.
+
+    The response does not reveal whether the tenant exists.
+    """
     service_provider = _service_provider(TenantId(str(tenant_id)))
     text = _METADATA.format(
         entity_id=quoteattr(service_provider.entity_id), acs_url=quoteattr(service_provider.acs_url)
@@ -199,6 +211,7 @@ def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
 
 
 def _service_provider(tenant_id: TenantId) -> ServiceProvider:
+    """Return our identity towards the tenant's provider. Each tenant has its own."""
     base = settings.CONSOLE_URL.rstrip("/")
     return ServiceProvider(
         entity_id=base + reverse("saml_metadata", args=[tenant_id]),
@@ -206,10 +219,11 @@ def _service_provider(tenant_id: TenantId) -> ServiceProvider:
     )
 
 
-def _ticket_for(tenant_id: TenantId, assertion: SamlAssertion) -> str:
+def _store_assertion(tenant_id: TenantId, assertion: SamlAssertion) -> str:
     """Store the assertion and return its ticket.
 
-    Raises InvalidSamlResponse for a replayed or too long assertion, redis.RedisError.
+    Raises InvalidSamlResponse if the assertion is too long or was stored before. Raises
+    redis.RedisError.
     """
     encoded = msgspec.json.encode(assertion)
     if len(encoded) > _MAX_STORED_BYTES:
@@ -218,15 +232,19 @@ def _ticket_for(tenant_id: TenantId, assertion: SamlAssertion) -> str:
     if not connect_to_redis().set(f"caret:saml:seen:{digest}", 1, nx=True, ex=_REPLAY_PROTECTION_S):
         raise InvalidSamlResponse("replayed")
     ticket = secrets.token_urlsafe(32)
-    connect_to_redis().set(_cache_key(tenant_id, ticket), encoded, ex=_TICKET_S)
+    connect_to_redis().set(_ticket_key(tenant_id, ticket), encoded, ex=_TICKET_S)
     return ticket
 
 
-def _take_assertion(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
-    """Return the assertion of a ticket and delete it. Raises redis.RedisError."""
-    encoded = connect_to_redis().getdel(_cache_key(tenant_id, ticket))
+def _consume_assertion(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
+    """Return the assertion of a ticket and delete it; None if the ticket is invalid.
+
+    Raises redis.RedisError.
+    """
+    encoded = connect_to_redis().getdel(_ticket_key(tenant_id, ticket))
     return None if encoded is None else msgspec.json.decode(encoded, type=SamlAssertion)
 
 
-def _cache_key(tenant_id: TenantId, ticket: str) -> str:
+def _ticket_key(tenant_id: TenantId, ticket: str) -> str:
+    """Return the Redis key of an assertion. Redis contains no ticket, only its hash."""
     return f"caret:saml:ticket:{tenant_id}:{hashlib.sha256(ticket.encode()).hexdigest()}"

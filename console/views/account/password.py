@@ -26,8 +26,8 @@ from tenants.base.errors import Conflict, InvalidValue
 from tenants.identity.passwords.operations import change_password
 
 _PAGE: Final = "console/account/password.html"
-_WRONG: Final = gettext_noop("This is not your current password.")
-_BUSY_S: Final = 5
+_WRONG_PASSWORD: Final = gettext_noop("This is not your current password.")
+_RETRY_AFTER_BUSY_S: Final = 5  # Retry-After header if no hashing slot is free
 
 
 @require_http_methods(["GET", "POST"])
@@ -49,25 +49,30 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return _show_error(request, member, form, error_pair, status=409)
     except TooManyHashes:
         error_pair = ("password", gettext(BUSY))
-        return _show_error(request, member, form, error_pair, status=503, retry_after_s=_BUSY_S)
+        return _show_error(
+            request, member, form, error_pair, status=503, retry_after_s=_RETRY_AFTER_BUSY_S
+        )
 
 
 def _try_change(
     request: HttpRequest, member: CurrentMember, form: ChangePasswordForm
 ) -> HttpResponse:
-    """Change the password. Raises InvalidValue, Conflict, TooManyHashes, redis.RedisError."""
+    """Change the password if the current one is right; otherwise show an error.
+
+    Raises InvalidValue, Conflict, TooManyHashes, redis.RedisError.
+    """
     attempt = build_attempt(request, Secret.STEP_UP_PASSWORD, member.email)
     if (throttle := count_attempt(attempt)) is not None:
         error = ("current_password", throttle.message)
         return _show_error(request, member, form, error, status=429, retry_after_s=throttle.wait_s)
-    current = form.cleaned_data["current_password"]
+    current_password = form.cleaned_data["current_password"]
     try:
-        user = check_password(request, email=member.email, password=current)
+        user = check_password(request, email=member.email, password=current_password)
     except TooManyHashes:
         forgive_attempt(attempt)
         raise
     if user is None:
-        return _show_error(request, member, form, ("current_password", gettext(_WRONG)))
+        return _show_error(request, member, form, ("current_password", gettext(_WRONG_PASSWORD)))
     forgive_attempt(attempt)
     if (throttle := count_password_change(user_id=str(user.pk))) is not None:
         error = ("password", throttle.message)
@@ -82,10 +87,10 @@ def _try_change(
 def _change_password(request: HttpRequest, verified_hash: str, new_password: str) -> None:
     """Set the new password and end the user's other sessions. This session gets a new session key.
 
-    `verified_hash` is the hash that the current password matched. Raises InvalidValue, Conflict,
-    TooManyHashes.
+    `verified_hash` is the hash that the current password matched. Raises InvalidValue,
+    TooManyHashes, and Conflict if the hash has changed since then.
     """
-    # The e-mail is sent after the commit, which must not occupy a hashing slot.
+    # The slot is inside the transaction: it is free again when the commit sends the e-mail.
     with transaction.atomic(), hashing_slot():
         change_password(
             user_id=UserId(str(request.user.pk)),
@@ -109,7 +114,7 @@ def _show_error(
     status: int = 400,
     retry_after_s: int | None = None,
 ) -> HttpResponse:
-    """Show the form with an error: the name of the field, and the message."""
+    """Show the form with an error. `error` is the name of the field and the message."""
     form.add_error(*error)
     response = render_page(request, member, _PAGE, {"form": form}, status=status)
     if retry_after_s is not None:

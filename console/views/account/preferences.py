@@ -1,4 +1,4 @@
-"""The page of display preferences: language, time zone, theme."""
+"""The page of display preferences: language, time zone and theme. Cookies store them."""
 
 from typing import Final
 
@@ -37,7 +37,7 @@ class PreferencesForm(forms.Form):
     )
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # forms.Form's own
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # of forms.Form
         field = self.fields["zone"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(name, name.replace("_", " ")) for name in sorted(list_time_zones())]

@@ -1,4 +1,4 @@
-"""URLs of the search and of the user's own account."""
+"""URLs of the search, and of the pages for the user's own account."""
 
 from django.urls import URLPattern, path
 

@@ -1,6 +1,6 @@
-"""The audit log: its entries as sentences, newest first, and its verification.
+"""The pages of the audit log: the entries as sentences, newest first, and the verification.
 
-Reading entries is itself recorded as an entry.
+The operations record each read and each verification as an entry of its own.
 """
 
 import uuid
@@ -50,10 +50,10 @@ from tenants.security.authorization.actor import ActorKind
 
 _VERIFY_PAGE: Final = "console/audit/verify.html"
 
-_NOBODY: Final = str(uuid.UUID(int=0))  # the ID of no user
+_NOBODY: Final = str(uuid.UUID(int=0))  # an ID that no user has
 _MAX_ACTION_CHARS: Final = 60
-# All objects of a kind, as the filter suggests them.
-_KINDS: Final[Mapping[str, Promise]] = {
+# Suggestions for the filter by target: all targets of one kind.
+_TARGET_KINDS: Final[Mapping[str, Promise]] = {
     "user:*": _("All members"),
     "invitation:*": _("All invitations"),
     "team:*": _("All teams"),
@@ -70,7 +70,7 @@ _KINDS: Final[Mapping[str, Promise]] = {
 
 
 class _ActionField(forms.ChoiceField):
-    """A list of known actions by area. A link may filter by an action that is not listed."""
+    """A list of known actions by area. A link may also filter by an action that is not listed."""
 
     def valid_value(self, value: object) -> bool:
         return len(str(value)) <= _MAX_ACTION_CHARS
@@ -92,7 +92,7 @@ class AuditFilterForm(DateRangeForm):
 
 
 def _list_actions(requested_action: str) -> list[tuple[str, Any]]:
-    """Return the choices by area; the action of a link is added if it is not among them."""
+    """Return the choices by area. An unknown action that a link requests is added at the end."""
     choices: list[tuple[str, Any]] = [("", gettext("All"))]
     options = set(ACTIONS)
     for area in AREAS:
@@ -109,12 +109,13 @@ def _list_actions(requested_action: str) -> list[tuple[str, Any]]:
 @dataclass(frozen=True, slots=True)
 class AuditEntryRow:
     entry: AuditEntryView
-    sentence: SafeString
+    sentence: SafeString  # HTML
     actor_name: str
     target_name: str
     changes: list[DiffLine]
+    # URLs of the audit log, filtered by the action, the actor or the target of the entry.
     action_url: str
-    actor_url: str  # "": no filter for this actor
+    actor_url: str  # "": entries cannot be filtered by this actor
     target_url: str
 
 
@@ -140,10 +141,10 @@ def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
 
 
 def _resolve_actor(member: CurrentMember, text: str) -> str | None:
-    """Return the actor to filter by. An e-mail address means the member with that address.
+    """Return the actor to filter by; None: every actor. An e-mail address stands for a member.
 
-    An address that no member has matches no entries, so that nobody can find out who else has an
-    account on the platform.
+    An address that no member has matches no entries. So nobody can find out which other people have
+    an account in this installation.
     """
     if "@" not in text:
         return text or None
@@ -152,9 +153,10 @@ def _resolve_actor(member: CurrentMember, text: str) -> str | None:
 
 
 def _resolve_target(member: CurrentMember, text: str) -> str | None:
-    """Return the target to filter by. An e-mail address means its member, a team's name its team.
+    """Return the target to filter by; None: every target.
 
-    "team:*" means all teams.
+    An e-mail address stands for the member with this address, and a name for the team with this
+    name. "team:*" stands for all teams.
     """
     if "@" in text and ":" not in text:
         return f"user:{_resolve_actor(member, text)}"
@@ -168,7 +170,7 @@ def _resolve_target(member: CurrentMember, text: str) -> str | None:
 
 
 def _present_entry(entry: AuditEntryView, names: Mapping[str, str], url: str) -> AuditEntryRow:
-    """Return the entry with links to `url`, the URL of the audit log."""
+    """Return the row of an entry. `names` maps references to names; `url` is the audit log's."""
     actor = entry.actor_key or str(entry.actor_id or "")
     if entry.actor_kind is ActorKind.PLATFORM:
         actor = ActorKind.PLATFORM.value
@@ -185,16 +187,19 @@ def _present_entry(entry: AuditEntryView, names: Mapping[str, str], url: str) ->
 
 
 def _list_suggestions(query: ListQuery, _page: Page[AuditEntryRow]) -> dict[str, Any]:
-    """Return functions that only the whole page calls: a reloaded list needs no suggestions."""
+    """Return suggestions for the filters, as functions that query only if a template calls them.
 
-    @cache  # two fields of the page call it
+    The whole page calls them. A reloaded list does not, because it contains no filters.
+    """
+
+    @cache  # the fields for the actor and the target both call it
     def emails() -> list[str]:
         return list_emails(actor=query.actor, limit=MAX_PAGE)
 
     def teams() -> list[str]:
         return list_team_names(actor=query.actor, limit=MAX_PAGE)
 
-    return {"emails": emails, "teams": teams, "kinds": _KINDS.items()}
+    return {"emails": emails, "teams": teams, "kinds": _TARGET_KINDS.items()}
 
 
 _ENTRIES: Final = ListPage(
@@ -215,8 +220,10 @@ def entries(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _ENTRIES.render(request, member)
 
 
-class _StartForm(forms.Form):
-    after = forms.IntegerField(required=False)  # None: the newest entries
+class _VerificationForm(forms.Form):
+    # Number of the last entry of an earlier verification, which this one continues.
+    # None: check_chain chooses the first entry.
+    after = forms.IntegerField(required=False)
 
 
 @require_http_methods(["GET", "POST"])
@@ -225,16 +232,20 @@ class _StartForm(forms.Form):
 def check(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         return render_page(request, member, _VERIFY_PAGE, {})
-    keys, form = load_signing_keys().public_keys(), _StartForm(request.POST)
+    public_keys, form = load_signing_keys().public_keys(), _VerificationForm(request.POST)
     if not form.is_valid():
         raise BadRequest("This entry does not exist.")
     try:
         verification = check_chain(
-            actor=member.actor, keys=keys, now=timezone.now(), after=form.cleaned_data["after"]
+            actor=member.actor,
+            keys=public_keys,
+            now=timezone.now(),
+            after=form.cleaned_data["after"],
         )
     except InvalidValue as error:
         raise BadRequest(error.message) from error
     except Conflict:
+        # Another verification of the tenant is running.
         return render_page(request, member, _VERIFY_PAGE, {"is_busy": True}, status=409)
     return render_page(
         request, member, _VERIFY_PAGE, {"verification": verification, "max_entries": MAX_ENTRIES}

@@ -1,8 +1,10 @@
-"""Audit entries as sentences: who did what, with the names of people and resources.
+"""Audit entries as sentences, with the names of people and resources.
 
-A sentence's placeholders are `actor`, `target`, and fields of the entry's change. A field that
-changed also has its earlier value: `role` and `old_role`. An entry that lacks a field, and an
-action without a sentence, get a general sentence.
+A sentence has placeholders for the actor, the target and fields of the entry's change. For example,
+`role` is the value after the change, or the only one, and `old_role` is the value before it. If the
+action has no sentence, or the entry lacks a field of the sentence, a general sentence is used.
+
+A reference names a resource by kind and ID, such as `team:ID` or `key:LOOKUP_ID`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -213,14 +215,14 @@ _SENTENCES: Final = {
     action: sentence for area in AREAS for action, sentence in area.sentences.items()
 }
 ACTIONS: Final = frozenset(_SENTENCES)
-# Sentences about actors who change something of their own.
+# Sentences for entries whose actor is also the target.
 _OWN_SENTENCES: Final[Mapping[str, Promise]] = {
     "member.removed": _("{actor} left the tenant."),
     "consent.changed": _("{actor} changed their consent."),
     "data_subject.exported": _("{actor} exported their personal data."),
 }
 _GENERAL_SENTENCE: Final = _("{actor}: {action}, {target}")
-# Fields that name a person by ID.
+# Fields of a change whose value is the ID of a user.
 _PERSON_FIELDS: Final = ("user_id", "user", "owner_id")
 _FACTORS: Final[Mapping[str, Promise]] = {
     "passkey": _("passkey"),
@@ -230,7 +232,7 @@ _FACTORS: Final[Mapping[str, Promise]] = {
 
 
 def list_references(entry: AuditEntryView) -> Iterator[str]:
-    """Yield the references whose names the entry's sentence needs."""
+    """Yield the references to all resources that the entry's sentence may name."""
     yield entry.target
     if entry.actor_key:
         yield f"key:{entry.actor_key}"
@@ -251,7 +253,7 @@ def write_sentence(entry: AuditEntryView, names: Mapping[str, str]) -> SafeStrin
 
 
 def write_pattern(action: str) -> str:
-    """Return an action's sentence without names: "… removed … from the team …"."""
+    """Return an action's sentence with "…" for all values: "… removed … from the team …"."""
     wording = str(_SENTENCES[action])
     return wording.format_map(dict.fromkeys(_list_placeholders(wording), "…")).rstrip(".")
 
@@ -271,17 +273,17 @@ def name_actor(entry: AuditEntryView, names: Mapping[str, str]) -> str:
 
 
 def name_target(entry: AuditEntryView, names: Mapping[str, str]) -> str:
-    kind, _colon, key = entry.target.partition(":")
+    kind, _colon, resource_id = entry.target.partition(":")
     if kind == "user":
         return names.get(entry.target) or gettext("Erased user")
     if kind == "retention":
         titles = {data_class.value: terms.title for data_class, terms in DATA_CLASSES.items()}
-        return gettext(titles[key]) if key in titles else key
+        return gettext(titles[resource_id]) if resource_id in titles else resource_id
     if kind == "export":
-        return _name_export(names.get(entry.target, key))
+        return _name_export(names.get(entry.target, resource_id))
     if kind == "budget":
         return names.get(entry.target) or _name_holder(entry)
-    return names.get(entry.target) or key or entry.target
+    return names.get(entry.target) or resource_id or entry.target
 
 
 def _name_export(definition: str) -> str:
@@ -291,7 +293,7 @@ def _name_export(definition: str) -> str:
 
 
 def _name_holder(entry: AuditEntryView) -> str:
-    """Return the name of a budget's holder that is the whole tenant or no longer exists."""
+    """Return "the whole tenant"; the budget's ID if the team or user no longer exists."""
     change = entry.after or entry.before
     is_for_tenant = isinstance(change, dict) and change.get("scope") == "tenant"
     return gettext("the whole tenant") if is_for_tenant else entry.target.partition(":")[2]
@@ -304,17 +306,18 @@ def _find_values(
     before = entry.before if isinstance(entry.before, dict) else {}
     after = entry.after if isinstance(entry.after, dict) else {}
     fields = {**before, **after, **{f"old_{name}": value for name, value in before.items()}}
-    special = {
+    # These also exist for entries without a change.
+    general_values = {
         "action": format_html("<code>{}</code>", entry.action),
         "actor": _emphasize(name_actor(entry, names), entry.actor_key or str(entry.actor_id or "")),
         "target": _emphasize(name_target(entry, names), entry.target),
     }
-    return special | {
+    return general_values | {
         name: _format_value(name, fields[name], names, fields.get("currency"))
         if name in fields
         else None
         for name in _list_placeholders(str(wording))
-        if name not in special
+        if name not in general_values
     }
 
 
@@ -323,7 +326,7 @@ def _list_placeholders(wording: str) -> list[str]:
 
 
 def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any) -> SafeString:
-    """Return a field's value as the sentence shows it."""
+    """Return the value of a change's field as HTML. `currency` is that of the entry, or None."""
     if name in _PERSON_FIELDS and value:
         return _emphasize(names.get(f"user:{value}") or gettext("Erased user"), str(value))
     if name.endswith("_micros") and isinstance(value, int) and currency:
@@ -342,6 +345,7 @@ def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any
 
 
 def _emphasize(text: str, reference: str = "") -> SafeString:
+    """Return the text in bold, with a `reference` that it replaces as a tooltip."""
     if not reference or reference == text:
         return format_html("<b>{}</b>", text)
     return format_html('<b title="{}">{}</b>', reference, text)

@@ -1,4 +1,4 @@
-"""One audit sink: its state, a test message, replay, deletion."""
+"""The pages of one audit sink: its state, a test message, a replay and the deletion."""
 
 from typing import Final
 from uuid import UUID
@@ -17,7 +17,7 @@ from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.delivery_errors import translate_delivery_error
 from console.texts.error_messages import translate_error
@@ -31,7 +31,8 @@ _PAGE: Final = "console/audit_sinks/detail.html"
 
 
 class ReplayForm(forms.Form):
-    # The maximum is the same as in the API: the largest integer that JavaScript represents exactly.
+    # Number of the first audit entry to send again. The maximum is the largest integer that
+    # JavaScript represents exactly, as in the API.
     from_sequence = forms.IntegerField(label=_("From entry"), min_value=1, max_value=2**53 - 1)
 
 
@@ -47,7 +48,7 @@ def sink(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
 @permission_required(Permission.WRITE_AUDIT_SINKS)
 def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     try:
-        with OUTWARD.acquire(member.actor.tenant_id):
+        with OUTBOUND_LIMIT.acquire(member.actor.tenant_id):
             result = probe_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
     except BulkheadFull:
         messages.warning(
@@ -77,19 +78,21 @@ def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
 @permission_required(Permission.WRITE_AUDIT_SINKS)
 @step_up_required
 def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
-    sink = get_sink(actor=member.actor, sink_id=sink_id)
+    sink_view = get_sink(actor=member.actor, sink_id=sink_id)
     if request.method == "GET":
         return render_page(
-            request, member, "console/audit_sinks/delete.html", {"row": row_of(sink)}
+            request, member, "console/audit_sinks/delete.html", {"row": row_of(sink_view)}
         )
     delete_sink(actor=member.actor, sink_id=sink_id, now=timezone.now())
     toast(
-        request, gettext("%(name)s deleted. No more entries are sent to it.") % {"name": sink.name}
+        request,
+        gettext("%(name)s deleted. No more entries are sent to it.") % {"name": sink_view.name},
     )
     return redirect("console:sinks")
 
 
 def _replay_entries(member: CurrentMember, sink_id: UUID, form: ReplayForm) -> bool:
+    """Start the replay. Return False, with an error in the form, if the number is invalid."""
     try:
         replay_sink(
             actor=member.actor,
@@ -106,7 +109,7 @@ def _replay_entries(member: CurrentMember, sink_id: UUID, form: ReplayForm) -> b
 def _render_page(
     request: HttpRequest, member: CurrentMember, sink_id: UUID, form: ReplayForm, status: int = 200
 ) -> HttpResponse:
-    sink = get_sink(actor=member.actor, sink_id=sink_id)
+    sink_view = get_sink(actor=member.actor, sink_id=sink_id)
     can_write = member.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
-    context = {"row": row_of(sink), "form": form, "can_write": can_write}
+    context = {"row": row_of(sink_view), "form": form, "can_write": can_write}
     return render_page(request, member, _PAGE, context, status=status)

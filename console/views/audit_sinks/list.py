@@ -1,6 +1,6 @@
-"""The list of audit sinks with their states, and the creation of one.
+"""The list of audit sinks with their states, and the page that creates a sink.
 
-A webhook's secret is shown only once, after the creation.
+The secret of a webhook is shown only once, after its creation.
 """
 
 from typing import Any, Final
@@ -43,7 +43,7 @@ _SINKS: Final = ListPage(
     context=lambda query, _: {
         "can_write": query.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
     },
-    # As on the page, addresses omit the parts that may be secret.
+    # As on the page, `origin` omits the parts of the sink's address that may be secret.
     csv=CsvFile(
         "sinks",
         {
@@ -102,6 +102,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _create_sink(member: CurrentMember, form: SinkForm) -> CreatedSink | None:
+    """Create the sink. Return None, with an error in the form, if the input is invalid."""
     try:
         return create_sink(actor=member.actor, new=form.to_sink(), now=timezone.now())
     except InvalidValue as error:

@@ -13,19 +13,21 @@ from tenants.compliance.audit_sinks.queries import SinkView
 @dataclass(frozen=True, slots=True)
 class SinkRow:
     sink: SinkView
-    kind_name: str | Promise
-    kind: str  # kind of <c-badge>
+    kind_name: str | Promise  # Webhook or Syslog
+    badge_kind: str  # of the state's <c-badge>
     state: Promise
-    error: str  # the last error; "": none
+    error: str  # error of the last attempt; "": none
 
 
 def row_of(sink: SinkView) -> SinkRow:
-    name = _("Webhook") if sink.kind is SinkKind.WEBHOOK else _("Syslog")
-    kind, state = _state_of(sink)
-    return SinkRow(sink, name, kind, state, translate_delivery_error(sink.last_error))
+    kind_name = _("Webhook") if sink.kind is SinkKind.WEBHOOK else _("Syslog")
+    badge_kind, state = _state_of(sink)
+    error = translate_delivery_error(sink.last_error)
+    return SinkRow(sink, kind_name, badge_kind, state, error)
 
 
 def _state_of(sink: SinkView) -> tuple[str, Promise]:
+    """Return the kind of the badge, and its text."""
     if sink.failed_since is not None:
         return "bad", _("Failing")
     if sink.num_waiting:

@@ -1,4 +1,7 @@
-"""The billing profile: the recipient of invoices and their issuer."""
+"""The billing profile: the recipient, the issuer and the tax of the tenant's invoices.
+
+Members can edit only the recipient, who is called the customer here.
+"""
 
 from typing import Final
 
@@ -72,10 +75,10 @@ class CustomerForm(forms.Form):
 @member_required
 @permission_required(Permission.READ_BILLING)
 def profile(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    customer_profile = find_billing_profile(actor=member.actor)
+    billing_profile = find_billing_profile(actor=member.actor)
     context = {
-        "profile": customer_profile,
-        "tax_percent": percent_of(customer_profile.tax),
+        "profile": billing_profile,
+        "tax_percent": percent_of(billing_profile.tax),
         "tabs": tabs("billing-profile"),
         "may_edit": member.actor.has_permission(Permission.WRITE_BILLING),
     }
@@ -108,7 +111,7 @@ def _initial_values(member: CurrentMember) -> dict[str, str]:
 
 
 def _change_customer(member: CurrentMember, form: CustomerForm) -> bool:
-    """Change the customer. Return False if the form has an error."""
+    """Change the customer. Return False, with an error in the form, if a value is invalid."""
     try:
         change_customer(actor=member.actor, customer=form.to_customer(), now=timezone.now())
     except InvalidValue as error:

@@ -1,4 +1,4 @@
-"""The plan in force, the current month, the budgets nearest to their limits, spending over time."""
+"""The billing page: plan, current month, budgets that are nearest to their limits, and spending."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.presenters import (
     SpendRow,
-    build_spent_chart,
-    price_rows,
-    spent_by_day,
-    spent_by_month,
-    used_rows,
+    build_price_rows,
+    build_spending_chart,
+    build_usage_rows,
+    sum_by_day,
+    sum_by_month,
 )
 from console.views.billing.tabs import tabs
 from console.views.budgets.presenters import present_budget
@@ -32,15 +32,18 @@ from tenants.billing.budgets.status_queries import list_nearest_limit
 from tenants.billing.spending.queries import SpendingOverview, read_spending_overview
 
 _PAGE: Final = "console/billing/detail.html"
-_PART: Final = "console/billing/_spending.html"
+_PART: Final = "console/billing/_spending.html"  # reloaded by htmx if the period changes
 _NUM_BUDGETS: Final = 5  # the page Budgets lists all of them
+_DEFAULT_SPAN: Final = "30"
 
 
 @dataclass(frozen=True, slots=True)
-class BillingPeriod:
+class SpendingPeriod:
+    """A period, up to today, of which the page shows the spending."""
+
     title: Promise
-    first: Callable[[date], date]  # first day, calculated from today
-    is_by_month: bool = False
+    first: Callable[[date], date]  # computes the first day from today
+    is_by_month: bool = False  # False: the chart shows each day
 
 
 def _start_of_twelve_months(day: date) -> date:
@@ -48,10 +51,11 @@ def _start_of_twelve_months(day: date) -> date:
     return start_of_next_month(start_of_month(day).replace(year=day.year - 1))
 
 
+# By the value of `span` in the URL.
 _SPANS: Final = {
-    "30": BillingPeriod(_("30 days"), lambda day: day - 29 * ONE_DAY),
-    "90": BillingPeriod(_("90 days"), lambda day: day - 89 * ONE_DAY),
-    "year": BillingPeriod(_("12 months"), _start_of_twelve_months, is_by_month=True),
+    "30": SpendingPeriod(_("30 days"), lambda day: day - 29 * ONE_DAY),
+    "90": SpendingPeriod(_("90 days"), lambda day: day - 89 * ONE_DAY),
+    "year": SpendingPeriod(_("12 months"), _start_of_twelve_months, is_by_month=True),
 }
 
 
@@ -59,8 +63,8 @@ _SPANS: Final = {
 @member_required
 @permission_required(Permission.READ_BILLING)
 def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    span = request.GET.get("span", "30")
-    span, now = span if span in _SPANS else "30", timezone.now()
+    span, now = request.GET.get("span", ""), timezone.now()
+    span = span if span in _SPANS else _DEFAULT_SPAN
     first = _SPANS[span].first(utc_day(now))
     spending = read_spending_overview(actor=member.actor, first=first, now=now)
     context: dict[str, Any] = {"tabs": tabs("billing"), "account": spending}
@@ -71,23 +75,24 @@ def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _this_month(spending: SpendingOverview) -> dict[str, Any]:
-    rows = used_rows(spending.days, spending.month)
+    rows = build_usage_rows(spending.days, spending.month)
     price = None if spending.plan is None else spending.plan.price
+    seat_month_micros = 0 if price is None else price.seat_month_micros
     return {
         "rows": rows,
         "cost": spending.month_cost,
         "num_tokens": sum(row.quantity for row in rows if not row.is_seats),
-        "prices": [] if price is None else price_rows(price),
-        "month_of_seats": 0 if price is None else price.seat_month_micros * spending.num_seats,
+        "prices": [] if price is None else build_price_rows(price),
+        "month_of_seats": seat_month_micros * spending.num_seats,  # micros, for a whole month
     }
 
 
 def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) -> dict[str, Any]:
     days_of_span = [day for day in spending.days if day.day >= first]
-    sum_spending = spent_by_month if _SPANS[span_name].is_by_month else spent_by_day
+    sum_spending = sum_by_month if _SPANS[span_name].is_by_month else sum_by_day
     spend_rows: list[SpendRow] = sum_spending(days_of_span, first, spending.today)
     return {
-        "chart": build_spent_chart(
+        "chart": build_spending_chart(
             spend_rows, spending.currency, is_by_month=_SPANS[span_name].is_by_month
         ),
         "spent_micros": sum(row.micros for row in spend_rows),
@@ -99,11 +104,11 @@ def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) ->
 
 
 def _budgets_context(
-    member: CurrentMember, account: SpendingOverview, now: datetime
+    member: CurrentMember, spending: SpendingOverview, now: datetime
 ) -> dict[str, Any]:
-    price = None if account.plan is None else account.plan.price
+    price = None if spending.plan is None else spending.plan.price
     statuses = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {
-        "budgets": [present_budget(status, account.currency) for status in statuses],
+        "budgets": [present_budget(status, spending.currency) for status in statuses],
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
     }

@@ -1,4 +1,4 @@
-"""Invoices and credit notes: the list, the documents and their files."""
+"""Invoices and credit notes: their list, and each document as a page, a PDF or JSON."""
 
 import hashlib
 from collections.abc import Callable
@@ -43,8 +43,9 @@ from tenants.billing.pricing import parse_line
 
 _PAGE: Final = "console/billing/invoice.html"
 _NOT_REPRODUCIBLE_PAGE: Final = "console/billing/invoice_not_reproducible.html"
-# Names of the details without which an invoice's PDF contains no e-invoice.
-_MISSING: Final[dict[str, Promise]] = {
+# An invoice's PDF contains an e-invoice only if the invoice has all of these. By the names that
+# list_missing_fields returns.
+_EINVOICE_FIELDS: Final[dict[str, Promise]] = {
     "issuer_country": _("the issuer’s country"),
     "issuer_tax_id": _("the issuer’s tax ID"),
     "customer_country": _("the recipient’s country"),
@@ -91,12 +92,13 @@ def _handle_unreproducible(view: _View) -> _View:
 @permission_required(Permission.READ_BILLING)
 @_handle_unreproducible
 def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
-    view = find_invoice(actor=member.actor, number=number)
+    invoice_view = find_invoice(actor=member.actor, number=number)
+    missing_fields = list_missing_fields(invoice_view.document)
     context = {
         "number": number,
-        "document": present_document(view),
-        "missing": [_MISSING[name] for name in list_missing_fields(view.document)],
-        "sha256": hashlib.sha256(view.json).hexdigest(),
+        "document": present_document(invoice_view),
+        "missing": [_EINVOICE_FIELDS[name] for name in missing_fields],
+        "sha256": hashlib.sha256(invoice_view.json).hexdigest(),  # of the JSON file
     }
     return render_page(request, member, _PAGE, context)
 
@@ -119,38 +121,40 @@ def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpRespons
 @permission_required(Permission.READ_BILLING)
 @_handle_unreproducible
 def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
-    view = find_invoice(actor=member.actor, number=number)
-    name = f"{view.document.head.number}.json"
-    return file_response(view.json, name=name, content_type="application/json")
+    invoice_view = find_invoice(actor=member.actor, number=number)
+    name = f"{invoice_view.document.head.number}.json"
+    return file_response(invoice_view.json, name=name, content_type="application/json")
 
 
 @dataclass(frozen=True, slots=True)
-class ShownLine:
+class InvoiceLineRow:
     name: str
-    used_in: date  # first day of the month
-    quantity: int
-    is_tokens: bool  # priced per million
-    is_seats: bool  # priced by the month, counted by the day
+    used_in: date  # first day of the month of the usage
+    quantity: int  # tokens, or days of seats
+    is_tokens: bool  # True: `price_micros` is for a million tokens
+    is_seats: bool  # True: `price_micros` is for a seat and month
     price_micros: int
-    amount_micros: int
+    amount_micros: int  # rounded to whole cents
 
 
 @dataclass(frozen=True, slots=True)
 class InvoicePage:
+    """A document with dates and micros, for the template."""
+
     head: InvoiceHeader
-    is_invoice: bool
-    month: date
+    is_invoice: bool  # False: a credit note
+    month: date  # its first day
     issued_on: date
     due_on: date
     first: date  # first and last day of the period, both inclusive
     last: date
-    lines: tuple[ShownLine, ...]
+    lines: tuple[InvoiceLineRow, ...]
     subtotal_micros: int
     credit_micros: int  # credit used by this invoice
     tax_micros: int
     total_micros: int
     tax_percent: str  # such as 19 or 7.7
-    corrected_micros: int  # by credit notes, before tax
+    corrected_micros: int  # amount that credit notes have corrected, before tax
 
 
 def present_document(invoice: InvoiceView) -> InvoicePage:
@@ -163,7 +167,7 @@ def present_document(invoice: InvoiceView) -> InvoicePage:
         due_on=date.fromisoformat(head.due_on),
         first=date.fromisoformat(document.period_from),
         last=date.fromisoformat(document.period_until) - ONE_DAY,
-        lines=tuple(_line(line) for line in document.lines),
+        lines=tuple(_to_row(line) for line in document.lines),
         subtotal_micros=document.subtotal_cents * MICROS_PER_CENT,
         credit_micros=document.credit_cents * MICROS_PER_CENT,
         tax_micros=document.tax_cents * MICROS_PER_CENT,
@@ -173,9 +177,9 @@ def present_document(invoice: InvoiceView) -> InvoicePage:
     )
 
 
-def _line(line: InvoiceLine) -> ShownLine:
+def _to_row(line: InvoiceLine) -> InvoiceLineRow:
     is_tokens = parse_line(line.code) is not None
-    return ShownLine(
+    return InvoiceLineRow(
         name=name_of(line.code) if is_tokens or line.code == SEATS else line.description,
         used_in=date.fromisoformat(line.used_in),
         quantity=line.quantity,
@@ -187,6 +191,6 @@ def _line(line: InvoiceLine) -> ShownLine:
 
 
 def percent_of(tax: InvoiceTax) -> str:
-    """Return the tax rate in percent, such as 19 or 7.7."""
+    """Return the tax rate in percent, such as 19 or 7.7, in the format of the page's language."""
     whole, rest = divmod(tax.basis_points, 100)
     return number_format(f"{whole}.{rest:02}".rstrip("0").rstrip("."), use_l10n=True)

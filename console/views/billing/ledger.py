@@ -1,7 +1,6 @@
-"""The ledger by day: totals, and transactions with all their entries."""
+"""The ledger's page. For each day, it shows totals, and transactions with all their entries."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
@@ -32,13 +31,14 @@ from tenants.billing.ledger.queries import (
 )
 from tenants.billing.pricing import parse_line
 
-# Titles of transactions; the page shows the day next to them. The title of an invoice or credit
-# note is its number, the title of a correction is its reason.
+# Titles of transactions. The title of an invoice or credit note is the transaction's memo instead,
+# which is the number of the document and the reason of a credit note.
 _TITLES: Final[dict[str, Promise]] = {
     SourceKind.USAGE: _("Tokens"),
     SourceKind.SEATS: _("Seats"),
     SourceKind.CREDIT: _("Credit granted"),
 }
+# Titles of the totals of a day.
 _KIND_TITLES: Final = _TITLES | {
     SourceKind.INVOICE: _("Invoices"),
     SourceKind.CREDIT_NOTE: _("Credit notes"),
@@ -47,10 +47,12 @@ _KIND_TITLES: Final = _TITLES | {
 
 @dataclass(frozen=True, slots=True)
 class EntrySide:
+    """A ledger entry, which is on the debit side or the credit side of its transaction."""
+
     entry: LedgerEntryView
-    account: str
-    product: str  # "": the entry has no line of usage
-    is_tokens: bool  # priced per million; False: seats, priced by the month, or no usage
+    account: str  # name of the account
+    product: str  # name of the seats or tokens; "": the entry is not for usage
+    is_tokens: bool  # True: the price is for a million tokens. False: for a seat and month, or none
 
     @property
     def debit_micros(self) -> int | None:
@@ -59,6 +61,7 @@ class EntrySide:
 
     @property
     def credit_micros(self) -> int | None:
+        """The amount of a credit, not negative; None for a debit."""
         return -self.entry.amount_micros if self.entry.amount_micros <= 0 else None
 
 
@@ -66,27 +69,32 @@ class EntrySide:
 class TransactionRow:
     transaction: TransactionView
     title: str
-    amount_micros: int  # total of the debits, which equals the credits
+    amount_micros: int  # total of the debits, which is also the total of the credits
     sides: tuple[EntrySide, ...]
     document: int | None  # number of the invoice or credit note; None: neither
 
 
 @dataclass(frozen=True, slots=True)
 class DayKindTotal:
-    title: str
+    """The total of one kind of transaction on one day."""
+
+    title: str  # of the kind
     num_transactions: int
-    micros: int
+    micros: int  # total of the debits
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerDay:
-    """The transactions of a day on this page. The totals count all transactions of the day."""
+    """The transactions of a day on this page of the list.
+
+    The totals count all transactions of the day that match the filter.
+    """
 
     day: date
     currency: str
     totals: list[DayKindTotal]
     rows: list[TransactionRow]
-    small_rows: list[TransactionRow]  # amounts below a cent, folded into one line
+    small_rows: list[TransactionRow]  # not in `rows`; amounts below a cent, folded into one line
 
     @property
     def small_micros(self) -> int:
@@ -121,7 +129,7 @@ def _find_transactions(query: ListQuery) -> Page[TransactionRow]:
         cursor=query.cursor,
         ledger_filter=_read_filter(query),
     )
-    return map_page(page, lambda transaction: row_of(transaction, _ACCOUNTS))
+    return map_page(page, _to_row)
 
 
 def _read_filter(query: ListQuery) -> LedgerFilter:
@@ -131,6 +139,7 @@ def _read_filter(query: ListQuery) -> LedgerFilter:
 
 
 def _group_by_day(query: ListQuery, page: Page[TransactionRow]) -> dict[str, Any]:
+    """Return the page's days, newest first, for the template. Queries the totals of the days."""
     rows: defaultdict[date, list[TransactionRow]] = defaultdict(list)
     for row in page.rows:
         rows[row.transaction.day].append(row)
@@ -148,15 +157,17 @@ def _group_by_day(query: ListQuery, page: Page[TransactionRow]) -> dict[str, Any
 
 
 def _present_day(day: date, rows: list[TransactionRow], totals: list[DayKindTotal]) -> LedgerDay:
-    small = [row for row in rows if row.amount_micros < MICROS_PER_CENT and row.document is None]
-    if len(small) == 1:  # one line takes as much space as its fold
-        small = []
+    small_rows = [
+        row for row in rows if row.amount_micros < MICROS_PER_CENT and row.document is None
+    ]
+    if len(small_rows) == 1:  # folding a single row would save no space
+        small_rows = []
     return LedgerDay(
         day=day,
         currency=rows[0].transaction.currency,
         totals=totals,
-        rows=[row for row in rows if row not in small],
-        small_rows=small,
+        rows=[row for row in rows if row not in small_rows],
+        small_rows=small_rows,
     )
 
 
@@ -168,21 +179,22 @@ _LEDGER: Final = ListPage(
     form=LedgerFilterForm,
     shows_errors=True,
     context=_group_by_day,
-    # One row for each entry. Debits are positive, credits negative.
+    # One line for each entry. Debits are positive, credits negative. `pair` is a TransactionRow and
+    # one of its EntrySides.
     csv=CsvFile(
         "ledger",
         {
-            "day": lambda entry: entry[0].transaction.day,
-            "month": lambda entry: entry[0].transaction.month,
-            "transaction": lambda entry: entry[0].transaction.id,
-            "title": lambda entry: entry[0].title,
-            "account": lambda entry: entry[1].entry.account,
-            "for": lambda entry: entry[1].product,
-            "quantity": lambda entry: entry[1].entry.quantity,
-            "price_micros": lambda entry: entry[1].entry.price_micros,
-            "amount_micros": lambda entry: entry[1].entry.amount_micros,
-            "currency": lambda entry: entry[0].transaction.currency,
-            "booked_at": lambda entry: entry[0].transaction.created_at,
+            "day": lambda pair: pair[0].transaction.day,
+            "month": lambda pair: pair[0].transaction.month,
+            "transaction": lambda pair: pair[0].transaction.id,
+            "title": lambda pair: pair[0].title,
+            "account": lambda pair: pair[1].entry.account,
+            "for": lambda pair: pair[1].product,
+            "quantity": lambda pair: pair[1].entry.quantity,
+            "price_micros": lambda pair: pair[1].entry.price_micros,
+            "amount_micros": lambda pair: pair[1].entry.amount_micros,
+            "currency": lambda pair: pair[0].transaction.currency,
+            "booked_at": lambda pair: pair[0].transaction.created_at,
         },
         split=lambda row: [(row, side) for side in row.sides],
     ),
@@ -196,29 +208,25 @@ def ledger(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _LEDGER.render(request, member)
 
 
-def row_of(
-    transaction: TransactionView, accounts: Mapping[LedgerAccountCode, Promise]
-) -> TransactionRow:
+def _to_row(transaction: TransactionView) -> TransactionRow:
     return TransactionRow(
         transaction=transaction,
         title=str(_TITLES.get(transaction.source_kind, transaction.memo)),
         amount_micros=sum(max(0, entry.amount_micros) for entry in transaction.entries),
-        sides=tuple(_present_side(entry, accounts) for entry in transaction.entries),
+        sides=tuple(_present_side(entry) for entry in transaction.entries),
         document=_document_number(transaction),
     )
 
 
-def _present_side(
-    entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]
-) -> EntrySide:
+def _present_side(entry: LedgerEntryView) -> EntrySide:
     return EntrySide(
         entry,
-        str(accounts[LedgerAccountCode(entry.account)]),
+        str(_ACCOUNTS[LedgerAccountCode(entry.account)]),
         name_of(entry.line) if entry.line else "",
         is_tokens=parse_line(entry.line) is not None,
     )
 
 
 def _document_number(transaction: TransactionView) -> int | None:
-    issued = transaction.source_kind in (SourceKind.INVOICE, SourceKind.CREDIT_NOTE)
-    return int(transaction.source_id) if issued else None
+    is_document = transaction.source_kind in (SourceKind.INVOICE, SourceKind.CREDIT_NOTE)
+    return int(transaction.source_id) if is_document else None

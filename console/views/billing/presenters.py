@@ -1,4 +1,8 @@
-"""Presentation of prices, usage and spending."""
+"""Rows and charts of the billing pages: prices, usage and spending.
+
+A ledger line is the code of a product that is priced on its own: seats, or the tokens of one tier,
+model and kind.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -33,7 +37,8 @@ _KINDS: Final[dict[PricedTokenKind, Promise]] = {
 @dataclass(frozen=True, slots=True)
 class PriceRow:
     name: Promise | str  # of a tier or a model
-    prompt: int  # micros per million tokens
+    # Micros per million tokens.
+    prompt: int
     cached_prompt: int
     generated: int
 
@@ -53,30 +58,30 @@ class SpendRow:
 
 
 @dataclass(frozen=True, slots=True)
-class UsedRow:
-    """Usage and cost of one ledger line in this month."""
+class UsageRow:
+    """Usage and cost of one ledger line in a month."""
 
     line: str
     name: str
-    quantity: int  # tokens, or seat days
+    quantity: int  # tokens, or days of seats
     is_seats: bool
     amount_micros: int
 
 
-def price_rows(price: PlanPrice) -> list[PriceRow]:
+def build_price_rows(price: PlanPrice) -> list[PriceRow]:
     """Return the prices of the tiers, then those of models that have prices of their own."""
-    by_name: list[tuple[Promise | str, TierPrices]] = [
+    named_prices: list[tuple[Promise | str, TierPrices]] = [
         (name, price.tiers[tier]) for tier, name in _TIERS.items() if tier in price.tiers
     ]
-    by_name += sorted(price.model_prices.items())
+    named_prices += sorted(price.model_prices.items())
     return [
         PriceRow(name, prices.prompt, prices.cached_prompt, prices.generated)
-        for name, prices in by_name
+        for name, prices in named_prices
     ]
 
 
 def name_of(line: str) -> str:
-    """Return the name of a ledger line. Each line is counted and priced separately."""
+    """Return the name of a ledger line; an unknown line unchanged."""
     token_line = parse_line(line)
     if token_line is None:
         return str(_("Seats")) if line == SEATS else line
@@ -84,7 +89,7 @@ def name_of(line: str) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
+def build_usage_rows(days: Iterable[DailyCostLine], month: date) -> list[UsageRow]:
     """Return the rows of a month: seats first, then tokens by tier, model and kind."""
     quantities: defaultdict[str, int] = defaultdict(int)
     amounts: defaultdict[str, int] = defaultdict(int)
@@ -93,38 +98,38 @@ def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
             quantities[day_line.line] += day_line.quantity
             amounts[day_line.line] += day_line.amount_micros
     return [
-        UsedRow(line, name_of(line), quantities[line], line == SEATS, amounts[line])
+        UsageRow(line, name_of(line), quantities[line], line == SEATS, amounts[line])
         for line in sorted(amounts, key=_sort_key)
     ]
 
 
 def _sort_key(line: str) -> tuple[Any, ...]:
+    """Return the position of a ledger line; () puts seats first."""
     token_line = parse_line(line)
     return () if token_line is None else token_line.sort_key
 
 
-def spent_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
+def sum_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     """Return a row for each day from `first` to `last`, also for days without spending."""
     sums = _sum_amounts((line.day, line) for line in days)
     num_days = (last - first).days + 1
     return [_to_spend_row(first + number * ONE_DAY, sums) for number in range(num_days)]
 
 
-def spent_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
-    sums, months = (
-        _sum_amounts((start_of_month(line.day), line) for line in days),
-        [start_of_month(first)],
-    )
+def sum_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
+    """Return a row for each month from that of `first` to that of `last`."""
+    sums = _sum_amounts((start_of_month(line.day), line) for line in days)
+    months = [start_of_month(first)]
     while months[-1] < start_of_month(last):
         months.append(start_of_next_month(months[-1]))
     return [_to_spend_row(month, sums) for month in months]
 
 
+# Micros by the first day of the row, and by the first part of the line: a tier, or SEATS.
 _Sums = dict[tuple[date, str], int]
 
 
 def _sum_amounts(dated_lines: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
-    """Return the sums by start date and by tier or seats."""
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
     for begins_on, line in dated_lines:
         sums[begins_on, line.line.partition(".")[0]] += line.amount_micros
@@ -140,19 +145,21 @@ def _to_spend_row(begins_on: date, sums: _Sums) -> SpendRow:
     )
 
 
-def build_spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
-    name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
+def build_spending_chart(
+    rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bool
+) -> Chart:
+    format_name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
     series = [
         Series(gettext("Seats"), [row.seats_micros / MICROS for row in rows]),
         Series(gettext("Fast tier"), [row.fast_micros / MICROS for row in rows]),
         Series(gettext("Quality tier"), [row.quality_micros / MICROS for row in rows]),
     ]
-    times = [Time(date_format(row.begins_on, name)) for row in rows]
+    times = [Time(date_format(row.begins_on, format_name)) for row in rows]
     return build_bar_chart(gettext("Spending over time"), times, series, _unit_of(currency))
 
 
 def _unit_of(currency: Currency) -> Unit:
-    def write(value: float) -> str:
-        return format_amount(round(value * MICROS), currency)
+    def format_units(amount: float) -> str:
+        return format_amount(round(amount * MICROS), currency)
 
-    return Unit(currency.value, write, write)
+    return Unit(currency.value, format_units, format_units)

@@ -1,4 +1,4 @@
-"""The pages of billing as tabs. A user who may see one may see all."""
+"""The tabs of the billing pages. A user who may open one of the pages may open all."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.layout.tabs import Tab
 
-_SECTIONS: Final = {
+_TITLES: Final = {  # by URL name
     "billing": _("This month"),
     "billing-invoices": _("Invoices"),
     "billing-ledger": _("Ledger"),
@@ -18,5 +18,5 @@ _SECTIONS: Final = {
 def tabs(current_name: str) -> list[Tab]:
     return [
         Tab(str(title), reverse(f"console:{name}"), is_current=name == current_name)
-        for name, title in _SECTIONS.items()
+        for name, title in _TITLES.items()
     ]

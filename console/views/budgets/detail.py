@@ -1,4 +1,4 @@
-"""One budget: spending, alerts, terms, webhook secret, deletion."""
+"""The pages of one budget: spending, alerts, terms, webhook secret and deletion."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -19,8 +19,8 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
-from console.views.budgets.presenters import alert_rows, present_budget
+from console.views.budgets.forms import FIELDS, ChangeForm, build_initial_values
+from console.views.budgets.presenters import list_thresholds, present_budget
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import (
@@ -45,6 +45,7 @@ def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @member_required
 @permission_required(Permission.WRITE_BUDGETS)
 def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
+    """Change the terms. If people would lose completions, first show the effect to confirm."""
     form = ChangeForm(request.POST)
     if form.is_valid():
         current = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
@@ -52,11 +53,11 @@ def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
         effect = form.find_unconfirmed_effect(member.actor, holder)
         if effect is not None:
             return _render_page(request, member, budget_id, form=form, effect=effect)
-    if form.is_valid() and (budget := _change_budget(member, budget_id, form)) is not None:
+    if form.is_valid() and (changed_budget := _change_budget(member, budget_id, form)) is not None:
         toast(
             request,
             gettext("Budget saved. It applies immediately."),
-            undo_url=reverse("console:budgets-undo", args=[budget_id, budget.version]),
+            undo_url=reverse("console:budgets-undo", args=[budget_id, changed_budget.version]),
         )
         return redirect("console:budgets-budget", budget_id)
     return _render_page(request, member, budget_id, form=form, status=400)
@@ -84,7 +85,7 @@ def undo(
 @member_required
 @permission_required(Permission.WRITE_BUDGETS)
 def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
-    """Show the secret. It needs a POST because the audit log records the access."""
+    """Show the webhook secret. This is a POST because it adds an entry to the audit log."""
     webhook_secret = find_webhook_secret(
         actor=member.actor, budget_id=budget_id, now=timezone.now()
     )
@@ -96,9 +97,9 @@ def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @permission_required(Permission.WRITE_BUDGETS)
 @step_up_required
 def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
-    budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    current = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     if request.method == "GET":
-        context = {"bar": present_budget(budget, budget.currency), "budget": budget}
+        context = {"bar": present_budget(current, current.currency), "budget": current}
         return render_page(request, member, "console/budgets/delete.html", context)
     try:
         delete_budget(
@@ -115,7 +116,7 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 
 
 def _read_version(request: HttpRequest) -> int:
-    """Return the version that the user has seen. Invalid input gives 0, which matches no budget."""
+    """Return the version that the user has seen; 0 for invalid input, which no budget has."""
     try:
         version: int = forms.IntegerField().clean(request.POST.get("version", ""))
     except ValidationError:
@@ -124,7 +125,7 @@ def _read_version(request: HttpRequest) -> int:
 
 
 def _change_budget(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
-    """Change the budget. Return None if the form has an error."""
+    """Change the budget. Return None, with an error in the form, if the change is rejected."""
     try:
         return change_budget(
             actor=member.actor,
@@ -156,13 +157,13 @@ def _render_page(
     status: int = 200,
     **extra_context: object,
 ) -> HttpResponse:
-    budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    current = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     context: dict[str, Any] = {
-        "budget": budget,
-        "currency": budget.currency,
-        "bar": present_budget(budget, budget.currency),
-        "alerts": alert_rows(budget),
+        "budget": current,
+        "currency": current.currency,
+        "bar": present_budget(current, current.currency),
+        "alerts": list_thresholds(current),
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
-        "form": form or ChangeForm(initial=initial_of(budget)),
+        "form": form or ChangeForm(initial=build_initial_values(current)),
     }
     return render_page(request, member, _PAGE, context | extra_context, status=status)

@@ -1,4 +1,4 @@
-"""Forms of budgets. Users enter currency units, which are stored in micros."""
+"""Forms of budgets. Users enter units of the currency, such as euros; the database has micros."""
 
 import re
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ from tenants.identity.teams.queries import TeamView
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_user
 
-_DECIMALS: Final = 6  # digits after the point: micros
-# Field names of errors of the operations -> form fields.
+_DECIMALS: Final = 6  # of a limit: micros are millionths
+# Fields of the forms, by the field names in errors of the operations.
 FIELDS: Final = {"limit_micros": "limit", "team_id": "team", "user_id": "person"}
 _SCOPES: Final = [
     (BudgetScope.TENANT.value, _("Whole tenant")),
@@ -33,11 +33,11 @@ _SCOPES: Final = [
 
 
 class AmountField(forms.DecimalField):
-    """A decimal number in the reader's format, also with thousands separators.
+    """A decimal number in the format of the page's language, also with thousands separators.
 
     Django accepts these separators only with USE_THOUSAND_SEPARATOR, which would add them to all
-    numbers of all pages. Misplaced separators are errors: in English, 1,5 must not become 15. In
-    German, 0.375 is an error, because it could mean 375 or three eighths.
+    numbers of all pages. A misplaced separator is an error: in English, 1,5 must not become 15. In
+    German, where the point is the separator, 0.375 is an error.
     """
 
     def to_python(self, value: Any) -> Any:
@@ -50,6 +50,7 @@ class AmountField(forms.DecimalField):
 
 
 def _grouping_pattern() -> re.Pattern[str]:
+    """Return the pattern of numbers whose separators are in the right places, such as 1,234.5."""
     thousands, decimals = get_format("THOUSAND_SEPARATOR"), get_format("DECIMAL_SEPARATOR")
     return re.compile(rf"[1-9]\d{{0,2}}({re.escape(thousands)}\d{{3}})+({re.escape(decimals)}\d*)?")
 
@@ -83,7 +84,7 @@ class TermsForm(forms.Form):
         ),
     )
 
-    # The number of people whose completions the user has agreed to stop.
+    # How many people may lose their completions by the change: the user has confirmed this number.
     confirmed_stops = forms.IntegerField(min_value=0, required=False)
 
     def to_terms(self) -> BudgetTerms:
@@ -96,7 +97,11 @@ class TermsForm(forms.Form):
         )
 
     def find_unconfirmed_effect(self, actor: Actor, holder: BudgetTarget) -> BudgetEffect | None:
-        """Return the effect of a valid form that would stop more people than confirmed."""
+        """Return the effect of the terms if it needs a confirmation; otherwise None.
+
+        It does if more people would lose their completions than the user has confirmed. The form
+        must be valid.
+        """
         effect = preview_budget(
             actor=actor, holder=holder, terms=self.to_terms(), now=timezone.now()
         )
@@ -105,7 +110,7 @@ class TermsForm(forms.Form):
 
 
 class ChangeForm(TermsForm):
-    # The version that the user has seen: of two concurrent changes, the second gets an error.
+    # The version that the user has seen. Of two concurrent changes, the second is rejected.
     version = forms.IntegerField(min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
 
 
@@ -120,8 +125,11 @@ class NewForm(TermsForm):
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "–"), *((str(team.id), team.name) for team in teams)]
 
-    def to_target(self) -> BudgetTarget:
-        """Return the budget's target, without fields of other scopes. Raises InvalidValue."""
+    def to_holder(self) -> BudgetTarget:
+        """Return the tenant, the team or the user of the budget. Raises InvalidValue.
+
+        Fields for another scope are ignored.
+        """
         cleaned: dict[str, Any] = self.cleaned_data
         scope = BudgetScope(cleaned["scope"])
         if scope is BudgetScope.TENANT:
@@ -136,10 +144,11 @@ class NewForm(TermsForm):
         return BudgetTarget(scope, UUID(user_id))
 
 
-def initial_of(budget: BudgetView) -> dict[str, Any]:
+def build_initial_values(budget: BudgetView) -> dict[str, Any]:
+    """Return the initial values of a ChangeForm."""
     limit = Decimal(budget.limit_micros) / MICROS
     return {
-        # With cents: 500.00, not 500.
+        # With at least two decimals: 500.00, not 500.
         "limit": max(limit, limit.quantize(Decimal("0.01")), key=_num_decimals),
         "is_per_seat": budget.is_per_seat,
         "is_hard": budget.is_hard,

@@ -1,4 +1,4 @@
-"""The list of budgets with their spending, and the creation of one."""
+"""The list of budgets with their spending, and the page that creates a budget."""
 
 from typing import Final
 
@@ -87,9 +87,12 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _create_budget(member: CurrentMember, form: NewForm) -> BudgetView | BudgetEffect | None:
-    """Create the budget, or return the effect to confirm; None: the form has an error."""
+    """Create the budget, or return the effect that the user must confirm first.
+
+    Returns None, with an error in the form, if the budget is rejected.
+    """
     try:
-        holder = form.to_target()
+        holder = form.to_holder()
         effect = form.find_unconfirmed_effect(member.actor, holder)
         return effect or create_budget(
             actor=member.actor, holder=holder, terms=form.to_terms(), now=timezone.now()

@@ -1,4 +1,4 @@
-"""Presentation of budgets and their alerts."""
+"""Rows of the budgets' pages: budgets, and their alerts."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,29 +15,30 @@ from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
 from tenants.billing.budgets.status_queries import BudgetStatus
 
-_FULL: Final = THRESHOLDS[-1]
-_NEAR: Final = THRESHOLDS[-2]
+_FULL_PERCENT: Final = THRESHOLDS[-1]
+_NEAR_PERCENT: Final = THRESHOLDS[-2]  # from here on, a budget is almost used up
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetBar:
-    """The spending of a budget."""
+    """The spending of a budget in the current month."""
 
     budget_id: UUID
-    holder: str  # name of the team or user, or all users
+    holder: str  # name of the team or user, or "All users"
     scope: Promise
+    # Amounts with their currency.
     limit: str
     spent: str
     remaining: str  # never negative
-    percent: int  # rounded down; may exceed 100
-    kind: str  # kind of <c-badge>
+    percent: int  # spent share of the limit, rounded down; may exceed 100
+    kind: str  # of the state's <c-badge>
     state: Promise
     is_hard: bool
     is_exhausted: bool
 
     @property
     def filled_percent(self) -> int:
-        return min(self.percent, _FULL)
+        return min(self.percent, _FULL_PERCENT)
 
 
 _SCOPES: Final[dict[BudgetScope, Promise]] = {
@@ -48,17 +49,17 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 
 
 def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBar:
-    limit = budget.month_limit_micros
-    remaining_micros = max(0, limit - budget.spent_micros)
-    percent = budget.spent_micros * 100 // limit
+    limit_micros = budget.month_limit_micros
+    remaining_micros = max(0, limit_micros - budget.spent_micros)
+    percent = budget.spent_micros * 100 // limit_micros
     kind, state = _describe_state(budget, percent)
     return BudgetBar(
         budget_id=budget.budget_id if isinstance(budget, BudgetStatus) else budget.id,
-        holder=_describe_scope(budget.scope, budget.holder_name),
+        holder=_name_holder(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
-        limit=format_budget_amount(limit, limit, currency),
-        spent=format_budget_amount(budget.spent_micros, limit, currency),
-        remaining=format_budget_amount(remaining_micros, limit, currency),
+        limit=format_budget_amount(limit_micros, limit_micros, currency),
+        spent=format_budget_amount(budget.spent_micros, limit_micros, currency),
+        remaining=format_budget_amount(remaining_micros, limit_micros, currency),
         percent=percent,
         kind=kind,
         state=state,
@@ -68,14 +69,15 @@ def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBa
 
 
 def _describe_state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promise]:
+    """Return the kind of the badge, and its text."""
     if budget.is_exhausted:
         return ("bad", _("Completions stopped")) if budget.is_hard else ("warn", _("Exceeded"))
-    if percent >= _NEAR:
+    if percent >= _NEAR_PERCENT:
         return "warn", _("Almost used up")
     return "good", _("Within budget")
 
 
-def _describe_scope(scope: BudgetScope, holder_name: str | None) -> str:
+def _name_holder(scope: BudgetScope, holder_name: str | None) -> str:
     if scope is BudgetScope.TENANT:
         return pgettext("whose budget", "All users")
     if holder_name is not None:
@@ -86,37 +88,39 @@ def _describe_scope(scope: BudgetScope, holder_name: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SentAlert:
+class AlertDeliveryRow:
+    """The delivery of an alert to one address."""
+
     delivery: DeliveryView
-    is_webhook: bool
-    kind: str  # kind of <c-badge>
+    is_webhook: bool  # False: an e-mail
+    kind: str  # of the state's <c-badge>
     state: Promise
-    error: str  # the last error; "": none
+    error: str  # error of the last attempt; "": none
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A threshold that triggers alerts."""
+    """A threshold that triggers an alert."""
 
-    percent: int
-    alert: AlertView | None  # None: not reached this month
-    sent: tuple[SentAlert, ...]
-    is_in_next: bool  # passed together with a higher threshold, whose alert covers it
+    percent: int  # of the budget's limit
+    alert: AlertView | None  # None: not reached in this month
+    sent: tuple[AlertDeliveryRow, ...]  # deliveries of the alert
+    # True: a higher threshold was reached at the same time, and only its alert is sent.
+    is_in_next: bool
 
 
-def alert_rows(budget: BudgetView) -> list[Threshold]:
+def list_thresholds(budget: BudgetView) -> list[Threshold]:
+    """Return the thresholds with their alerts of this month, lowest first."""
     alerts = {alert.percent: alert for alert in budget.alerts}
     return [_to_threshold(percent, alerts.get(percent)) for percent in THRESHOLDS]
 
 
 def _to_threshold(percent: int, alert: AlertView | None) -> Threshold:
-    alerts = (
-        () if alert is None else tuple(_to_sent_alert(delivery) for delivery in alert.deliveries)
-    )
-    return Threshold(percent, alert, alerts, is_in_next=alert is not None and not alerts)
+    deliveries = () if alert is None else tuple(map(_to_delivery_row, alert.deliveries))
+    return Threshold(percent, alert, deliveries, is_in_next=alert is not None and not deliveries)
 
 
-def _to_sent_alert(delivery: DeliveryView) -> SentAlert:
+def _to_delivery_row(delivery: DeliveryView) -> AlertDeliveryRow:
     if delivery.delivered_at is not None:
         kind, state = "good", _("Delivered")
     elif delivery.next_attempt_at is None:
@@ -125,7 +129,7 @@ def _to_sent_alert(delivery: DeliveryView) -> SentAlert:
         kind, state = "warn", _("Retrying")
     else:
         kind, state = "busy", _("Sending")
-    return SentAlert(
+    return AlertDeliveryRow(
         delivery,
         delivery.channel == WEBHOOK,
         kind,

@@ -1,4 +1,4 @@
-"""The tenant's cache namespace: its hits over time and by language, and its purge."""
+"""The pages of the tenant's prefix cache: its hits over time and by language, and its purge."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -41,7 +41,9 @@ _PURGE_PAGE: Final = "console/cache/purge.html"
 
 _PAGE: Final = "console/cache/detail.html"
 _PART: Final = "console/cache/_detail.html"
-_NAMES: Final = ("requests", "prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens")
+# The counters of the page and the file.
+_COUNTERS: Final = ("requests", "prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens")
+# Title and description of each kind of isolation.
 ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
     Isolation.SHARED: (
         _("Shared"),
@@ -59,14 +61,16 @@ ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CacheRow:
-    name: str
-    url: str
-    requests: str
+    """The figures of one language, or the total. Texts are "" if the row is suppressed."""
+
+    name: str  # of the language
+    url: str  # of the requests behind the figures
+    requests: str  # number of requests
     prompt_tokens: str  # of requests whose engine reported its cached tokens
-    cached: str
-    share: str
-    percent: float | None
-    is_hidden: bool
+    cached: str  # cached ones of `prompt_tokens`
+    share: str  # cached share of `prompt_tokens`; "–": there are no such tokens
+    percent: float | None  # `share` as a number from 0 to 100; None: no value, or suppressed
+    is_hidden: bool  # True: the row is suppressed
 
 
 @require_http_methods(["GET"])
@@ -81,7 +85,7 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         kind=ReportKind.USAGE,
         query=usage_filters.report_query,
         dimensions=(GroupBy.DAY, GroupBy.LANGUAGE),
-        names=_NAMES,
+        names=_COUNTERS,
     )
     rows = usage_figures.group_rows[GroupBy.LANGUAGE]
     if is_file:
@@ -129,31 +133,24 @@ def _uncached_tokens(counts: UsageCounters) -> float:
 
 def _to_row(usage_filters: UsageFilters, row: ReportRow) -> CacheRow:
     counts = row.counts
+    name = display_name("language", row.label) or gettext("unknown")
     if counts is None:
-        return CacheRow(
-            display_name("language", row.label) or gettext("unknown"),
-            "",
-            "",
-            "",
-            "",
-            "",
-            None,
-            is_hidden=True,
-        )
-    hits = cache_hit_rate(counts)
+        return CacheRow(name, "", "", "", "", "", None, is_hidden=True)
+    hit_rate = cache_hit_rate(counts)
     return CacheRow(
-        name=display_name("language", row.label) or gettext("unknown"),
+        name=name,
         url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(language=row.key)}",
         requests=format_count(counts.requests),
         prompt_tokens=format_count(counts.prompt_tokens_with_cache_info),
         cached=format_count(counts.cached_tokens),
-        share="–" if hits is None else format_share(hits),
-        percent=None if hits is None else round(hits * 100, 1),
+        share="–" if hit_rate is None else format_share(hit_rate),
+        percent=None if hit_rate is None else round(hit_rate * 100, 1),
         is_hidden=False,
     )
 
 
 def _count_requests(row: ReportRow) -> int:
+    """Return the number for sorting: suppressed rows come last."""
     return row.counts.requests if row.counts else -1
 
 
@@ -164,13 +161,13 @@ def _csv_response(usage_filters: UsageFilters, usage_figures: UsageFigures) -> H
     ]
     lines[-1][0] = "total"
     notes = notes_of_figures(usage_filters, usage_figures)
-    return csv_response("cache-by-language", ("language", *_NAMES), lines, notes=notes)
+    return csv_response("cache-by-language", ("language", *_COUNTERS), lines, notes=notes)
 
 
 def _csv_cells(row: ReportRow) -> list[str | int | None]:
     return [
         row.key,
-        *(None if row.counts is None else getattr(row.counts, name) for name in _NAMES),
+        *(None if row.counts is None else getattr(row.counts, name) for name in _COUNTERS),
     ]
 
 
@@ -196,6 +193,10 @@ def purge(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _purge_cache(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
+    """Purge the cache. Return False, with an error in the form, if the reason is invalid.
+
+    A purge starts a new epoch of the cache namespace: cached prompts of older ones are not reused.
+    """
     reason = form.cleaned_data["reason"]
     try:
         epoch = purge_cache(actor=member.actor, reason=reason, now=timezone.now())

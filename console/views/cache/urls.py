@@ -1,4 +1,4 @@
-"""URLs of the prefix cache's pages."""
+"""URLs of the pages about the prefix cache."""
 
 from django.urls import URLPattern, path
 

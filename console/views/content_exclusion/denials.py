@@ -1,4 +1,7 @@
-"""Recent refusals by policies: counts and reasons, never content."""
+"""The page of denials: requests that a policy refused, or whose completions a policy filtered.
+
+The page shows counts and reasons, but never content.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +26,7 @@ from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_emails
 from tenants.policy.denials import DenialReport, count_denials
 
-_SPANS: Final = (7, 30, 90)  # in days
+_PERIODS_DAYS: Final = (7, 30, 90)
 REASONS: Final = {
     "feature_disabled": _("Mode not allowed"),
     "model_not_allowed": _("Model not allowed"),
@@ -56,35 +59,37 @@ _ORDERS: Final = SortOrders(
 )
 
 
-def _choices() -> list[tuple[str, str]]:
-    return [(str(days), ngettext("%d day", "%d days", days) % days) for days in _SPANS]
+def _list_periods() -> list[tuple[str, str]]:
+    return [(str(days), ngettext("%d day", "%d days", days) % days) for days in _PERIODS_DAYS]
 
 
-class SpanForm(forms.Form):
+class PeriodForm(forms.Form):
     days = forms.ChoiceField(
         label=_("Period"),
-        choices=_choices,  # a callable, so that each request gets its own language
+        choices=_list_periods,  # a function, so that each page has them in its own language
         required=False,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class DenialRow:
+    """The denials of one user for one reason and mode."""
+
     reason: str
     mode: str
-    user: str
+    user: str  # an e-mail address, "You" or "Service keys"; a user's ID if the address is unknown
     num_denials: int
-    last_at: datetime
+    last_at: datetime  # time of the last one
 
 
 @dataclass(frozen=True, slots=True)
 class DenialPage(Page[DenialRow]):
-    num_requests: int  # on all pages
+    num_requests: int  # denied requests on all pages of the list
 
 
 def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialRow]:
     user_ids = {report.user_id for report in reports if report.user_id is not None}
-    emails = {}
+    emails = {}  # by user ID
     if member.actor.has_permission(Permission.READ_MEMBERS):
         emails = find_emails(actor=member.actor, user_ids=user_ids)
     own_id = member.actor.user_id
@@ -105,18 +110,18 @@ def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialR
 
 
 def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
-    keys: dict[DenialSort, Callable[[DenialRow], Any]] = {
+    sort_keys: dict[DenialSort, Callable[[DenialRow], Any]] = {
         DenialSort.REASON: lambda row: row.reason,
         DenialSort.MODE: lambda row: row.mode,
         DenialSort.USER: lambda row: row.user,
         DenialSort.NUM_DENIALS: lambda row: row.num_denials,
         DenialSort.LAST: lambda row: row.last_at,
     }
-    return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
+    return sorted(rows, key=sort_keys[sorting.order], reverse=sorting.is_descending)
 
 
 def _find_denials(query: ListQuery) -> Page[DenialRow]:
-    days = int(query.filters.get("days") or _SPANS[0])
+    days = int(query.filters.get("days") or _PERIODS_DAYS[0])
     reports = count_denials(actor=query.actor, num_days=days, now=query.now)
     rows = _sort_rows(_to_rows(query.member, reports), query.sorting)
     page = slice_page(rows, limit=query.limit, cursor=query.cursor)
@@ -125,7 +130,7 @@ def _find_denials(query: ListQuery) -> Page[DenialRow]:
     )
 
 
-def _context(query: ListQuery, page: DenialPage) -> dict[str, Any]:
+def _build_context(query: ListQuery, page: DenialPage) -> dict[str, Any]:
     return {
         "tabs": tabs(query.request, query.member),
         "num_requests": page.num_requests,
@@ -142,9 +147,9 @@ _DENIALS: Final = ListPage(
     fragment="console/content_exclusion/_denials.html",
     query=_find_denials,
     page_rows=100,
-    form=SpanForm,
+    form=PeriodForm,
     orders=_ORDERS,
-    context=_context,
+    context=_build_context,
     rejects_invalid_filters=True,
     csv=CsvFile(
         "refused",

@@ -1,4 +1,7 @@
-"""The editor of content exclusion: a list of rules, or YAML, with a tester for unsaved rules."""
+"""The editor of content exclusion. It shows the rules as a list or as YAML.
+
+It can test whether the rules, also unsaved ones, exclude a path.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,8 +34,8 @@ from tenants.policy.document import check_exclusions
 from tenants.policy.queries import PolicyInForce, find_version, get_policy
 
 _PAGE: Final = "console/content_exclusion/detail.html"
-_ROWS: Final = 16
-_ALL: Final = "*"  # all repositories
+_TEXT_AREA_ROWS: Final = 16
+_ALL: Final = "*"  # name of all repositories in the policy
 
 
 class ExclusionForm(RepositoryFileForm):
@@ -45,27 +48,31 @@ class ExclusionForm(RepositoryFileForm):
         ),
         required=False,
         max_length=MAX_TEXT_CHARS,
-        widget=forms.Textarea(attrs=AS_TYPED | {"class": "mono", "rows": _ROWS}),
+        widget=forms.Textarea(attrs=AS_TYPED | {"class": "mono", "rows": _TEXT_AREA_ROWS}),
     )
+
+
+Rule = tuple[str, str]  # the name of a repository, or "" for all, and a glob
 
 
 @dataclass(frozen=True, slots=True)
 class PathTest:
+    """The result of a test of a path."""
+
     repository: str
     path: str
-    rules: list[tuple[str, str]]  # repository ("": all) and pattern of each match
-
-
-Rule = tuple[str, str]  # the repository, "" for all, and the pattern
+    rules: list[Rule]  # that exclude the path; empty: it is not excluded
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusionEditor:
+    """The state of the editor."""
+
     form: ExclusionForm
-    expected_version: int  # the version that the user has seen
-    rules: list[Rule]  # as the list shows them
-    is_yaml: bool = False
-    path_test: PathTest | None = None
+    expected_version: int  # version of the policy that the user has seen
+    rules: list[Rule]  # of the list
+    is_yaml: bool = False  # True: the form shows YAML instead of the list
+    path_test: PathTest | None = None  # None: no path was tested
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
@@ -102,20 +109,20 @@ def _show_exclusion(
     request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
     """Show the rules in force. If the URL names a path, test it."""
-    in_force = current.policy.content_exclusion
+    exclusions = current.policy.content_exclusion
     path_form = RepositoryFileForm(request.GET)
     test_result = (
-        _run_path_test(path_form, in_force)
+        _run_path_test(path_form, exclusions)
         if "path" in request.GET and path_form.is_valid()
         else None
     )
-    initial = {"content_exclusion": format_exclusions(in_force)}
+    initial = {"content_exclusion": format_exclusions(exclusions)}
     if test_result is not None:
         initial |= {"repository": test_result.repository, "path": test_result.path}
     editor = ExclusionEditor(
         ExclusionForm(initial=initial),
         current.version,
-        _list_rules(in_force),
+        _list_rules(exclusions),
         is_yaml=request.GET.get("as") == "yaml",
         path_test=test_result,
     )
@@ -125,6 +132,7 @@ def _show_exclusion(
 def _process_form(
     request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
+    """Process a step of the editor other than `edit`."""
     step = request.POST.get("step", "")
     expected_version = (
         parse_whole_number(request.POST.get("expected_version", "")) or current.version
@@ -136,18 +144,18 @@ def _process_form(
     if exclusions is None:
         return _render_page(request, member, current, editor, status=400)
     if step != "review":
-        return _render_page(request, member, current, _edit_further(editor, exclusions, step))
-    base = current
+        return _render_page(request, member, current, _apply_step(editor, exclusions, step))
+    base = current  # the policy in which the rules are replaced
     if expected_version != current.version:
         base = find_version(actor=member.actor, version=expected_version)
     policy = msgspec.structs.replace(base.policy, content_exclusion=exclusions)
     return show_review(request, member, PolicyDraft(policy, expected_version, origin="exclusion"))
 
 
-def _edit_further(
+def _apply_step(
     editor: ExclusionEditor, exclusions: dict[str, tuple[str, ...]], step: str
 ) -> ExclusionEditor:
-    """Return the editor after a step, with the test of the path if one is entered."""
+    """Return the editor after a step other than `review`. If a path is entered, test it."""
     form = editor.form
     path_test = (
         _run_path_test(form, exclusions) if step == "test" or form.cleaned_data["path"] else None
@@ -163,29 +171,35 @@ def _edit_further(
 
 
 def _read_rules(form_data: QueryDict, step: str) -> list[Rule]:
-    """Return the rules of the list, without rule N if the step is `remove-N`.
+    """Return the rules of the list that have a glob, without rule N if the step is `remove-N`.
 
-    For `add`, the form data already contains the new rule.
+    N counts from 0. For the step `add`, the form data already contains the new rule.
     """
     names, globs = form_data.getlist("rule_repository"), form_data.getlist("rule_pattern")
     rules = [(name.strip(), glob.strip()) for name, glob in zip(names, globs, strict=False)]
-    removed = (
+    removed_number = (
         parse_whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None
     )
-    remaining = [rule for number, rule in enumerate(rules) if number != removed]
+    remaining = [rule for number, rule in enumerate(rules) if number != removed_number]
     return [rule for rule in remaining if rule[1]]
 
 
-def _list_rules(exclusion: Mapping[str, tuple[str, ...]]) -> list[Rule]:
-    """Return the rules, those for all repositories first. Their order has no meaning."""
-    names = sorted(exclusion, key=lambda name: (name != _ALL, name))
-    return [("" if name == _ALL else name, glob) for name in names for glob in exclusion[name]]
+def _list_rules(exclusions: Mapping[str, tuple[str, ...]]) -> list[Rule]:
+    """Return the rules for all repositories, then the others by repository.
+
+    The order does not change what the rules exclude.
+    """
+    names = sorted(exclusions, key=lambda name: (name != _ALL, name))
+    return [("" if name == _ALL else name, glob) for name in names for glob in exclusions[name]]
 
 
 def _read_exclusions(
     form: ExclusionForm, rules: list[Rule] | None
 ) -> dict[str, tuple[str, ...]] | None:
-    """Return the rules of the list, or of the form's YAML; None: they have an error."""
+    """Return the globs by repository, from `rules`, or from the form's YAML if `rules` is None.
+
+    Returns None, with an error in the form, if they are invalid.
+    """
     if not form.is_valid():
         return None
     try:
@@ -201,15 +215,16 @@ def _read_exclusions(
 
 
 def _group_rules(rules: list[Rule]) -> dict[str, tuple[str, ...]]:
+    """Return the globs by repository, in their order and without repetitions."""
     globs_by_repository: dict[str, dict[str, None]] = {}
     for name, glob in rules:
         globs_by_repository.setdefault(name or _ALL, {})[glob] = None
     return {name: tuple(globs) for name, globs in globs_by_repository.items()}
 
 
-def _run_path_test(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
+def _run_path_test(form: RepositoryFileForm, exclusions: dict[str, tuple[str, ...]]) -> PathTest:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
-    matches = matching_globs(exclusion, repository=repository, path=path)
+    matches = matching_globs(exclusions, repository=repository, path=path)
     return PathTest(
         repository, path, [("" if name == _ALL else name, glob) for name, glob in matches]
     )
@@ -235,6 +250,7 @@ def _render_page(
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     is_list_changed = request.POST.get("step", "").partition("-")[0] in ("add", "remove")
+    # The part of the page that htmx replaces.
     part = "_rules.html" if is_list_changed else "_test_result.html"
     return render_page(
         request, member, _PAGE, context, part=f"console/content_exclusion/{part}", status=status

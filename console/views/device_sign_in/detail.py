@@ -18,15 +18,19 @@ from tenants.identity.own_keys.device_requests import (
     open_device_request,
 )
 
-_DENY = "deny"
+_DENY = "deny"  # value of the button; the other button confirms
+_MAX_CODE_CHARS = 40  # far more than a code has, also with spaces and hyphens
 
 
 @require_http_methods(["GET", "POST"])
 @member_required
 def device(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Show a request and decide it. Raises redis.RedisError, which RedisErrorMiddleware handles."""
+    """Show the editor's request that has the entered code. On a POST, confirm or deny it.
+
+    Raises redis.RedisError, which RedisErrorMiddleware handles.
+    """
     fields = request.GET if request.method == "GET" else request.POST
-    code = fields.get("code", "").strip()[:40]
+    code = fields.get("code", "").strip()[:_MAX_CODE_CHARS]
     if not code:
         return _render_page(request, member)
     user_id = str(request.user.pk)
@@ -42,6 +46,7 @@ def device(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     forgive_device_code(user_id=user_id)
     if request.method == "GET":
         return _render_page(request, member, device_request=device_request)
+    # The page shows a tenant. The key must not be created in another one.
     if request.POST.get("tenant") != member.actor.tenant_id:
         error_text = gettext("You have since switched to another tenant. Check the request again.")
         return _render_page(
@@ -56,12 +61,12 @@ def device(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         )
 
 
-def _decide(request: HttpRequest, member: CurrentMember, code: str) -> HttpResponse:
-    """Confirm or deny the request. Raises Conflict, Forbidden, NotFound."""
+def _decide(request: HttpRequest, member: CurrentMember, user_code: str) -> HttpResponse:
+    """Confirm or deny the editor's request. Raises Conflict, Forbidden, NotFound."""
     if request.POST.get("decision") == _DENY:
-        deny_device_request(actor=member.actor, user_code=code, now=timezone.now())
+        deny_device_request(actor=member.actor, user_code=user_code, now=timezone.now())
         return redirect(f"{reverse('console:device')}?done=denied")
-    confirm_device_request(actor=member.actor, user_code=code, now=timezone.now())
+    confirm_device_request(actor=member.actor, user_code=user_code, now=timezone.now())
     return redirect(f"{reverse('console:device')}?done=confirmed")
 
 
@@ -74,7 +79,7 @@ def _render_page(
     code: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    done = request.GET.get("done", "")
+    done = request.GET.get("done", "")  # the user's decision, after the redirect
     context = {
         "device_request": device_request,
         "error": error,

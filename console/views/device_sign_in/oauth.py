@@ -1,8 +1,8 @@
 """The endpoints of the device flow (RFC 8628) that editors call.
 
-oauthlib checks the requests and writes the errors. `DeviceFlowValidator` tells it the state of a
-request, which tenants.identity.own_keys.device_requests stores. The access token is an API
-key. Clients are public: any program may start the flow, and the user decides.
+oauthlib checks the HTTP requests and writes the errors. DeviceFlowValidator tells oauthlib the
+state of a device request, which tenants.identity.own_keys.device_requests stores. The access token
+is an API key. Clients have no secret: any program may start the flow, and the user decides.
 """
 
 import json
@@ -40,24 +40,26 @@ from tenants.identity.own_keys.device_requests import (
     poll_device_request,
 )
 
-CLIENTS: Final = frozenset({"caret-ls"})
-_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
-_FORM: Final = "application/x-www-form-urlencoded"
+CLIENTS: Final = frozenset({"caret-ls"})  # OAuth client IDs
+_GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:device_code"
+_FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _MAX_BODY_BYTES: Final = 8 * 1024
-_STATUS_OF: Final = {
+# The status that oauthlib expects. For other results it is None, and oauthlib responds with
+# invalid_grant.
+_STATUSES: Final = {
     PollResult.PENDING: DeviceCodeGrant.DEVICE_CODE_PENDING,
     PollResult.SLOW_DOWN: DeviceCodeGrant.DEVICE_CODE_SLOW_DOWN,
     PollResult.CONFIRMED: DeviceCodeGrant.DEVICE_CODE_AUTHORIZED,
     PollResult.DENIED: DeviceCodeGrant.DEVICE_CODE_DENIED,
     PollResult.EXPIRED: DeviceCodeGrant.DEVICE_CODE_EXPIRED,
-}  # others: None, which oauthlib answers with invalid_grant
+}
 
 
 class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib has no types
     """Tells oauthlib which clients exist and the state of a device code."""
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        self._address = address  # the client's IP address
 
     def validate_client_id(self, client_id: str, request: Any, *args: Any, **kwargs: Any) -> bool:
         return client_id in CLIENTS
@@ -74,7 +76,7 @@ class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib h
     def validate_grant_type(
         self, client_id: str, grant_type: str, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        return grant_type == _GRANT
+        return grant_type == _GRANT_TYPE
 
     def get_default_scopes(
         self, client_id: str, request: Any, *args: Any, **kwargs: Any
@@ -84,12 +86,13 @@ class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib h
     def validate_scopes(
         self, client_id: str, scopes: Any, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Accept all scopes: the policy decides which the key gets, and the response names them."""
+        """Accept all scopes. The policy decides which scopes the key gets."""
         return True
 
     def validate_device_code(
         self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any
     ) -> str | None:
+        """Return the status of a device code. If the user has confirmed, create the key."""
         poll = poll_device_request(
             device_code=code,
             address=self._address,
@@ -97,28 +100,28 @@ class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib h
             now=timezone.now(),
         )
         if poll.created is not None:
-            request.created = poll.created
+            request.created_key = poll.created
             request.user = poll.created.key.owner_email
             request.scopes = serialize_scopes(poll.created.key.scopes)
-        return _STATUS_OF.get(poll.result)
+        return _STATUSES.get(poll.result)
 
     def save_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the key is already stored, as a digest."""
 
 
-class _KeyToken:
-    """Writes the created key as a token of oauthlib."""
+class _KeyTokenHandler:
+    """Builds oauthlib's response with a token from the API key that DeviceFlowValidator created."""
 
     def create_token(self, request: Any, refresh_token: bool = False) -> dict[str, Any]:
-        created = request.created
+        created_key = request.created_key
         token = {
-            "access_token": created.text,
+            "access_token": created_key.text,
             "token_type": "Bearer",
             "scope": " ".join(request.scopes),
             "user": request.user,
         }
-        if created.key.expires_at is not None:
-            remaining = created.key.expires_at - timezone.now()
+        if created_key.key.expires_at is not None:
+            remaining = created_key.key.expires_at - timezone.now()
             token["expires_in"] = int(remaining.total_seconds())
         return token
 
@@ -127,17 +130,20 @@ _View = Callable[[HttpRequest, str], HttpResponse]
 
 
 def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
-    """Pass the form-encoded body to the view. Errors are JSON, as RFC 6749 defines them."""
+    """Pass the form-encoded body to the view, and return OAuth2Error as JSON (RFC 6749).
 
-    @csrf_exempt  # carries no session
+    Also rejects a body that is too large, of another content type, or not UTF-8.
+    """
+
+    @csrf_exempt  # editors send no session cookie
     @require_POST
     @wraps(view)
     def guarded(request: HttpRequest) -> HttpResponse:
         try:
             if len(request.body) > _MAX_BODY_BYTES:
                 return _error_response("invalid_request", "The body is too large.", 413)
-            if request.content_type != _FORM:
-                raise InvalidRequestError(f"The body must be {_FORM}.")
+            if request.content_type != _FORM_TYPE:
+                raise InvalidRequestError(f"The body must be {_FORM_TYPE}.")
             return view(request, request.body.decode("utf-8"))
         except RequestDataTooBig:
             return _error_response("invalid_request", "The body is too large.", 413)
@@ -151,21 +157,21 @@ def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
 
 @_oauth_endpoint
 def device_authorization(request: HttpRequest, body: str) -> HttpResponse:
-    """Issue the codes of a new request. Raises OAuth2Error, redis.RedisError."""
+    """Store a new device request and return its codes. Raises OAuth2Error, redis.RedisError."""
     address = client_address(request)
-    throttled = count_request_of_network(address=address, purpose="device-flow")
-    if throttled is not None:
-        # The code slow_down of RFC 8628 is only for responses to polls.
+    throttle = count_request_of_network(address=address, purpose="device-flow")
+    if throttle is not None:
+        # The error code slow_down of RFC 8628 is only for polls.
         response = _error_response("temporarily_unavailable", "Too many requests.", 429)
-        response["Retry-After"] = str(throttled.wait_s)
+        response["Retry-After"] = str(throttle.wait_s)
         return response
-    page = settings.CONSOLE_URL.rstrip("/") + reverse("console:device")
+    page_url = settings.CONSOLE_URL.rstrip("/") + reverse("console:device")
     endpoint = DeviceAuthorizationEndpoint(
         DeviceFlowValidator(address),
-        page,
+        page_url,
         expires_in=int(LIFETIME.total_seconds()),
         interval=INTERVAL_S,
-        verification_uri_complete=page + "?code={user_code}",
+        verification_uri_complete=page_url + "?code={user_code}",
         user_code_generator=generate_user_code,
     )
     _, codes, status = endpoint.create_device_authorization_response(
@@ -188,9 +194,12 @@ def device_authorization(request: HttpRequest, body: str) -> HttpResponse:
 
 @_oauth_endpoint
 def token(request: HttpRequest, body: str) -> HttpResponse:
-    """Answer a poll. Raises OAuth2Error, redis.RedisError."""
+    """Handle an editor's poll. The response is the API key, or an error such as slow_down.
+
+    Raises OAuth2Error, redis.RedisError.
+    """
     grant = DeviceCodeGrant(DeviceFlowValidator(client_address(request)))
-    endpoint = TokenEndpoint(_GRANT, _KeyToken(), {_GRANT: grant})
+    endpoint = TokenEndpoint(_GRANT_TYPE, _KeyTokenHandler(), {_GRANT_TYPE: grant})
     headers, response_body, status = endpoint.create_token_response(
         request.path, "POST", body, dict(request.headers)
     )

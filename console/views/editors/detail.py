@@ -1,7 +1,7 @@
-"""The settings of editors, and Caret's own clients to download from this installation.
+"""The page with the settings of editors and the downloads of Caret's own clients.
 
-`platform/scripts/build_clients` puts the files into the folder CARET_DOWNLOADS. Only files of this
-folder whose names match a client's pattern can be downloaded.
+platform/scripts/build_clients puts the clients' files into the folder CARET_DOWNLOADS. Of this
+folder, only files whose name matches a client's pattern can be downloaded.
 """
 
 import re
@@ -22,21 +22,23 @@ from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
-from console.texts.editor_settings import PLACEHOLDER, settings_with
+from console.texts.editor_settings import PLACEHOLDER, list_editor_settings
 from tenants.base.permissions import Permission
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    name: Promise
+    """A file to download: a client, or settings for an editor."""
+
+    name: Promise  # of the editors that the file is for
     pattern: re.Pattern[str]  # of the file's name
     content_type: str
-    install: str = ""  # the command that installs the file NAME; "": there is no command
-    steps: Promise | None = None  # what the user does after the command, or without one
+    install: str = ""  # shell command that installs the file NAME; "": there is no command
+    steps: Promise | None = None  # the user's steps after the command, or without a command
 
 
 _BINARY: Final = "application/octet-stream"
-_PACKAGES: Final = "~/.local/share/nvim/site/pack/caret/start"
+_NEOVIM_PACKAGES: Final = "~/.local/share/nvim/site/pack/caret/start"
 _OWN_CLIENTS: Final = (
     ClientFile(
         _("VS Code, VSCodium and code-server"),
@@ -49,7 +51,7 @@ _OWN_CLIENTS: Final = (
         _("Neovim 0.11 or newer"),
         re.compile(r"caret\.nvim\.tar\.gz"),
         "application/gzip",
-        f"mkdir -p {_PACKAGES} && tar -xzf NAME -C {_PACKAGES}",
+        f"mkdir -p {_NEOVIM_PACKAGES} && tar -xzf NAME -C {_NEOVIM_PACKAGES}",
         _("Then run “:Caret sign_in”. The language server is included; it needs Python 3.11."),
     ),
     ClientFile(
@@ -114,10 +116,12 @@ _CLIENTS: Final = (*_OWN_CLIENTS, *_OTHER_EDITORS)
 
 @dataclass(frozen=True, slots=True)
 class DownloadLine:
+    """As ClientFile, with the newest file. All fields but `name` are "" without a file."""
+
     name: str
-    file_name: str  # "": the installation has not built it
+    file_name: str
     url: str
-    size: str
+    size: str  # formatted
     install: str
     steps: str
 
@@ -126,17 +130,12 @@ class DownloadLine:
 @member_required
 @permission_required(Permission.USE_PLAYGROUND)
 def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    snippets = settings_with(PLACEHOLDER)
+    all_settings = list_editor_settings(PLACEHOLDER)
     requested_code = request.GET.get("editor", "")
-    snippet = next(
-        (
-            settings_snippet
-            for settings_snippet in snippets
-            if settings_snippet.code == requested_code
-        ),
-        snippets[0],
+    shown_settings = next(
+        (editor for editor in all_settings if editor.code == requested_code), all_settings[0]
     )
-    address = reverse("console:editors")
+    url = reverse("console:editors")
     files = _find_files()
     own_clients = [_to_line(client, files) for client in _OWN_CLIENTS]
     other_editors = [_to_line(client, files) for client in _OTHER_EDITORS]
@@ -145,15 +144,11 @@ def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "other_editors": other_editors,
         "is_complete": all(line.file_name for line in (*own_clients, *other_editors)),
         "tabs": [
-            Tab(
-                settings_snippet.name,
-                f"{address}?editor={settings_snippet.code}#settings",
-                settings_snippet is snippet,
-            )
-            for settings_snippet in snippets
+            Tab(editor.name, f"{url}?editor={editor.code}#settings", editor is shown_settings)
+            for editor in all_settings
         ],
-        "snippet": snippet,
-        "needs_key": PLACEHOLDER in snippet.text,
+        "editor_settings": shown_settings,
+        "needs_key": PLACEHOLDER in shown_settings.text,
         "gateway_url": settings.GATEWAY_URL,
     }
     return render_page(request, member, "console/editors/detail.html", context)
@@ -171,7 +166,7 @@ def download(request: HttpRequest, member: CurrentMember, name: str) -> HttpResp
 
 
 def _find_files() -> dict[str, Path]:
-    """Return the clients' files by name. Other files of the folder are not served."""
+    """Return the clients' files by name, without other files of the folder."""
     folder: Path = settings.DOWNLOADS
     if not folder.is_dir():
         return {}

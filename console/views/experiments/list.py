@@ -38,30 +38,33 @@ _VariantOfExperiment = tuple[ExperimentView, VariantView]
 class ExperimentMetric:
     name: str  # attribute of VariantMetrics
     title: str | Promise
-    better: str  # more | less
-    is_share: bool
+    better: str  # more | less: which value is better
+    is_share: bool  # False: milliseconds
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCell:
-    title: str
-    value: str
-    interval: str
-    difference: str  # from the control; "": this is the control, or unknown
-    kind: str  # kind of <c-badge>: good | bad | off
-    verdict: str
+    """A metric of a variant."""
+
+    title: str  # of the metric
+    value: str  # "–": unknown
+    interval: str  # confidence interval of the value; "": unknown
+    difference: str  # from the control, with its interval; "": this is the control, or unknown
+    kind: str  # of the verdict's <c-badge>: good | bad | off
+    verdict: str  # on the difference, such as "better"; "": there is no difference
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
     name: str
-    url: str
+    url: str  # of the variant's requests
     is_control: bool
-    is_hidden: bool
+    is_hidden: bool  # True: the figures are suppressed, and the texts are ""
+    # Numbers of users, requests and shown suggestions.
     users: str
     requests: str
     shown: str
-    cells: list[ExperimentCell]
+    cells: list[ExperimentCell]  # in the order of METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def _find_experiments(query: ListQuery) -> ExperimentPage:
     return ExperimentPage(experiments_report.experiments, None, experiments_report)
 
 
-def _context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
+def _build_context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
     usage_filters = read_usage_filters(query.request, now=query.now)
     return {
         "usage_filters": usage_filters,
@@ -114,6 +117,7 @@ def _present_variant(
     usage_filters: UsageFilters, experiment: str, variant: VariantView
 ) -> VariantRow:
     row = variant.row
+    # The full name of a variant without an experiment has no slash.
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
     return VariantRow(
         name=variant.name,
@@ -123,46 +127,54 @@ def _present_variant(
         users="" if row.users is None else format_count(row.users),
         requests="" if row.counts is None else format_count(row.counts.requests),
         shown="" if row.counts is None else format_count(row.counts.shown),
-        cells=[_cell(metric, variant) for metric in METRICS],
+        cells=[_build_cell(metric, variant) for metric in METRICS],
     )
 
 
-def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
-    write = format_share if metric.is_share else _ms
+def _build_cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
+    format_value = format_share if metric.is_share else _format_ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
-    estimate: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
-    kind, verdict = _verdict(metric, estimate, is_few=variant.has_few_suggestions)
+    difference: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
+    kind, verdict = _judge_difference(metric, difference, is_few=variant.has_few_suggestions)
     return ExperimentCell(
         title=str(metric.title),
-        value="–" if value is None else write(value.value),
-        interval="" if value is None else _interval(value, write),
-        difference="" if estimate is None else _difference(metric, estimate),
+        value="–" if value is None else format_value(value.value),
+        interval="" if value is None else _format_interval(value, format_value),
+        difference="" if difference is None else _format_difference(metric, difference),
         kind=kind,
         verdict=verdict,
     )
 
 
-def _verdict(
-    metric: ExperimentMetric, estimate: IntervalEstimate | None, *, is_few: bool
+def _judge_difference(
+    metric: ExperimentMetric, difference: IntervalEstimate | None, *, is_few: bool
 ) -> tuple[str, str]:
-    if estimate is None:
+    """Return the kind of the badge, and the verdict.
+
+    `is_few`: the variant has fewer than MIN_SHOWN suggestions, which is too few for shares.
+    """
+    if difference is None:
         return "off", ""
     if is_few and metric.is_share:
         return "off", gettext("not enough data")
-    if not estimate.excludes_zero:
+    if not difference.excludes_zero:
         return "off", gettext("not significant")
-    is_better = (estimate.value > 0) == (metric.better == "more")
+    is_better = (difference.value > 0) == (metric.better == "more")
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 
 
-def _interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
-    return gettext("%(low)s to %(high)s") % {"low": write(value.low), "high": write(value.high)}
+def _format_interval(value: IntervalEstimate, format_value: Callable[[float], str]) -> str:
+    return gettext("%(low)s to %(high)s") % {
+        "low": format_value(value.low),
+        "high": format_value(value.high),
+    }
 
 
-def _difference(metric: ExperimentMetric, estimate: IntervalEstimate) -> str:
-    scale = 100 if metric.is_share else 1
+def _format_difference(metric: ExperimentMetric, difference: IntervalEstimate) -> str:
+    scale = 100 if metric.is_share else 1  # shares differ by percentage points
     low, value, high = (
-        _signed(bound * scale) for bound in (estimate.low, estimate.value, estimate.high)
+        _format_signed(bound * scale)
+        for bound in (difference.low, difference.value, difference.high)
     )
     unit = gettext("points") if metric.is_share else "ms"
     return gettext("%(value)s %(unit)s (%(low)s to %(high)s)") % {
@@ -173,22 +185,24 @@ def _difference(metric: ExperimentMetric, estimate: IntervalEstimate) -> str:
     }
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
     sign = "+" if value > 0 else ("−" if value < 0 else "")
     return f"{sign}{format_number(abs(value), 1)}"
 
 
-def _ms(value: float) -> str:
+def _format_ms(value: float) -> str:
     return f"{format_number(value, 1)} ms"
 
 
-def _notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:
+def _list_notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:
     assert isinstance(rows.last_page, ExperimentPage)
     usage_filters = read_usage_filters(query.request, now=query.now)
     return notes_of_figures(usage_filters, rows.last_page.report)
 
 
-def _count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
+def _build_count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
+    """Return the column of a counter; suppressed variants have no value."""
+
     def read_value(row: _VariantOfExperiment) -> Value:
         counts = row[1].row.counts
         return None if counts is None else getattr(counts, name)
@@ -196,8 +210,14 @@ def _count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
     return read_value
 
 
-def _estimate_column(metric: str, group: str, part: str) -> Callable[[_VariantOfExperiment], Value]:
-    """Return the column of an estimate's `part`: `value`, `low` or `high`."""
+def _build_estimate_column(
+    metric: str, group: str, part: str
+) -> Callable[[_VariantOfExperiment], Value]:
+    """Return the column of a part of an estimate.
+
+    `group` is the attribute of VariantView that contains the metric. `part` is `value`, `low` or
+    `high`.
+    """
 
     def read_value(row: _VariantOfExperiment) -> Value:
         estimate: IntervalEstimate | None = getattr(getattr(row[1], group), metric)
@@ -206,21 +226,21 @@ def _estimate_column(metric: str, group: str, part: str) -> Callable[[_VariantOf
     return read_value
 
 
-def _columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:
+def _build_columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:
     columns: dict[str, Callable[[_VariantOfExperiment], Value]] = {
         "experiment": lambda row: row[0].name,
         "variant": lambda row: row[1].name,
         "control": lambda row: row[1].is_control,
         "users": lambda row: row[1].row.users,
-        "requests": _count_column("requests"),
-        "shown": _count_column("shown"),
+        "requests": _build_count_column("requests"),
+        "shown": _build_count_column("shown"),
     }
     for metric in METRICS:
         for suffix, group in (("", "measured"), ("_difference", "difference_to_control")):
             name = f"{metric.name}{suffix}"
-            columns[name] = _estimate_column(metric.name, group, "value")
-            columns[f"{name}_low"] = _estimate_column(metric.name, group, "low")
-            columns[f"{name}_high"] = _estimate_column(metric.name, group, "high")
+            columns[name] = _build_estimate_column(metric.name, group, "value")
+            columns[f"{name}_low"] = _build_estimate_column(metric.name, group, "low")
+            columns[f"{name}_high"] = _build_estimate_column(metric.name, group, "high")
     return columns
 
 
@@ -229,13 +249,13 @@ _EXPERIMENTS: Final = ListPage(
     fragment="console/experiments/_list.html",
     query=_find_experiments,
     form=UsageFilterForm,
-    context=_context,
+    context=_build_context,
     rejects_invalid_filters=True,
     csv=CsvFile(
         "experiments",
-        _columns(),
+        _build_columns(),
         split=lambda experiment: [(experiment, variant) for variant in experiment.variants],
-        notes=_notes,
+        notes=_list_notes,
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The URL of the experiments."""
+"""The URL of the page about experiments."""
 
 from django.urls import URLPattern, path
 

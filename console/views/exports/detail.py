@@ -1,4 +1,4 @@
-"""One export: its progress, file and proof."""
+"""The pages of one export: its progress, its file and its proof."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -31,7 +31,7 @@ _PART: Final = "console/exports/_detail.html"
 
 
 def _show_conflicts(view: _View[P]) -> _View[P]:
-    """Show a Conflict as a message on the export's page."""
+    """If the view raises Conflict, show the error as a message on the export's page."""
 
     @wraps(view)
     def guarded(
@@ -54,12 +54,12 @@ def _show_conflicts(view: _View[P]) -> _View[P]:
 @member_required
 @permission_required(Permission.EXPORT)
 def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    export = find_export(actor=member.actor, export_id=export_id)
+    job = find_export(actor=member.actor, export_id=export_id)
     titles = {
         definition.name: gettext(definition.title)
         for definition in list_definitions(actor=member.actor)
     }
-    return render_page(request, member, _PAGE, {"row": row_of(export, titles)}, part=_PART)
+    return render_page(request, member, _PAGE, {"row": row_of(job, titles)}, part=_PART)
 
 
 @require_GET
@@ -79,7 +79,7 @@ def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @permission_required(Permission.EXPORT)
 @_show_conflicts
 def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    """Redirect to a signed URL like those of the API, which are valid for some minutes."""
+    """Redirect to a new signed URL of the file, which is valid for a few minutes."""
     link = create_signed_url(actor=member.actor, export_id=export_id, now=timezone.now())
     return redirect("console:export-file", link.token)
 

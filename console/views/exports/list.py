@@ -1,4 +1,7 @@
-"""The list of exports, which reloads itself while one is being built, and the request for one."""
+"""The list of exports, and the page that requests an export.
+
+The list reloads itself while one of its exports is under way.
+"""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta
@@ -56,7 +59,7 @@ def exports(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _EXPORTS.render(request, member)
 
 
-class NewExport(DateRangeForm):
+class NewExportForm(DateRangeForm):
     definition = forms.ChoiceField(label=_("Data"))
     format = forms.ChoiceField(
         label=_("Format"),
@@ -71,10 +74,11 @@ class NewExport(DateRangeForm):
         field = self.fields["definition"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(definition.name, gettext(definition.title)) for definition in definitions]
-        # An evidence pack has only one format: the field is ignored.
+        # An evidence pack has only one format, so the field is ignored.
         self.fields["format"].required = self.data.get("definition") != PACK
 
     def to_request(self) -> ExportRequest:
+        """Return the request. Its period is whole UTC days. Raises InvalidValue."""
         cleaned = self.cleaned_data
         definition = cleaned["definition"]
         since = datetime.combine(cleaned["first"], time.min, UTC)
@@ -93,15 +97,18 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     definitions = list_definitions(actor=member.actor)
     if request.method == "GET":
         return _render_form(
-            request, member, NewExport(initial=_initial_values(request), definitions=definitions)
+            request,
+            member,
+            NewExportForm(initial=_initial_values(request), definitions=definitions),
         )
-    form = NewExport(request.POST, definitions=definitions)
+    form = NewExportForm(request.POST, definitions=definitions)
     if form.is_valid() and _request_export(request, member, form):
         return redirect("console:exports")
     return _render_form(request, member, form, 400)
 
 
-def _request_export(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
+def _request_export(request: HttpRequest, member: CurrentMember, form: NewExportForm) -> bool:
+    """Request the export. Return False, with an error in the form, if it is rejected."""
     try:
         request_export(actor=member.actor, export_request=form.to_request(), now=timezone.now())
     except InvalidValue as error:
@@ -116,13 +123,13 @@ def _request_export(request: HttpRequest, member: CurrentMember, form: NewExport
 
 
 def _render_form(
-    request: HttpRequest, member: CurrentMember, form: NewExport, status: int = 200
+    request: HttpRequest, member: CurrentMember, form: NewExportForm, status: int = 200
 ) -> HttpResponse:
     return render_page(request, member, _NEW_PAGE, {"form": form}, status=status)
 
 
 def _initial_values(request: HttpRequest) -> dict[str, object]:
-    """Return the days of the page that links here, or the previous month, which is complete."""
+    """Return the values of the link that led here. The default period is the previous month."""
     last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
     return {
         "definition": request.GET.get("definition", ""),

@@ -1,4 +1,4 @@
-"""Presentation of exports."""
+"""Rows of the exports' pages."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from tenants.compliance.exports.jobs.queries import ExportView
 from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 
+# Kind of the <c-badge>, and its text.
 _STATES: Final[dict[JobState, tuple[str, Promise]]] = {
     JobState.QUEUED: ("busy", _("Waiting")),
     JobState.RUNNING: ("busy", _("In progress")),
@@ -18,7 +19,8 @@ _STATES: Final[dict[JobState, tuple[str, Promise]]] = {
     JobState.CANCELLED: ("off", _("Cancelled")),
     JobState.EXPIRED: ("off", _("Expired")),
 }
-_A_MOMENT: Final = timedelta(microseconds=1)
+_SMALLEST_STEP: Final = timedelta(microseconds=1)
+# Names of the file formats.
 MEDIA: Final = {
     "csv": "CSV",
     "ndjson": "NDJSON",
@@ -31,19 +33,19 @@ MEDIA: Final = {
 @dataclass(frozen=True, slots=True)
 class ExportRow:
     export: ExportView
-    title: str
-    media: str
-    kind: str  # kind of <c-badge>
+    title: str  # of the definition
+    media: str  # name of the file's format
+    kind: str  # of the state's <c-badge>
     state: Promise
-    is_under_way: bool
-    is_ready: bool
-    percent: int | None  # None: not being built, or total unknown
-    last: datetime  # a time on the last day
-    command: str  # verifies the file
+    is_under_way: bool  # waiting or running
+    is_ready: bool  # the file can be downloaded
+    percent: int | None  # progress, 0 to 99; None: not under way, or the total is unknown
+    last: datetime  # last moment of the period; `until` of the export is exclusive
+    command: str  # shell command that verifies the file offline
 
 
 def row_of(export: ExportView, titles: dict[str, str]) -> ExportRow:
-    """Return the row. `titles` is by definition; a removed definition is shown by its name."""
+    """Return the row. `titles` are by name of a definition; a removed one is shown by its name."""
     kind, state = _STATES[export.state]
     return ExportRow(
         export=export,
@@ -54,13 +56,13 @@ def row_of(export: ExportView, titles: dict[str, str]) -> ExportRow:
         is_under_way=export.state in UNDER_WAY,
         is_ready=export.state is JobState.FINISHED,
         percent=_percent_done(export),
-        last=export.until - _A_MOMENT,
+        last=export.until - _SMALLEST_STEP,
         command=f"manage.py verify_export {export.name} --public-key caret-signing-keys.json",
     )
 
 
 def _percent_done(export: ExportView) -> int | None:
-    """Return the progress, below 100 until encryption and signature are done."""
+    """Return the progress. It stays below 100 while the file is encrypted and signed."""
     if export.state not in UNDER_WAY or not export.rows_expected:
         return None
     return min(99, 100 * export.rows_done // export.rows_expected)

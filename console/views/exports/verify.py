@@ -1,4 +1,4 @@
-"""The verification of an export, with the same result as `manage.py verify_export` offline."""
+"""The page that verifies an export. `manage.py verify_export` has the same result offline."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tenants.compliance.exports.verification import BrokenExport, Document, veri
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
 
-# Both files and the rest of the form must fit in one request.
+# Both files must fit into one request, together with 16 KiB for the rest of the form.
 _MAX_TOTAL_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
 
 
-class ExportForm(forms.Form):
+class UploadForm(forms.Form):
     file = forms.FileField(
         label=_("Export"),
         help_text=_(
@@ -60,16 +60,17 @@ class ExportForm(forms.Form):
 @member_required
 @permission_required(Permission.EXPORT)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Verify the files with only the public keys. The files are not stored."""
+    """Verify the uploaded files, which are not stored."""
     is_submitted = request.method == "POST"
-    form = ExportForm(request.POST, request.FILES) if is_submitted else ExportForm()
+    form = UploadForm(request.POST, request.FILES) if is_submitted else UploadForm()
     verdict = _verify_upload(form) if is_submitted and form.is_valid() else None
     context = {"form": form, "verdict": verdict}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/exports/verify.html", context, status=status)
 
 
-def _verify_upload(form: ExportForm) -> VerificationResult:
+def _verify_upload(form: UploadForm) -> VerificationResult:
+    """Verify the files with the public signing keys. No private key is needed."""
     file: IO[bytes] = form.cleaned_data["file"]
     proof = form.cleaned_data["proof"]
     kind = gettext("Export") if proof else gettext("Evidence pack")
@@ -83,7 +84,11 @@ def _verify_upload(form: ExportForm) -> VerificationResult:
 
 
 def _verify_file(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:
-    """Return the signed document. An evidence pack also proves its files. Raises BrokenExport."""
+    """Verify the file and return the signed document. Raises BrokenExport.
+
+    `proof` is None for an evidence pack, which contains its own proof. A pack that comes with a
+    proof is verified by both.
+    """
     if proof is None:
         return verify_pack(file, keys)
     document = verify_export(file, proof, keys)

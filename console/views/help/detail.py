@@ -12,7 +12,7 @@ from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.help.documents import document_groups, documents_by_name
 
-# Trying out an operation uses the user's session, so only reading is offered.
+# Methods with the button "Try it out". It uses the user's session, so nothing may be changed.
 _TRY_IT_OUT_METHODS: Final = ["get"]
 
 
@@ -35,7 +35,7 @@ def document(request: HttpRequest, member: CurrentMember, name: str) -> HttpResp
 @require_GET
 @member_required
 def rest_api(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Show Swagger UI, as django-ninja ships it, in the console's frame."""
+    """Show Swagger UI, which django-ninja contains, inside a page of the console."""
     swagger = {
         "url": reverse("api:openapi-json"),
         "layout": "BaseLayout",

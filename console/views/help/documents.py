@@ -1,8 +1,8 @@
 """The documents of platform/docs for customers, as HTML.
 
-`platform/docs/README.md` lists all documents. The console shows those of its first two parts, which
-are for customers; the other parts are for operators and contributors. HTML in a document is shown
-as text.
+platform/docs/README.md lists all documents. Its first two parts list the documents for customers,
+which the console shows. The other parts are for operators and contributors. HTML in a document is
+shown as text.
 """
 
 import re
@@ -24,8 +24,8 @@ from markdown_it.token import Token
 from console.assets.console_files import asset_url, name_of_document_file
 from console.assets.static_file import version_of
 
-_NUM_PARTS: Final = 2  # of README.md, for customers
-_NOT_IN_SLUG: Final = re.compile(r"[^\w\- ]")
+_NUM_PARTS: Final = 2  # parts of README.md that are for customers
+_NOT_IN_SLUG: Final = re.compile(r"[^\w\- ]")  # characters that GitHub removes for a heading's ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentGroup:
+    """The documents of one part of README.md."""
+
     title: str
     documents: tuple[Document, ...]
 
 
 def document_groups() -> Sequence[DocumentGroup]:
-    """Return the groups; none in an installation without the documents."""
+    """Return the groups; () in an installation without the documents."""
     folder: Path = settings.REPOSITORY / "platform" / "docs"
     return _read_groups(folder, version_of(folder)) if folder.is_dir() else ()
 
@@ -55,6 +57,7 @@ def documents_by_name() -> Mapping[str, Document]:
 
 @lru_cache(maxsize=1)
 def _read_groups(folder: Path, _version: int) -> Sequence[DocumentGroup]:
+    """Read and render the documents. `_version` changes with the files, and is for the cache."""
     groups = list(_list_documents((folder / "README.md").read_text()))
     names = {name for _, rows in groups for name, _ in rows}
     return tuple(
@@ -70,7 +73,10 @@ def _read_groups(folder: Path, _version: int) -> Sequence[DocumentGroup]:
 
 
 def _list_documents(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the title of each part for customers, and names and descriptions of its documents."""
+    """Yield the title of each part for customers, and its documents: names and descriptions.
+
+    `text` is the README.md.
+    """
     parts = re.split(r"^## ", text, flags=re.MULTILINE)[1 : _NUM_PARTS + 1]
     for part in parts:
         title = part.partition("\n")[0]
@@ -79,6 +85,7 @@ def _list_documents(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _render(name: str, description: str, text: str, names: set[str]) -> Document:
+    """Render a document. `names` are those of all documents for customers."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _render_code)
     parser.add_render_rule("code_block", _render_code)
@@ -95,29 +102,30 @@ def _render(name: str, description: str, text: str, names: set[str]) -> Document
     # Safe: the parser escapes text and HTML, and rejects links with schemes such as javascript:.
     html = mark_safe(parser.renderer.render(tokens, parser.options, {}))  # noqa: S308
     headings = tuple(
-        after.content for before, after in pairwise(tokens) if before.type == "heading_open"
+        inline.content for opening, inline in pairwise(tokens) if opening.type == "heading_open"
     )
     return Document(name, title, description, headings, html)
 
 
 def _add_ids(tokens: Sequence[Token]) -> None:
-    """Give each heading the ID that GitHub gives it, so that links to it work in both places."""
+    """Give each heading the same ID as GitHub, so that links to it work here and on GitHub."""
     num_by_slug: Counter[str] = Counter()
-    for before, after in pairwise(tokens):
-        if before.type == "heading_open":
-            slug = _NOT_IN_SLUG.sub("", after.content.lower()).replace(" ", "-")
-            before.attrSet("id", f"{slug}-{num_by_slug[slug]}" if num_by_slug[slug] else slug)
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            slug = _NOT_IN_SLUG.sub("", inline.content.lower()).replace(" ", "-")
+            opening.attrSet("id", f"{slug}-{num_by_slug[slug]}" if num_by_slug[slug] else slug)
             num_by_slug[slug] += 1
 
 
 def _set_alignment(token: Token) -> None:
-    """Replace the style of an aligned cell, which the content security policy forbids."""
+    """Replace the style attribute of a table cell, which the content security policy forbids."""
     style = token.attrs.pop("style", None)
     if style == "text-align:right":
         token.attrSet("class", "number")
 
 
 def _set_target(token: Token, names: set[str]) -> None:
+    """Set the URL of an image or link to a page or file of the console."""
     if token.type == "image":
         source = str(token.attrs["src"])
         token.attrSet("src", asset_url(name_of_document_file(source)))
@@ -126,18 +134,18 @@ def _set_target(token: Token, names: set[str]) -> None:
 
 
 def _target_of(link: str, names: set[str]) -> str:
-    """Return the URL of a link; "" for a file that the console does not show."""
-    path, mark, anchor = link.partition("#")
+    """Return the URL of a link in a document; "" for a file that the console does not show."""
+    path, hash_sign, anchor = link.partition("#")
     if not path or "://" in link:
         return link
     name = path.removesuffix(".md")
     if name != path and name in names:
-        return reverse("console:help-document", args=[name]) + mark + anchor
+        return reverse("console:help-document", args=[name]) + hash_sign + anchor
     return asset_url(name_of_document_file(path)) if path == "openapi.json" else ""
 
 
 def _unlink(children: Sequence[Token]) -> None:
-    """Show links without a target as text. Links are never nested."""
+    """Turn links without a URL into text. Links are never nested."""
     is_dead = False
     for token in children:
         if token.type == "link_open":

@@ -1,4 +1,4 @@
-"""One API key: its scopes, creator, owner and last use, and its revocation."""
+"""The pages of one API key: its scopes, creator, owner and last use, and its revocation."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -37,7 +37,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "has_old_text": api_key.previous_ends_at is not None and api_key.previous_ends_at > now,
         "is_unowned": is_unowned(actor=member.actor, lookup_id=api_key.lookup_id, now=now),
         "can_try": api_key.state is KeyState.ACTIVE and can_try(list_modes(api_key.scopes)),
-        "target": f"key:{api_key.lookup_id}",
+        "target": f"key:{api_key.lookup_id}",  # for the link to the audit log
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
         "is_own": not _sees_all(member),
         "list_url": list_url(member),
@@ -48,8 +48,8 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
 def get_key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
     """Return the key.
 
-    Raises Http404, both for unknown keys and for keys that the member may not see, and
-    PermissionDenied if the member may see no keys.
+    Raises Http404 for an unknown key and for a key that the member may not see. Raises
+    PermissionDenied if the member may see no keys at all.
     """
     try:
         return find_key(actor=member.actor, lookup_id=LookupId(lookup_id), now=timezone.now())
@@ -64,21 +64,22 @@ def get_key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
 @permission_required(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS)
 @step_up_required
 def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
-    key = get_key_or_404(member, lookup_id)
+    api_key = get_key_or_404(member, lookup_id)
     if request.method == "GET":
-        context = {"line": key_line(member.actor, key), "max_reason_chars": MAX_REASON_CHARS}
+        context = {"line": key_line(member.actor, api_key), "max_reason_chars": MAX_REASON_CHARS}
         return render_page(request, member, "console/keys/revoke.html", context)
+    # A long or unstorable reason must not prevent a revocation. Postgres cannot store NUL.
     reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
-    revoke_key(actor=member.actor, lookup_id=key.lookup_id, reason=reason, now=timezone.now())
+    revoke_key(actor=member.actor, lookup_id=api_key.lookup_id, reason=reason, now=timezone.now())
     toast(
         request,
-        gettext("%(name)s revoked. Gateways reject it within a second.") % {"name": key.name},
+        gettext("%(name)s revoked. Gateways reject it within a second.") % {"name": api_key.name},
     )
     return redirect(list_url(member))
 
 
 def list_url(member: CurrentMember) -> str:
-    """Return the URL of the list of keys that the member may see: all keys, or their own."""
+    """Return the URL of the list of all keys, or of the member's own if they may see no others."""
     return reverse("console:keys" if _sees_all(member) else "console:my-keys")
 
 

@@ -1,4 +1,7 @@
-"""The forms to create and rotate an API key, with the lifetimes that the policy allows."""
+"""The forms that create or rotate an API key.
+
+They offer the lifetimes that the policy allows.
+"""
 
 from datetime import datetime, time, timedelta
 from typing import Any, Final
@@ -22,18 +25,20 @@ from tenants.identity.api_keys.operations import MAX_OVERLAP
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import MAX_NAME_CHARS
 
+# Values of `lifetime`, besides numbers of days.
 NEVER: Final = "never"
 ON_A_DAY: Final = "day"
 KEEP: Final = "keep"
-_DAYS: Final = (1, 7, 30, 90, 180, 365)
+_LIFETIMES_DAYS: Final = (1, 7, 30, 90, 180, 365)
 _DEFAULT_DAYS: Final = 90
-_MAX_YEAR: Final = 9_000  # well before the year 9999, in which a datetime can overflow
+_MAX_YEAR: Final = 9_000  # well before 9999, the last year of Python's dates
 _MAX_NETWORKS_CHARS: Final = 2_000
+# Hours for which the old secret stays valid after a rotation.
 _OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
 
 
-class KeyLifetime(forms.Form):
-    """The lifetime fields of both forms."""
+class KeyLifetimeForm(forms.Form):
+    """The lifetime fields of all forms here."""
 
     lifetime = forms.ChoiceField(label=_("Expires"))
     day = forms.DateField(
@@ -41,6 +46,7 @@ class KeyLifetime(forms.Form):
     )
 
     def set_choices(self, choices: list[tuple[str, str]], initial: str) -> None:
+        """Set the choices of `lifetime`: values and titles."""
         field = self.fields["lifetime"]
         assert isinstance(field, forms.ChoiceField)
         field.choices, field.initial = choices, initial
@@ -53,7 +59,7 @@ class KeyLifetime(forms.Form):
         return self.cleaned_data
 
     def expires_at(self, now: datetime) -> datetime | None:
-        """Return the expiry; a day ends in the reader's time zone. None: never."""
+        """Return when the key expires; None: never. A day ends in the user's time zone."""
         lifetime = self.cleaned_data["lifetime"]
         if lifetime == NEVER:
             return None
@@ -63,7 +69,7 @@ class KeyLifetime(forms.Form):
         return now + timedelta(days=int(lifetime))
 
 
-class BaseKeyForm(KeyLifetime):
+class BaseKeyForm(KeyLifetimeForm):
     """The fields of all forms that create a key."""
 
     name = forms.CharField(
@@ -91,7 +97,7 @@ class BaseKeyForm(KeyLifetime):
     )
 
     def limit_lifetime(self, max_days: int | None) -> None:
-        """Offer the lifetimes of the policy. `max_days` None: unlimited."""
+        """Offer lifetimes of at most `max_days`; None: also unlimited ones."""
         never = [(NEVER, gettext("Never"))] if max_days is None else []
         default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
         self.set_choices([*_lifetime_choices(max_days), *never], str(default))
@@ -133,29 +139,30 @@ class NewKeyForm(BaseKeyForm):
         super().clean()
         if not self._is_service() and self.cleaned_data.get("owner") == "":
             self.add_error("owner", gettext("Enter the owner of the key."))
-        if "kind" in self.cleaned_data and not self.wanted_scopes():
+        if "kind" in self.cleaned_data and not self.read_scopes():
             field = "modes" if self._is_advanced() else "preset"
             self.add_error(field, gettext("Select what the key can do."))
         return self.cleaned_data
 
-    def wanted_scopes(self) -> frozenset[KeyScope]:
-        """Return the chosen scopes. Only service keys have API scopes; others hide the field."""
+    def read_scopes(self) -> frozenset[KeyScope]:
+        """Return the chosen scopes. The field `scopes` counts only for service keys."""
         named = self.cleaned_data.get("scopes", ()) if self._is_service() else ()
-        return self._wanted_modes() | frozenset(KeyScope(name) for name in named)
+        return self._read_modes() | frozenset(KeyScope(name) for name in named)
 
-    def _wanted_modes(self) -> frozenset[KeyScope]:
+    def _read_modes(self) -> frozenset[KeyScope]:
         if self._is_advanced():
             return frozenset(KeyScope(name) for name in self.cleaned_data.get("modes", ()))
         return PRESET_SCOPES[KeyPreset(self.cleaned_data["preset"])]
 
     def _is_advanced(self) -> bool:
+        """Return whether the field `modes` counts: the preset is missing or ADVANCED."""
         return self.cleaned_data.get("preset", "") in ("", KeyPreset.ADVANCED)
 
     def _is_service(self) -> bool:
         return self.cleaned_data.get("kind") == KeyKind.SERVICE
 
 
-class RotateKeyForm(KeyLifetime):
+class RotateKeyForm(KeyLifetimeForm):
     overlap = forms.TypedChoiceField(label=_("Old secret expires"), coerce=int, initial="24")
     reason = forms.CharField(
         label=_("Reason"),
@@ -172,16 +179,20 @@ class RotateKeyForm(KeyLifetime):
         overlap.choices = [(str(hours), _format_hours(hours)) for hours in _OVERLAPS_H]
 
     def limit_lifetime(self, max_days: int | None) -> None:
-        """Offer the lifetimes except "never": for the operation, None keeps the current expiry."""
+        """Offer the current expiry and lifetimes of at most `max_days`; None: no maximum.
+
+        "Never" is not offered: the operation cannot remove an expiry, because None keeps it.
+        """
         self.set_choices([(KEEP, gettext("Unchanged")), *_lifetime_choices(max_days)], KEEP)
 
     def new_expiry(self, now: datetime) -> datetime | None:
-        """Return the new expiry; None keeps the current one."""
+        """Return when the key expires after the rotation; None: as before."""
         return None if self.cleaned_data["lifetime"] == KEEP else self.expires_at(now)
 
 
 def _lifetime_choices(max_days: int | None) -> list[tuple[str, str]]:
-    days = [num for num in _DAYS if max_days is None or num <= max_days]
+    """Return numbers of days up to `max_days`, also that number itself, and ON_A_DAY."""
+    days = [num for num in _LIFETIMES_DAYS if max_days is None or num <= max_days]
     if max_days is not None and max_days not in days:
         days.append(max_days)
     return [

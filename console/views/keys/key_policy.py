@@ -1,4 +1,7 @@
-"""The policy's rules for API keys: own keys, maximum lifetime, and revocation of idle keys."""
+"""The page for the policy's rules about API keys.
+
+The rules are: whether members create own keys, the maximum lifetime, and revocation of idle keys.
+"""
 
 from typing import Final
 
@@ -24,6 +27,7 @@ from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import PolicyInForce, get_policy
 
+# Fields of the policy that the form changes.
 _FIELDS: Final = ("allows_own_keys", "max_key_lifetime_days", "revoke_idle_keys_after_days")
 
 
@@ -49,6 +53,7 @@ class RulesForm(forms.Form):
         max_length=MAX_REASON_CHARS,
         help_text=_("Recorded with the policy version."),
     )
+    # The version of the policy that the user has seen. A concurrent change is not overwritten.
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
@@ -81,7 +86,7 @@ def _initial_values(current: PolicyInForce) -> dict[str, object]:
 
 
 def _save_rules(member: CurrentMember, current: PolicyInForce, form: RulesForm) -> bool:
-    """Save the rules. Return False if the form has an error."""
+    """Save the rules. Return False, with an error in the form, if they are rejected."""
     document = serialize_policy(current.policy) | {
         name: form.cleaned_data[name] for name in _FIELDS
     }

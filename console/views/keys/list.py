@@ -1,4 +1,4 @@
-"""The list of the tenant's API keys, and the creation of one."""
+"""The list of the tenant's API keys, and the page that creates a key."""
 
 from typing import Any, Final
 
@@ -44,9 +44,11 @@ from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.members.search import find_member_by_email, list_emails
 from tenants.policy.queries import get_policy
 
-_FORM: Final = "new-key"
+_FORM: Final = "new-key"  # purpose of the form token
+# Fields of the form, by the field names in errors of the operation.
 _FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "preset"}
 
+# Values of the filter `kind`, besides those of KeyKind.
 _PLAYGROUND: Final = "playground"
 _DEVICE: Final = "device"
 KEY_ORDERS: Final = SortOrders(
@@ -77,7 +79,7 @@ class KeyFilterForm(forms.Form):
     state = forms.ChoiceField(
         label=_("Status"), required=False, choices=[("", _("All")), *STATE_NAMES.items()]
     )
-    # The tabs set this parameter.
+    # The links of the tabs set this parameter.
     concern = forms.ChoiceField(
         choices=[(concern.value, "") for concern in KeyConcern], required=False
     )
@@ -102,7 +104,7 @@ def _read_filter(query: ListQuery) -> KeyFilter:
         state=KeyState(state) if state else None,
         concern=_read_concern(query),
         is_playground=kind == _PLAYGROUND,
-        is_device=True if kind == _DEVICE else None,
+        is_device=True if kind == _DEVICE else None,  # None: also other keys
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )
@@ -140,6 +142,7 @@ def _build_tabs(request: HttpRequest, current: KeyConcern | None, counts: KeyCou
     ]
 
 
+# Columns of the CSV file.
 KEY_COLUMNS: Final = {
     "key": lambda line: line.prefix,
     "name": lambda line: line.key.name,
@@ -211,21 +214,21 @@ def _render_form(
 
 
 def _create_key(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
-    """Create the key. Return None if the form has an error."""
+    """Create the key. Return None, with an error in the form, if the key is rejected."""
     now = timezone.now()
     if not form.is_valid():
         return None
     try:
         kind = KeyKind(form.cleaned_data["kind"])
-        new = KeyRequest(
+        key_request = KeyRequest(
             kind=kind,
             owner_id=None if kind is KeyKind.SERVICE else _find_owner(member, form),
             name=form.cleaned_data["name"],
             expires_at=form.expires_at(now),
-            scopes=form.wanted_scopes(),
+            scopes=form.read_scopes(),
             networks=tuple(form.cleaned_data["networks"].split()),
         )
-        return create_key(actor=member.actor, new=new, now=now)
+        return create_key(actor=member.actor, new=key_request, now=now)
     except InvalidValue as error:
         form.add_error(_FIELDS.get(error.field, error.field), translate_error(error))
     except (Conflict, Forbidden) as error:
@@ -234,7 +237,7 @@ def _create_key(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
 
 
 def _find_owner(member: CurrentMember, form: NewKeyForm) -> UserId:
-    """Return the key's owner. Raises InvalidValue."""
+    """Return the member whose e-mail address is in the field `owner`. Raises InvalidValue."""
     owner = find_member_by_email(actor=member.actor, email=form.cleaned_data["owner"])
     if owner is None:
         raise InvalidValue("owner", "No member has this e-mail address.")

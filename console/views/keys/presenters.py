@@ -1,4 +1,4 @@
-"""Presentation of API keys."""
+"""Rows of the pages about API keys, and names of states and scopes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +19,7 @@ STATE_NAMES: Final[dict[KeyState, Promise]] = {
     KeyState.EXPIRED: _("Expired"),
     KeyState.REVOKED: _("Revoked"),
 }
+# Scopes for completions.
 MODE_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.INFERENCE: _("All completion modes, including future ones"),
     KeyScope.INLINE: _("Inline suggestions"),
@@ -36,7 +37,7 @@ class KeyPreset(StrEnum):
     CODE = "code"
     CHAT = "chat"
     ALL = "all"
-    NOTHING = "none"  # service keys for the REST API only
+    NOTHING = "none"  # no completions: for service keys that use only the REST API
     ADVANCED = "advanced"  # the user chooses each mode
 
 
@@ -53,6 +54,7 @@ PRESET_SCOPES: Final = {
     KeyPreset.ALL: frozenset({KeyScope.INFERENCE}),
     KeyPreset.NOTHING: frozenset[KeyScope](),
 }
+# Scopes for the REST API.
 API_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.USAGE_READ: _("Read usage"),
     KeyScope.KEYS_READ: _("List keys"),
@@ -71,19 +73,22 @@ API_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.BUDGETS_WRITE: _("Change budgets"),
     KeyScope.EXPORTS: _("Export data that the key can read"),
 }
+# Kinds of the state's <c-badge>.
 _TONES: Final = {KeyState.ACTIVE: "good", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
+    """A key, and what the actor may do with it."""
+
     key: KeyView
-    prefix: str  # the start of the key's text
+    prefix: str  # beginning of the key's text, which identifies the key
     kind_name: str
     state_name: str
-    tone: str  # tone of <c-badge>
+    tone: str  # kind of the state's <c-badge>
     is_active: bool
     is_leaked: bool
-    can_rotate: bool
+    can_rotate: bool  # by the actor, as `can_revoke`
     can_revoke: bool
 
 

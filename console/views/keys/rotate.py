@@ -1,4 +1,7 @@
-"""Rotation of an API key: it gets a new text, and the previous one works for a while."""
+"""The page that rotates an API key.
+
+The key gets a new text. The old text stays valid for the time that the user chooses.
+"""
 
 from datetime import timedelta
 from typing import Final
@@ -25,7 +28,8 @@ from tenants.identity.api_keys.operations import CreatedKey, KeyRotation, rotate
 from tenants.identity.api_keys.queries import KeyView
 from tenants.policy.queries import get_policy
 
-_FORM: Final = "rotate-key"
+_FORM: Final = "rotate-key"  # purpose of the form token
+# Fields of the form, by the field names in errors of the operation.
 _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason": "reason"}
 
 
@@ -73,7 +77,7 @@ def _render_page(
 
 
 def _rotate_key(member: CurrentMember, key: KeyView, form: RotateKeyForm) -> CreatedKey | None:
-    """Rotate the key. Return None if the form has an error."""
+    """Rotate the key. Return None, with an error in the form, if the rotation is rejected."""
     now = timezone.now()
     if not form.is_valid():
         return None

@@ -1,4 +1,4 @@
-"""URLs of the API keys' pages."""
+"""URLs of the pages of the tenant's API keys."""
 
 from django.urls import URLPattern, path
 

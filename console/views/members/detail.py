@@ -1,4 +1,4 @@
-"""One member: role, teams, keys and consent; change of role; removal."""
+"""The page of one member, and the forms that change the role and remove the member."""
 
 import uuid
 from typing import Any, Final
@@ -22,8 +22,12 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.texts.labels import ROLE_LABELS
-from console.views.keys.presenters import key_lines
-from console.views.members.presenters import ROLE_LEADS, role_choices, way_names
+from console.views.keys.presenters import KeyLine, key_lines
+from console.views.members.presenters import (
+    ROLE_DESCRIPTIONS,
+    list_role_choices,
+    name_sign_in_methods,
+)
 from console.views.members.transfer_ownership import can_transfer
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
@@ -37,7 +41,7 @@ from tenants.privacy.consent.queries import get_user_consent
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 
-_MAX_KEYS: Final = 10
+_MAX_KEYS: Final = 10  # shown on the page; a link leads to all keys of the member
 
 
 class RoleForm(forms.Form):
@@ -67,9 +71,9 @@ def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID)
         "row": row,
         "name": row.name or row.email,
         "role_name": ROLE_LABELS[row.role],
-        "role_lead": ROLE_LEADS[row.role],
-        "ways": way_names(row.signs_in_by),
-        "key_lines": _list_keys(actor, row.user_id),
+        "role_lead": ROLE_DESCRIPTIONS[row.role],
+        "ways": name_sign_in_methods(row.signs_in_by),
+        "key_lines": _list_key_lines(actor, row.user_id),
         "consent": get_user_consent(actor=actor, user_id=row.user_id)
         if actor.has_permission(Permission.READ_CONSENT)
         else None,
@@ -87,13 +91,13 @@ def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID)
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_MEMBERS)
-def role(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
+def edit_role(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
     target = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_change(member.actor, target):
         raise PermissionDenied
     if (step_up := step_up_redirect(request, member)) is not None:
         return step_up
-    choices = role_choices(member.actor)
+    choices = list_role_choices(member.actor)
     if request.method == "GET":
         form = RoleForm(choices=choices, initial={"role": target.role.value})
         return _role_page(request, member, target, form)
@@ -131,7 +135,7 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
         message = gettext("You left %(tenant)s. Gateways reject your keys within a second.")
         toast(request, message % {"tenant": member.tenant.name})
         if unowned_keys.total:
-            messages.warning(request, _describe_left_keys(unowned_keys.total))
+            messages.warning(request, _build_leaving_warning(unowned_keys.total))
         return redirect("console:overview")
     message = gettext(
         "%(name)s is no longer a member. Gateways reject this person’s own keys within a second."
@@ -141,27 +145,30 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     return redirect("console:members")
 
 
-def _describe_left_keys(num: int) -> str:
-    """Return the warning to a member who leaves. They can no longer change these keys."""
+def _build_leaving_warning(num_keys: int) -> str:
+    """Return the warning for a member who left, and who can no longer rotate or revoke the keys."""
     text = ngettext(
         "%(num)d service key whose secret you know still works. Ask an administrator to rotate or "
         "revoke it.",
         "%(num)d service keys whose secrets you know still work. Ask an administrator to rotate or "
         "revoke them.",
-        num,
+        num_keys,
     )
-    return text % {"num": num}
+    return text % {"num": num_keys}
 
 
 def _read_role_form(request: HttpRequest) -> Any:
-    """Return the form's data, or the role that the URL of an undo button contains."""
+    """Return the submitted fields.
+
+    An undo button has no form. Its URL contains the role in the query parameter `to`.
+    """
     return {"role": request.GET["to"]} if "to" in request.GET else request.POST
 
 
 def _change_role(
     request: HttpRequest, member: CurrentMember, target: MemberRow, form: RoleForm
 ) -> bool:
-    """Change the role. Return False if the form has an error."""
+    """Change the role. If that fails, add the error to the form and return False."""
     try:
         change = change_role(
             actor=member.actor,
@@ -175,8 +182,8 @@ def _change_role(
         return False
     text = gettext("%(name)s now has the role %(role)s.")
     names = {"name": target.name or target.email, "role": ROLE_LABELS[change.member.role]}
-    back = reverse("console:members-role", args=[target.user_id])
-    toast(request, text % names, undo_url=f"{back}?to={target.role}")
+    edit_url = reverse("console:members-role", args=[target.user_id])
+    toast(request, text % names, undo_url=f"{edit_url}?to={target.role}")
     _warn_about_unowned_keys(request, change.unowned_keys)
     return True
 
@@ -192,7 +199,8 @@ def _warn_about_unowned_keys(request: HttpRequest, unowned_keys: KeySummary) -> 
         messages.warning(request, text % {"num": unowned_keys.total})
 
 
-def _list_keys(actor: Actor, user_id: UserId) -> Any:
+def _list_key_lines(actor: Actor, user_id: UserId) -> list[KeyLine]:
+    """Return the keys that the member owns; none if the actor may not see keys."""
     if not actor.has_permission(Permission.READ_KEYS):
         return []
     key_filter = KeyFilter(owner_id=user_id)
@@ -210,7 +218,7 @@ def _can_change(actor: Actor, target: MemberRow) -> bool:
 
 def _can_remove(actor: Actor, target: MemberRow) -> bool:
     if target.user_id == actor.user_id:
-        return not actor.is_closing
+        return not actor.is_closing  # members of a tenant that is closing cannot leave
     return _can_change(actor, target)
 
 

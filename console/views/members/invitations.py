@@ -1,4 +1,4 @@
-"""Invitations: list, creation of one or many, sending again, revocation."""
+"""The list of invitations, and the actions that create, send again and revoke invitations."""
 
 import re
 import uuid
@@ -23,7 +23,7 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.texts.labels import ROLE_LABELS
-from console.views.members.presenters import STATE_NAMES, role_choices
+from console.views.members.presenters import STATE_NAMES, list_role_choices
 from console.views.members.tabs import tabs
 from tenants.base.errors import Conflict, DomainError, InvalidValue, LimitReached, NotFound
 from tenants.base.pagination import MAX_PAGE, Page, map_page
@@ -42,14 +42,16 @@ from tenants.security.authorization.actor import Actor
 
 # An invitation with one of these roles requires a step-up.
 _ROLES_WITH_STEP_UP: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})
-MAX_ADDRESSES: Final = 200  # of one form; the limit per day is lower by default
+MAX_ADDRESSES: Final = 200  # in one form; the tenant's daily limit is 50 by default
+_MAX_ADDRESSES_CHARS: Final = 30_000  # 150 for each of MAX_ADDRESSES
+# Tones of <c-badge>. The other states have "off".
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
 
 class InviteForm(forms.Form):
     emails = forms.CharField(
         label=_("Addresses"),
-        max_length=30_000,
+        max_length=_MAX_ADDRESSES_CHARS,
         widget=forms.Textarea(
             {"rows": 4, "autocomplete": "off", "autofocus": True, "spellcheck": "false"}
         ),
@@ -70,7 +72,7 @@ class InviteForm(forms.Form):
         role, team = self.fields["role"], self.fields["team"]
         assert isinstance(role, forms.ChoiceField)
         assert isinstance(team, forms.TypedChoiceField)
-        role.choices = role_choices(actor)
+        role.choices = list_role_choices(actor)
         if actor.has_permission(Permission.WRITE_TEAMS):
             teams = find_teams(actor=actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
             team.choices = [
@@ -81,8 +83,7 @@ class InviteForm(forms.Form):
             del self.fields["team"]
 
     def clean_emails(self) -> list[str]:
-        """Return the addresses without duplicates. `Ada <ada@example.com>` is valid, too."""
-        emails = read_addresses(self.cleaned_data["emails"])
+        emails = _parse_addresses(self.cleaned_data["emails"])
         if not 1 <= len(emails) <= MAX_ADDRESSES:
             raise forms.ValidationError(
                 gettext("Enter 1 to %(max)d addresses.") % {"max": MAX_ADDRESSES}
@@ -90,7 +91,12 @@ class InviteForm(forms.Form):
         return emails
 
 
-def read_addresses(text: str) -> list[str]:
+def _parse_addresses(text: str) -> list[str]:
+    """Return the distinct e-mail addresses of a text in lower case, in their order.
+
+    Commas, semicolons, line breaks and spaces separate addresses. A name may stand before an
+    address in angle brackets, as in `Ada Lovelace <ada@example.com>`.
+    """
     addresses: dict[str, None] = {}
     for part in re.split(r"[,;\n]", text):
         match = re.search(r"<([^<>]*)>", part)
@@ -134,7 +140,7 @@ def _present_invitation(actor: Actor, invitation: InvitationView) -> InvitationR
 _INVITATIONS: Final = ListPage(
     template="console/members/invitations.html",
     query=_find_invitations,
-    context=lambda query, _: {
+    context=lambda query, _page: {
         "tabs": tabs("members-invitations"),
         "can_invite": query.actor.has_permission(Permission.WRITE_MEMBERS),
     },
@@ -163,7 +169,7 @@ def invitations(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_MEMBERS)
-def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def invite_members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         initial = {"emails": request.GET.get("email", "")}
         return _render_page(request, member, InviteForm(actor=member.actor, initial=initial))
@@ -175,8 +181,7 @@ def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse
         return step_up
     emails, team_id = form.cleaned_data["emails"], form.cleaned_data.get("team")
     results = [_invite_address(member, email, role, team_id) for email in emails]
-    failed = [result for result in results if result.error is not None]
-    if failed:
+    if any(result.error is not None for result in results):
         return _show_results(request, member, form, results)
     if len(results) == 1 and results[0].invited is not None:
         _report_invitation(request, results[0].invited)
@@ -187,10 +192,10 @@ def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse
 
 @dataclass(frozen=True, slots=True)
 class InvitationResult:
-    """The outcome for one address: an invitation or an error."""
+    """The result for one e-mail address. Either `invited` or `error` is set."""
 
     email: str
-    invited: InvitationView | None = None
+    invited: InvitationView | None = None  # the new invitation
     error: DomainError | None = None
 
     @property
@@ -224,9 +229,9 @@ def _show_results(
     form: InviteForm,
     results: list[InvitationResult],
 ) -> HttpResponse:
-    """Show the result for each address, and keep the addresses that failed in the form."""
+    """Show the result for each address. The form keeps only the addresses that failed."""
     failed = [result for result in results if result.error is not None]
-    limits = [result.error for result in failed if isinstance(result.error, LimitReached)]
+    limit_errors = [result.error for result in failed if isinstance(result.error, LimitReached)]
     form_data = {name: form.data.get(name, "") for name in form.fields}
     form_data["emails"] = "\n".join(result.email for result in failed)
     new_form = InviteForm(form_data, actor=member.actor)
@@ -234,11 +239,11 @@ def _show_results(
     if len(results) == 1:
         new_form.add_error("emails", results[0].message)
     num_created = len(results) - len(failed)
-    status = 200 if num_created else (429 if limits else 400)
-    more = {"results": results if len(results) > 1 else [], "num_created": num_created}
-    response = _render_page(request, member, new_form, more, status=status)
+    status = 200 if num_created else (429 if limit_errors else 400)
+    extra_context = {"results": results if len(results) > 1 else [], "num_created": num_created}
+    response = _render_page(request, member, new_form, extra_context, status=status)
     if status == 429:
-        response["Retry-After"] = str(max(error.retry_after_s for error in limits))
+        response["Retry-After"] = str(max(error.retry_after_s for error in limit_errors))
     return response
 
 
@@ -261,7 +266,7 @@ def _report_invitations(request: HttpRequest, results: list[InvitationResult]) -
 def send_again(
     request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID
 ) -> HttpResponse:
-    """Replace the invitation by a new one. The old link stops working."""
+    """Replace the invitation by a new one. The link of the old invitation stops working."""
     invitation = find_invitation(
         actor=member.actor, invitation_id=invitation_id, now=timezone.now()
     )
@@ -305,12 +310,12 @@ def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     form: InviteForm,
-    more: dict[str, Any] | None = None,
+    extra_context: dict[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     context = {
         "form": form,
         "allowance": get_allowance(actor=member.actor, now=timezone.now()),
-        **(more or {}),
+        **(extra_context or {}),
     }
     return render_page(request, member, "console/members/invite.html", context, status=status)

@@ -1,4 +1,4 @@
-"""The list of members."""
+"""The list of members, with their roles, teams and sign-in methods."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ from console.layout.lists.sorting import SortOrders, TableSorting
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.labels import ROLE_LABELS
-from console.views.members.presenters import way_names
+from console.views.members.presenters import name_sign_in_methods
 from console.views.members.tabs import tabs
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission, Role
@@ -43,8 +43,8 @@ class MemberListRow:
     row: MemberDirectoryRow
     name: str  # the e-mail address if the member has no name
     role_name: str
-    teams: str
-    ways: str
+    teams: str  # names, separated by commas
+    ways: str  # sign-in methods, separated by commas
 
 
 def _find_members(query: ListQuery) -> Page[MemberListRow]:
@@ -67,7 +67,7 @@ def _present_member(row: MemberDirectoryRow) -> MemberListRow:
         name=row.name or row.email,
         role_name=str(ROLE_LABELS[row.role]),
         teams=", ".join(row.teams),
-        ways=way_names(row.signs_in_by),
+        ways=name_sign_in_methods(row.signs_in_by),
     )
 
 
@@ -77,7 +77,7 @@ _MEMBERS: Final = ListPage(
     query=_find_members,
     form=MemberFilterForm,
     orders=MEMBER_ORDERS,
-    context=lambda query, _: {
+    context=lambda query, _page: {
         "tabs": tabs("members"),
         "can_invite": query.actor.has_permission(Permission.WRITE_MEMBERS),
     },

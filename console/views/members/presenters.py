@@ -1,4 +1,4 @@
-"""Display names of roles, sign-in methods and invitation states."""
+"""Descriptions of roles, and display names of sign-in methods and invitation states."""
 
 from typing import Final
 
@@ -11,14 +11,15 @@ from tenants.identity.invitations.queries import InvitationState
 from tenants.identity.members.directory import PASSWORD, PROVIDER
 from tenants.security.authorization.actor import Actor
 
-ROLE_LEADS: Final[dict[Role, Promise]] = {
+ROLE_DESCRIPTIONS: Final[dict[Role, Promise]] = {
     Role.OWNER: _("Full access, including managing owners and single sign-on"),
     Role.ADMINISTRATOR: _("Full access, except managing owners and single sign-on"),
     Role.BILLING: _("Usage, invoices and budgets"),
     Role.AUDITOR: _("Read-only access to everything"),
     Role.DEVELOPER: _("Code completion with their own keys"),
 }
-WAY_NAMES: Final[dict[str, Promise]] = {
+# By the names in MemberDirectoryRow.signs_in_by.
+_SIGN_IN_METHOD_NAMES: Final[dict[str, Promise]] = {
     PASSWORD: _("Password"),
     PROVIDER: _("Identity provider"),
     "totp": _("Authenticator app"),
@@ -32,12 +33,16 @@ STATE_NAMES: Final[dict[InvitationState, Promise]] = {
 }
 
 
-def role_choices(actor: Actor) -> list[tuple[str, str]]:
-    """Return the roles that the actor may assign. Developers, the most common role, come first."""
+def list_role_choices(actor: Actor) -> list[tuple[str, str]]:
+    """Return the values and labels of the roles that the actor may assign.
+
+    The most common role, developer, comes first.
+    """
     may_make_owners = actor.has_permission(Permission.WRITE_OWNERS)
     roles = [role for role in reversed(Role) if role is not Role.OWNER or may_make_owners]
-    return [(role.value, f"{ROLE_LABELS[role]} · {ROLE_LEADS[role]}") for role in roles]
+    return [(role.value, f"{ROLE_LABELS[role]} · {ROLE_DESCRIPTIONS[role]}") for role in roles]
 
 
-def way_names(ways: tuple[str, ...]) -> str:
-    return ", ".join(str(WAY_NAMES.get(way, way)) for way in ways)
+def name_sign_in_methods(methods: tuple[str, ...]) -> str:
+    """Return the display names of the methods, separated by commas."""
+    return ", ".join(str(_SIGN_IN_METHOD_NAMES.get(method, method)) for method in methods)

@@ -1,4 +1,4 @@
-"""The table of seats: each member's activity and figures of this month."""
+"""The table of seats: each member's last activity, and their figures of this month (UTC)."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,8 +24,8 @@ from tenants.base.permissions import Permission, Role
 from tenants.identity.members.search import MemberFilter
 from tenants.identity.seats import Seat, find_seats
 
-_IDLE: Final = "idle"
-IDLE_DAYS: Final = 30
+_IDLE: Final = "idle"  # value of the filter `activity`
+_IDLE_DAYS: Final = 30
 
 
 class SeatFilterForm(forms.Form):
@@ -50,16 +50,16 @@ class SeatRow:
     seat: Seat
     name: str  # the e-mail address if the member has no name
     role_name: str
-    editor: str
+    editor: str  # "": unknown, or not visible to the user
     requests: str  # "": the user may not see the figures of single members
     acceptance: str  # "": unknown, or not visible to the user
     cost: str  # "": unknown, or not visible to the user
 
 
 @dataclass(frozen=True, slots=True)
-class _SeatRows(Page[SeatRow]):
+class _SeatRowPage(Page[SeatRow]):
     min_users: int  # smaller groups are suppressed; 1: figures of single members are shown
-    currency: Currency | None
+    currency: Currency | None  # None: the tenant has no plan, or the user may not see costs
 
 
 def _find_seats(query: ListQuery) -> Page[SeatRow]:
@@ -67,7 +67,7 @@ def _find_seats(query: ListQuery) -> Page[SeatRow]:
     member_filter = MemberFilter(
         text=query.filters.get("q", ""),
         role=Role(role) if role else None,
-        idle_since=query.now - timedelta(days=IDLE_DAYS) if activity == _IDLE else None,
+        idle_since=query.now - timedelta(days=_IDLE_DAYS) if activity == _IDLE else None,
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )
@@ -79,26 +79,26 @@ def _find_seats(query: ListQuery) -> Page[SeatRow]:
         now=query.now,
     )
     rows = [_present_seat(seat, seat_page.currency) for seat in seat_page.page.rows]
-    return _SeatRows(rows, seat_page.page.next_cursor, seat_page.min_users, seat_page.currency)
+    return _SeatRowPage(rows, seat_page.page.next_cursor, seat_page.min_users, seat_page.currency)
 
 
 def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
     figures = seat.figures
     cost = None if figures is None else figures.cost_micros
-    accepted = None if figures is None else figures.acceptance
+    acceptance_rate = None if figures is None else figures.acceptance
     return SeatRow(
         seat=seat,
         name=seat.member.name or seat.member.email,
         role_name=str(ROLE_LABELS[seat.member.role]),
         editor="" if figures is None else display_name("editor", figures.editor),
         requests="" if figures is None else format_count(figures.requests),
-        acceptance="" if accepted is None else format_share(accepted),
+        acceptance="" if acceptance_rate is None else format_share(acceptance_rate),
         cost="" if cost is None or currency is None else format_amount(cost, currency),
     )
 
 
 def _build_context(query: ListQuery, page: Page[SeatRow]) -> dict[str, Any]:
-    assert isinstance(page, _SeatRows)
+    assert isinstance(page, _SeatRowPage)
     return {
         "tabs": tabs("members-seats"),
         "min_users": page.min_users,

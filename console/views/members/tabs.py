@@ -7,7 +7,7 @@ from console.layout.tabs import Tab
 
 
 def tabs(current_name: str) -> list[Tab]:
-    """Return the tabs. `current_name` is the page's URL name."""
+    """Return the tabs. `current_name` is the URL name of the shown page, without `console:`."""
     titles = {
         "members": gettext("Members"),
         "members-seats": gettext("Seats"),

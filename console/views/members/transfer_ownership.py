@@ -1,4 +1,4 @@
-"""Transfer of the ownership to another member. Saving requires a step-up."""
+"""Transfer of the ownership to another member. Submitting the form requires a step-up."""
 
 import uuid
 

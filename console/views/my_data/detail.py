@@ -1,4 +1,4 @@
-"""The user's own consent with its wordings and receipts, and the download of their data."""
+"""The page "Your data": the user's consent, its receipts, and the download of the user's data."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,7 +34,8 @@ from tenants.privacy.consent.consent_texts import (
 from tenants.privacy.consent.queries import OwnConsent, get_own_consent, list_receipts
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
-_RECEIPTS: Final = ListPage(  # a part of the page
+# The page shows this list below the questions about consent.
+_RECEIPTS: Final = ListPage(
     template="console/my_data/detail.html",
     query=lambda list_query: list_receipts(
         actor=list_query.actor, limit=list_query.limit, cursor=list_query.cursor, only_own=True
@@ -50,19 +51,20 @@ TITLES: Final[dict[ConsentKind, Promise]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConsentQuestion:
-    """A consent question and the user's answer."""
+    """A kind of consent, with the text to consent to and the user's present answer."""
 
     kind: ConsentKind
     title: str
     wording: ConsentText
     is_granted: bool
-    is_allowed: bool  # by the tenant
-    is_content_capture_missing: bool  # training requires consent to content capture first
+    is_allowed: bool  # the tenant allows its users to consent
+    # True only for training: it requires consent to content capture, which the user has not given.
+    is_content_capture_missing: bool
 
 
 @require_GET
 @member_required
-def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def show_own_data(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
     if wants_csv(request):
         return _RECEIPTS.file(request, member)
@@ -84,7 +86,10 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_POST
 @member_required
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
-    """Give consent to the wordings that the page showed."""
+    """Give consent.
+
+    The form contains the versions of the consent texts that the page showed (`wording`).
+    """
     consent_kind = _read_kind(kind)
     current_consent = get_own_consent(actor=member.actor).consent
     is_training = consent_kind is ConsentKind.TRAINING
@@ -92,13 +97,13 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
         content_capture=current_consent.content_capture or not is_training,
         training=current_consent.training or is_training,
     )
-    wordings = frozenset(request.POST.getlist("wording"))
+    text_versions = frozenset(request.POST.getlist("wording"))
     if not request.POST.get("agrees"):
         messages.error(request, gettext("To consent, select the checkbox first."))
         return redirect("console:own")
     try:
         set_consent(
-            actor=member.actor, choice=ConsentChoice(new_consent, wordings), now=timezone.now()
+            actor=member.actor, choice=ConsentChoice(new_consent, text_versions), now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         messages.error(request, translate_error(error))
@@ -110,7 +115,10 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 @require_http_methods(["GET", "POST"])
 @member_required
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
-    """Withdraw after one confirmation: withdrawing must be as easy as giving consent."""
+    """Withdraw consent after one confirmation. Without content capture, training ends, too.
+
+    Withdrawing must be as easy as giving consent (GDPR, Article 7(3)).
+    """
     consent_kind = _read_kind(kind)
     current_consent = get_own_consent(actor=member.actor).consent
     if request.method == "GET":
@@ -121,10 +129,10 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
         }
         return render_page(request, member, "console/my_data/withdraw.html", context)
     keeps_content_capture = current_consent.content_capture and consent_kind is ConsentKind.TRAINING
-    wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
+    text_versions = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps_content_capture, training=False),
-        wordings if keeps_content_capture else frozenset(),
+        text_versions if keeps_content_capture else frozenset(),
     )
     set_consent(actor=member.actor, choice=choice, now=timezone.now())
     toast(request, _withdrawal_message(consent_kind))
@@ -133,8 +141,8 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
 
 @require_POST
 @member_required
-def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    bundle_request = BundleRequest(require_own_user_id(member.actor), "", BOUNDS)
+def download_own_bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    bundle_request = BundleRequest(require_own_user_id(member.actor), reason="", bounds=BOUNDS)
     return download_bundle(request, member, bundle_request) or redirect("console:own")
 
 

@@ -1,4 +1,4 @@
-"""The list of the user's own API keys, and the creation of one within the policy."""
+"""The list of the user's own API keys, and the form that creates one within the policy."""
 
 from typing import Any, Final
 
@@ -34,8 +34,9 @@ from tenants.identity.api_keys.search import KeyFilter, find_keys
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.own_keys.operations import OwnKeyTerms, create_own_key, find_own_key_terms
 
-_FORM: Final = "my-key"
-_FIELDS: Final = {"expires_at": "lifetime", "scopes": "modes"}
+_FORM: Final = "my-key"  # purpose of the form token
+_FORM_FIELDS: Final = {"expires_at": "lifetime", "scopes": "modes"}  # by the field of an error
+# Values of the filter `origin`.
 _DEVICES: Final = "devices"
 _OTHERS: Final = "others"
 
@@ -157,11 +158,11 @@ def _render_page(
 
 
 def _create_key(member: CurrentMember, form: MyKeyForm) -> CreatedKey | None:
-    """Create the key. Return None if the form has an error."""
+    """Create the key. If that fails, add the error to the form and return None."""
     now = timezone.now()
     if not form.is_valid():
         return None
-    new = KeyRequest(
+    key_request = KeyRequest(
         kind=KeyKind.DEVELOPER,
         owner_id=member.actor.user_id,
         name=form.cleaned_data["name"],
@@ -170,9 +171,9 @@ def _create_key(member: CurrentMember, form: MyKeyForm) -> CreatedKey | None:
         networks=tuple(form.cleaned_data["networks"].split()),
     )
     try:
-        return create_own_key(actor=member.actor, new=new, now=now)
+        return create_own_key(actor=member.actor, new=key_request, now=now)
     except InvalidValue as error:
-        form.add_error(_FIELDS.get(error.field, error.field), translate_error(error))
+        form.add_error(_FORM_FIELDS.get(error.field, error.field), translate_error(error))
     except (Conflict, Forbidden) as error:
         form.add_error(None, translate_error(error))
     return None

@@ -1,4 +1,7 @@
-"""URLs of the user's own keys. Details and revocation are those of the tenant's keys."""
+"""URLs of the user's own API keys.
+
+The page of one key and its revocation have the URLs in `console.views.keys.urls`.
+"""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""The page of the first steps. Users can dismiss their card on the first page."""
+"""The page of the onboarding steps. The overview shows them as a card, which users can dismiss."""
 
 from typing import Final
 
@@ -15,14 +15,14 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.onboarding.steps import build_onboarding_steps
 
-# Stored in the browser like preferences. It does not identify the user.
-DISMISSED_COOKIE: Final = "caret-start"
+# "1" if the card is dismissed. Like the cookies of preferences, it does not identify the user.
+_DISMISSED_COOKIE: Final = "caret-start"
 _YEAR_S: Final = 365 * 24 * 3600
 
 
 @require_GET
 @member_required
-def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def show_steps(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     steps = build_onboarding_steps(member.actor)
     if not steps:
         raise PermissionDenied
@@ -34,15 +34,15 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     }
     response = render_page(request, member, "console/onboarding/detail.html", context)
     if all(step.is_done for step in steps):
-        _set_dismissed(response)
+        _set_dismissed_cookie(response)
     return response
 
 
 @require_POST
 @member_required
-def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def dismiss_card(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
-    _set_dismissed(response)
+    _set_dismissed_cookie(response)
     text = gettext("Card dismissed. The overview no longer shows it.")
     toast(request, text, undo_url=reverse("console:start-restore"))
     return response
@@ -50,17 +50,22 @@ def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_POST
 @member_required
-def restore(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def restore_card(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
-    response.delete_cookie(DISMISSED_COOKIE, samesite="Lax")
+    response.delete_cookie(_DISMISSED_COOKIE, samesite="Lax")
     return response
 
 
-def _set_dismissed(response: HttpResponse) -> None:
+def _set_dismissed_cookie(response: HttpResponse) -> None:
     response.set_cookie(
-        DISMISSED_COOKIE, "1", max_age=_YEAR_S, secure=settings.HTTPS, samesite="Lax", httponly=True
+        _DISMISSED_COOKIE,
+        "1",
+        max_age=_YEAR_S,
+        secure=settings.HTTPS,
+        samesite="Lax",
+        httponly=True,
     )
 
 
 def is_dismissed(request: HttpRequest) -> bool:
-    return request.COOKIES.get(DISMISSED_COOKIE) == "1"
+    return request.COOKIES.get(_DISMISSED_COOKIE) == "1"

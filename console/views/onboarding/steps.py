@@ -1,4 +1,4 @@
-"""The onboarding steps for the permissions of a role, and their completion."""
+"""The onboarding steps of a user, which depend on their permissions, and their completion."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ from tenants.identity.own_keys.operations import find_own_key_terms
 from tenants.identity.setup_progress import SetupProgress, read_setup_progress
 from tenants.security.authorization.actor import Actor
 
-# The steps are for users with at least one of these.
+# Users with none of these permissions have no steps.
 _PERMISSIONS: Final = (
     Permission.USE_PLAYGROUND,
     Permission.WRITE_MEMBERS,
@@ -22,8 +22,8 @@ _PERMISSIONS: Final = (
 class SetupStep:
     title: str
     text: str
-    url_name: str  # page where the step is done
-    button: str
+    url_name: str  # of the page where users complete the step; "": there is no button
+    button: str  # label
     is_done: bool
 
 

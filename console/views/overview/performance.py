@@ -1,4 +1,7 @@
-"""The performance of completions in the period and filters of the URL, and its top lists."""
+"""The performance page: figures and charts of the period and the filters in the URL.
+
+Top lists show the languages, editors and models with the most requests.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,7 +34,7 @@ from tenants.usage.reports.queries import GroupBy, ReportRow
 from tenants.usage.requests.last_minute import read_last_minute
 
 _PAGE: Final = "console/overview/performance.html"
-_PART: Final = "console/overview/_performance.html"
+_PART: Final = "console/overview/_performance.html"  # of the page, for htmx
 _TOP_ROWS: Final = 5
 _TITLES: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.LANGUAGE: _("Languages"),
@@ -46,16 +49,16 @@ class TopLine:
     url: str  # this page, filtered by the group
     requests: int
     requests_text: str
-    acceptance: str  # "": not reported, or not visible to the user
+    acceptance: str  # the acceptance rate; "": not reported, or not visible to the user
 
 
 @dataclass(frozen=True, slots=True)
 class TopList:
     title: str
     lines: list[TopLine]
-    max_requests: int  # requests of the first line, at least 1
-    num_hidden: int  # suppressed because the groups are too small
-    url: str  # the list of all groups
+    max_requests: int  # of the first line; 1 if there is no line
+    num_hidden: int  # suppressed groups
+    url: str  # the report with all groups
 
 
 @require_http_methods(["GET"])
@@ -65,7 +68,7 @@ def performance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def render_performance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Render the page. For users who see only their own usage it is the first page."""
+    """Render the page, which users without READ_USAGE also get as the overview."""
     now = timezone.now()
     usage_filters = read_usage_filters(request, now=now)
     usage_overview = read_overview(actor=member.actor, query=usage_filters.report_query)
@@ -76,16 +79,14 @@ def render_performance(request: HttpRequest, member: CurrentMember) -> HttpRespo
         "filters": usage_filters.list_filters(usage_overview.choices, usage_overview.teams),
         "live": format_last_minute(read_last_minute(actor=member.actor, now=now), member.actor),
         "gateway_url": settings.GATEWAY_URL,
-        **_page_context(member, usage_filters, usage_overview),
+        **_build_figures(usage_filters, usage_overview),
     }
     status = 400 if usage_filters.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _page_context(
-    member: CurrentMember, usage_filters: UsageFilters, usage_overview: Overview
-) -> dict[str, Any]:
-    """Return the figures; {} if there were no requests or the total is suppressed."""
+def _build_figures(usage_filters: UsageFilters, usage_overview: Overview) -> dict[str, Any]:
+    """Return figures, charts and lists; {} if there were no requests or the total is suppressed."""
     if usage_overview.total.counts is None or not usage_overview.total.counts.requests:
         return {}
     days = usage_overview.group_rows[GroupBy.DAY]
@@ -94,11 +95,11 @@ def _page_context(
         "speeds": build_speed_lines(usage_filters, usage_overview),
         "requests_chart": build_requests_chart(usage_filters, days),
         "accepted_chart": build_accepted_chart(usage_filters, days, usage_overview.quality),
-        "tops": list_top_lists(usage_filters, usage_overview),
+        "tops": _build_top_lists(usage_filters, usage_overview),
     }
 
 
-def list_top_lists(usage_filters: UsageFilters, usage_overview: Overview) -> list[TopList]:
+def _build_top_lists(usage_filters: UsageFilters, usage_overview: Overview) -> list[TopList]:
     return [_build_top_list(usage_filters, usage_overview, group_by) for group_by in _TITLES]
 
 

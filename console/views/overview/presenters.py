@@ -1,8 +1,4 @@
-"""Figures and charts of the overview.
-
-The performance figures are in this order: first token, cancellation, cache, acceptance, engine
-load.
-"""
+"""Figures and charts of the overview pages, Summary and Performance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,8 +40,7 @@ SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
     CounterOrigin.CLIENT: _("Reported by the client"),
 }
 
-
-# A smaller relative change of a latency or of the load counts as random variation.
+# A relative change of a latency or of the load up to this counts as random variation.
 _NOISE: Final = 0.05
 
 
@@ -53,26 +48,30 @@ _NOISE: Final = 0.05
 class OverviewFigure:
     label: str
     value: str  # "": unknown
-    change: FigureChange | None
+    change: FigureChange | None  # from the previous period; None: unknown
     definition: str
-    source: str
+    source: str  # says who measured the figure
     url: str  # the page with details; "": none
-    tone: str = ""  # good | bad | ""
-    comparison: str = ""  # such as the target
+    tone: str = ""  # good | bad | "": neither
+    comparison: str = ""  # such as the target; "": none
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedLine:
-    name: str
-    completed: str
+    """The latency of one completion mode, as formatted texts."""
+
+    name: str  # of the mode
+    completed: str  # number of completed requests
+    # Time to the first token. "": nothing was completed.
     p50: str
     p99: str
-    display_p50: str  # "": not reported
+    # Display latency. "": not reported.
+    display_p50: str
     display_p99: str
-    target: str
+    target: str  # of `p99`
     is_on_target: bool
-    change: FigureChange | None
-    url: str
+    change: FigureChange | None  # of `p99`, from the previous period; None: unknown
+    url: str  # the mode's requests, slowest first
 
 
 def overview_tabs(request: HttpRequest, actor: Actor) -> list[Tab]:
@@ -86,15 +85,16 @@ def overview_tabs(request: HttpRequest, actor: Actor) -> list[Tab]:
 
 
 def list_figures(usage_filters: UsageFilters, usage_overview: Overview) -> list[OverviewFigure]:
+    """Return the performance figures. The total must not be suppressed."""
     assert usage_overview.total.counts is not None
     overview_figures = [
         _build_first_token_figure(usage_filters, usage_overview.speeds),
         _build_cancelled_figure(usage_filters, usage_overview),
+        _build_cached_figure(usage_filters, usage_overview),
     ]
-    overview_figures.append(_build_cached_figure(usage_filters, usage_overview))
     if usage_overview.quality is not None:
         overview_figures.append(_build_accepted_figure(usage_filters, usage_overview))
-    return [*overview_figures, _load_figure(usage_filters, usage_overview.speeds)]
+    return [*overview_figures, _build_load_figure(usage_filters, usage_overview.speeds)]
 
 
 def build_speed_lines(usage_filters: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
@@ -161,12 +161,12 @@ def _describe_target(speed: LatencyRow) -> str:
 def _build_cancelled_figure(
     usage_filters: UsageFilters, usage_overview: Overview
 ) -> OverviewFigure:
-    return _share_figure(
+    return _build_share_figure(
         gettext("Cancellation rate"),
-        _compare(
+        _compare_share(
             cancellation,
             (usage_overview.total.counts, usage_overview.before.counts),
-            num=lambda counts: counts.requests,
+            num_observations=lambda counts: counts.requests,
             better="less",
         ),
         definition=gettext("Share of requests that the client cancelled or superseded."),
@@ -176,13 +176,13 @@ def _build_cancelled_figure(
 
 
 def _build_cached_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
-    return _share_figure(
+    return _build_share_figure(
         gettext("Prefix-cache hits"),
-        _compare(
+        _compare_share(
             cache_hit_rate,
             (usage_overview.total.counts, usage_overview.before.counts),
-            # A request's tokens are cached together, so each request is one observation.
-            num=lambda counts: counts.requests,
+            # A request's tokens mostly hit the cache together: each request is one observation.
+            num_observations=lambda counts: counts.requests,
             better="more",
         ),
         definition=gettext(
@@ -205,12 +205,12 @@ def _build_accepted_figure(usage_filters: UsageFilters, usage_overview: Overview
 def build_acceptance_figure(
     usage_filters: UsageFilters, now: ReportRow, before: ReportRow
 ) -> OverviewFigure:
-    return _share_figure(
+    return _build_share_figure(
         gettext("Acceptance rate"),
-        _compare(
+        _compare_share(
             acceptance,
             (now.counts, before.counts),
-            num=lambda counts: counts.shown,
+            num_observations=lambda counts: counts.shown,
             better="more",
         ),
         definition=gettext("Share of shown suggestions that were accepted fully or partially."),
@@ -219,7 +219,7 @@ def build_acceptance_figure(
     )
 
 
-def _load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
+def _build_load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
     load = None if speeds is None else speeds.load
     return OverviewFigure(
         label=gettext("Engine load"),
@@ -242,25 +242,31 @@ def cache_hit_rate(counts: UsageCounters) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _ComparedShare:
-    now: float | None
-    change: FigureChange | None
+    now: float | None  # None: unknown
+    change: FigureChange | None  # None: unknown
 
 
-def _compare(
+def _compare_share(
     metric: Callable[[UsageCounters], float | None],
     counts: tuple[UsageCounters | None, UsageCounters | None],
     *,
-    num: Callable[[UsageCounters], int],
+    num_observations: Callable[[UsageCounters], int],
     better: str,
 ) -> _ComparedShare:
-    """Compare a share with the previous period. `num` returns its number of observations."""
+    """Compare a share with the previous period.
+
+    `counts` are those of the period and of the previous one; None: suppressed. `better` is "more"
+    or "less".
+    """
     now, before = (None if figures is None else metric(figures) for figures in counts)
-    noise = share_noise(now, before, [0 if figures is None else num(figures) for figures in counts])
+    noise = share_noise(
+        now, before, [0 if figures is None else num_observations(figures) for figures in counts]
+    )
     changed = describe_change(now, before, is_share=True, better=better, noise=noise)
     return _ComparedShare(now, changed)
 
 
-def _share_figure(
+def _build_share_figure(
     label: str, compared: _ComparedShare, *, definition: str, source: CounterOrigin, url: str
 ) -> OverviewFigure:
     return OverviewFigure(
@@ -286,7 +292,7 @@ def build_requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> 
         ),
         Series(
             gettext("Other requests"),
-            values_over_time(usage_filters, rows, _requests_without_suggestion),
+            values_over_time(usage_filters, rows, _count_requests_without_suggestion),
         ),
     ]
     title = gettext("Requests per hour") if usage_filters.is_hourly else gettext("Requests per day")
@@ -306,5 +312,5 @@ def build_accepted_chart(
     return build_line_chart(title, list_times(usage_filters), series, SHARES, at_most=1)
 
 
-def _requests_without_suggestion(counts: UsageCounters) -> float:
+def _count_requests_without_suggestion(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions

@@ -1,4 +1,7 @@
-"""The first page of users who see the whole tenant: seats, acceptance, cost, alerts and setup."""
+"""The overview for users with READ_USAGE: alerts, figures, charts and the open onboarding steps.
+
+Other users get the performance page instead.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +21,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.money_format import format_amount
 from console.usage_filters.filter_form import UsageFilters, filter_last_30_days
 from console.usage_filters.number_format import describe_change, format_count
-from console.usage_filters.time_buckets import num_hidden
+from console.usage_filters.time_buckets import count_suppressed
 from console.views.onboarding.detail import is_dismissed
 from console.views.onboarding.steps import SetupStep, build_onboarding_steps
 from console.views.overview.performance import render_performance
@@ -40,8 +43,7 @@ from tenants.usage.reports.overview import SeatUse, UsageSummary, read_usage_sum
 
 _PAGE: Final = "console/overview/summary.html"
 
-
-# URL name, query string and label of the link.
+# URL name (without `console:`), query string and label of the link.
 _ALERT_LINKS: Final[dict[AlertKind, tuple[str, str, Promise]]] = {
     AlertKind.KEY_LEAKED: ("keys", "?concern=leaked", _("Check how it was used")),
     AlertKind.BUDGET_EXCEEDED: ("budgets", "", _("View budgets")),
@@ -50,15 +52,16 @@ _ALERT_LINKS: Final[dict[AlertKind, tuple[str, str, Promise]]] = {
     AlertKind.CERTIFICATE_UNKNOWN: ("access", "", _("Update the metadata")),
     AlertKind.KEY_EXPIRING: ("keys", "?kind=svc&sort=expires", _("Rotate")),
 }
+# Alerts whose time is the expiry, which may still be ahead.
 _EXPIRIES: Final = {AlertKind.CERTIFICATE_EXPIRING, AlertKind.KEY_EXPIRING}
 
 
 @dataclass(frozen=True, slots=True)
 class AlertLine:
     text: str
-    at: datetime | None
+    at: datetime | None  # when the problem began, or the expiry; None: unknown
     url: str
-    action: str
+    action: str  # label of the link to `url`
     tone: str  # bad | warn
 
 
@@ -85,11 +88,11 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _build_charts(usage_filters: UsageFilters, summary: UsageSummary) -> dict[str, Any]:
-    """Return the charts; nothing if there were no requests."""
+    """Return the charts; {} if there were no requests or the total is suppressed."""
     if summary.total.counts is None or not summary.total.counts.requests:
         return {}
     return {
-        "has_hidden_days": num_hidden(summary.days) > 0,
+        "has_hidden_days": count_suppressed(summary.days) > 0,
         "min_users": summary.min_users,
         "requests_chart": build_requests_chart(usage_filters, summary.days),
         "accepted_chart": build_accepted_chart(usage_filters, summary.days, summary.quality),
@@ -97,7 +100,7 @@ def _build_charts(usage_filters: UsageFilters, summary: UsageSummary) -> dict[st
 
 
 def _setup_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
-    """Return the steps that are left; none if the user has dismissed them."""
+    """Return the open steps and the progress; no steps if the user has dismissed the card."""
     steps: list[SetupStep] = [] if is_dismissed(request) else build_onboarding_steps(actor)
     open_steps = [step for step in steps if not step.is_done]
     return {"steps": open_steps, "num_done": len(steps) - len(open_steps), "num_steps": len(steps)}
@@ -127,8 +130,8 @@ def _build_seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
         % {"active": format_count(seats.num_active), "all": format_count(seats.num_seats)},
         change=None,
         definition=gettext(
-            "Members who requested a completion in the last 30 days. The other seats are idle; you "
-            "pay for them, too."
+            "Members who used Caret in the last 30 days. The other seats are idle; you pay for "
+            "them, too."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=reverse("console:members") if actor.has_permission(Permission.READ_MEMBERS) else "",
@@ -175,7 +178,8 @@ def _to_alert_line(alert: Alert, now: datetime) -> AlertLine:
     url_name, query, action = _ALERT_LINKS[alert.kind]
     expires_later = alert.kind in _EXPIRIES and alert.at is not None and alert.at > now
     return AlertLine(
-        text=_alert_text(alert, is_over=not expires_later) % {"num": format_count(alert.num)},
+        text=_describe_alert(alert, has_expired=not expires_later)
+        % {"num": format_count(alert.num)},
         at=alert.at,
         url=reverse(f"console:{url_name}") + query,
         action=str(action),
@@ -183,7 +187,8 @@ def _to_alert_line(alert: Alert, now: datetime) -> AlertLine:
     )
 
 
-def _alert_text(alert: Alert, *, is_over: bool) -> str:
+def _describe_alert(alert: Alert, *, has_expired: bool) -> str:
+    """Return the text of the alert. `has_expired` matters only for CERTIFICATE_EXPIRING."""
     match alert.kind:
         case AlertKind.KEY_LEAKED:
             return ngettext(
@@ -211,6 +216,6 @@ def _alert_text(alert: Alert, *, is_over: bool) -> str:
                 "that its metadata does not contain.",
                 alert.num,
             )
-        case AlertKind.CERTIFICATE_EXPIRING if is_over:
+        case AlertKind.CERTIFICATE_EXPIRING if has_expired:
             return gettext("The certificate of your identity provider has expired.")
     return gettext("The certificate of your identity provider expires soon.")

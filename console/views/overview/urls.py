@@ -1,4 +1,4 @@
-"""The URLs of the overview."""
+"""URLs of the overview pages, Summary and Performance."""
 
 from django.urls import URLPattern, path
 

@@ -1,6 +1,7 @@
-"""The values that a policy can choose in this installation: models, regions, enforceable rules.
+"""The models and regions that a policy can name in this installation.
 
-Values of a policy that are no longer available stay visible, and are marked as such.
+A policy may contain models, regions and rules that are not available now. Pages show such values
+with a note.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ from tenants.policy.availability.enforcement import (
 from tenants.policy.availability.model_offers import ModelOffer, get_offers
 from tenants.security.authorization.actor import Actor
 
-# For each field of a policy: why it is not enforced, and what an operator has to do.
+# By field of a policy: why it is not enforced now, and what an operator must do.
 WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
     "has_public_code_filter": _(
         "Not enforced: the gateways have no index of public code. An operator must build "
@@ -46,39 +47,42 @@ ONE_REGION: Final = _(
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoices:
-    offers: list[ModelOffer]
-    capabilities: Capabilities
+    offers: list[ModelOffer]  # the models that the tenant can choose from; by tier, default first
+    capabilities: Capabilities  # of the installation
 
     def is_missing(self, capability: Capability) -> bool:
         return capability in self.capabilities.missing
 
 
 def read_choices(actor: Actor) -> PolicyChoices:
-    """Return what the actor's tenant can choose from. Up to four queries. Raises Forbidden."""
+    """Return the choices of the actor's tenant. Up to four queries. Raises Forbidden."""
     return PolicyChoices(get_offers(actor=actor, on=utc_day(timezone.now())), read_capabilities())
 
 
 def build_model_choices(
     choices: PolicyChoices, current: Iterable[str], tier: Tier | None = None
 ) -> list[tuple[str, str]]:
-    """Return names and labels: the offers of a tier (None: of all), then other `current` names."""
+    """Return the names and labels of models.
+
+    The offers of `tier` (None: of all tiers) come first, then other `current` names of the policy.
+    """
     offers = [offer for offer in choices.offers if tier in (None, offer.tier)]
     tiers: dict[str, list[str]] = {}
     for offer in offers:
         tiers.setdefault(offer.name, []).append(str(TIER_LABELS[offer.tier]))
     titles = {offer.name: offer.title for offer in reversed(offers)}
-    listed = [
+    offered_choices = [
         (name, f"{titles[name]} ({name})" if tier else _label(titles[name], name, tiers[name]))
         for name in tiers
     ]
     gone_label = gettext("%(name)s (no longer offered)")
-    return listed + [
+    return offered_choices + [
         (name, gone_label % {"name": name}) for name in sorted(set(current) - set(tiers))
     ]
 
 
 def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the regions that have a gateway, then other `current` regions."""
+    """Return the regions that have a gateway, then other `current` regions of the policy."""
     regions = choices.capabilities.regions
     gone_label = gettext("%(name)s (no gateway)") if regions else "%(name)s"
     other_names = sorted(set(current) - set(regions))
@@ -88,7 +92,7 @@ def build_region_choices(choices: PolicyChoices, current: Iterable[str]) -> list
 
 
 def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
-    """Return the notes that the page shows next to the values, by field."""
+    """Return the notes on unavailable values, which pages show next to the values, by field."""
     notes = {
         field: [str(WHY_NOT_ENFORCED[field])]
         for field in find_unenforced(policy, choices.capabilities)

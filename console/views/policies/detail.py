@@ -1,4 +1,4 @@
-"""The policy in force, and its editor."""
+"""The page of the policy in force, and the form that edits it."""
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_GET, require_http_methods
@@ -22,7 +22,7 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, get_conse
 
 @require_GET
 @member_required
-def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def show_policy(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     current = get_policy(actor=member.actor)
     context = {
         "tabs": tabs(request, member),
@@ -39,7 +39,10 @@ def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Edit the policy in force, or continue with a draft that returns from its review."""
+    """Edit the policy in force. A valid POST shows the review of the draft.
+
+    With `step=edit`, the review page sends a draft back to the form.
+    """
     if request.method == "GET":
         current = get_policy(actor=member.actor)
         draft = PolicyDraft(current.policy, current.version)

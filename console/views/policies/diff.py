@@ -1,4 +1,4 @@
-"""Differences of two policies, and the values of one policy."""
+"""The values of a policy as text, and the differences between two policies."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,29 +11,29 @@ from tenants.policy.three_way_merge import list_changed_fields
 
 @dataclass(frozen=True, slots=True)
 class FieldValue:
-    """A field with its value."""
+    """A field of a policy with its value."""
 
-    name: str
+    name: str  # of the field in TenantPolicy
     title: str
     meaning: str
-    lines: list[str]
-    decided_by: list[NamedOverride]  # empty: the tenant's policy
-    notes: list[str]  # why it is not enforced, or names no longer offered
+    lines: list[str]  # the formatted value
+    decided_by: list[NamedOverride]  # that set the value; empty: the tenant's policy did
+    notes: list[str]  # why the field is not enforced, or which models are no longer offered
 
 
 @dataclass(frozen=True, slots=True)
 class ValueGroup:
-    title: str
+    title: str  # of the section
     values: list[FieldValue]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A changed field."""
+    """A changed field, with the lines of its old and its new value."""
 
     title: str
-    removed: list[str]
-    added: list[str]
+    removed: list[str]  # only in the old value
+    added: list[str]  # only in the new value
     unchanged: list[str]
 
 
@@ -43,6 +43,7 @@ def values_of(
     *,
     notes: Mapping[str, list[str]] | None = None,
 ) -> list[ValueGroup]:
+    """Return all fields by section. `decided_by` and `notes` are by the name of the field."""
     overrides_by_field, notes_by_field = decided_by or {}, notes or {}
     return [
         ValueGroup(
@@ -82,4 +83,5 @@ def change_of(title: str, before: list[str], after: list[str]) -> FieldChange:
 
 
 def titles_of(names: Iterable[str]) -> list[str]:
+    """Return the titles of fields of TenantPolicy."""
     return [str(FIELDS[name].title) for name in names]

@@ -1,4 +1,4 @@
-"""The effective policy of a user, and the rules that block their requests for a file."""
+"""The page of a user's effective policy, and the check of a file against the rules for the user."""
 
 from typing import Any, Final
 
@@ -23,11 +23,11 @@ from tenants.policy.dry_run import explain_access_for, find_effective_policy
 from tenants.policy.effective_policy import EffectivePolicy
 from tenants.security.authorization.actor import Actor
 
-_MAX_EMAIL_CHARS: Final = 254
+_MAX_EMAIL_CHARS: Final = 254  # the longest address that RFC 5321 allows
 
 
 class UserForm(forms.Form):
-    """The user to explain; empty means the signed-in user."""
+    """The member to look at. If the field is empty, the page is about the signed-in user."""
 
     user_email = forms.CharField(
         label=_("Member's e-mail address"),
@@ -44,7 +44,7 @@ class FileAccessForm(RepositoryFileForm, UserForm):
 @require_GET
 @member_required
 @permission_required(Permission.READ_POLICY)
-def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def show_effective_policy(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = UserForm(request.GET)
     effective_policy = _find_effective_policy(member.actor, form) if form.is_valid() else None
     context: dict[str, Any] = {
@@ -68,12 +68,14 @@ def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_GET
 @member_required
 @permission_required(Permission.READ_POLICY)
-def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def explain_access(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     is_submitted = "path" in request.GET
     form = FileAccessForm(
         request.GET if is_submitted else None, initial={"mode": Mode.INLINE.value}
     )
-    explanation = _explain_access(member.actor, form) if is_submitted and form.is_valid() else None
+    explanation = (
+        _find_explanation(member.actor, form) if is_submitted and form.is_valid() else None
+    )
     context: dict[str, Any] = {
         **_form_context(request, member, form),
         "explanation": explanation,
@@ -95,7 +97,7 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _describe_rule(rule: BlockingRule, mode: str) -> str:
-    """Return the text of a rule; "" for an exclusion, which is shown as code."""
+    """Return the text of a rule; "" for a content exclusion, whose pattern the page shows."""
     if rule.field == "features":
         return gettext("%(mode)s is off.") % {"mode": MODES[mode]}
     return gettext("A file path is required.") if rule.field == "requires_path" else ""
@@ -107,6 +109,7 @@ def _form_context(request: HttpRequest, member: CurrentMember, form: forms.Form)
 
 
 def _find_effective_policy(actor: Actor, form: UserForm) -> EffectivePolicy | None:
+    """Return the policy; None, with an error in the form, if there is no such member."""
     try:
         return find_effective_policy(actor=actor, email=form.cleaned_data["user_email"] or None)
     except InvalidValue as error:
@@ -114,7 +117,8 @@ def _find_effective_policy(actor: Actor, form: UserForm) -> EffectivePolicy | No
         return None
 
 
-def _explain_access(actor: Actor, form: FileAccessForm) -> AccessExplanation | None:
+def _find_explanation(actor: Actor, form: FileAccessForm) -> AccessExplanation | None:
+    """Return the explanation; None, with an error in the form, if there is no such member."""
     cleaned = form.cleaned_data
     access_query = AccessQuery(Mode(cleaned["mode"]), cleaned["repository"], cleaned["path"])
     try:

@@ -1,6 +1,6 @@
-"""Conversion of a policy to form fields and back.
+"""The form of a policy, and the conversion of a policy to form fields and back.
 
-Content exclusion has its own page, so this form leaves it unchanged.
+The form leaves content exclusion unchanged, because another page edits it.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from console.views.policies.form_fields import (
     all_or_some_field,
     burst_field,
     checkbox_field,
-    days_field,
     initial_names,
     initial_rate,
+    key_days_field,
     lines_field,
     lines_of,
     names_field,
@@ -50,11 +50,13 @@ from tenants.policy.document import (
 )
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 
+# Fields of PolicyLimits that contain a rate limit.
 _RATE_LIMIT_HOLDERS: Final = ("tenant", "user", "key")
+# The data classes whose retention a policy can shorten, by name.
 _OVERRIDABLE_RETENTION: Final = {
     data_class.value: terms for data_class, terms in DATA_CLASSES.items() if terms.is_overridable
 }
-_DEFAULT_DAYS: Final = 30
+_DEFAULT_CONTENT_DAYS: Final = 30  # proposed retention of captured content
 
 
 class PolicyForm(forms.Form):
@@ -137,10 +139,10 @@ class PolicyForm(forms.Form):
         choices=list(ISOLATIONS.items()),
         widget=forms.RadioSelect,
     )
-    max_key_lifetime_days = days_field(
+    max_key_lifetime_days = key_days_field(
         _("Maximum lifetime of new keys in days"), _("Leave empty for no limit.")
     )
-    revoke_idle_keys_after_days = days_field(
+    revoke_idle_keys_after_days = key_days_field(
         _("Days until idle keys are revoked"), _("Leave empty to never revoke them.")
     )
     allows_own_keys = checkbox_field(
@@ -155,7 +157,7 @@ class PolicyForm(forms.Form):
     def __init__(
         self, data: QueryDict | None, *, policy: TenantPolicy, choices: PolicyChoices
     ) -> None:
-        """`policy` is the draft that the form starts with."""
+        """Build the fields. Their initial values are those of `policy`."""
         super().__init__(data, initial=initial_of(policy))
         offer_policy_choices(self, policy, choices)
         add_default_model_fields(self, policy, choices)
@@ -176,11 +178,12 @@ class PolicyForm(forms.Form):
 @dataclass(frozen=True, slots=True)
 class FieldGroup:
     title: str
-    lead: str
-    rows: list[list[BoundField]]  # the fields of one row are side by side
+    lead: str  # text below the title; "": none
+    rows: list[list[BoundField]]  # the page shows the fields of one row side by side
 
 
 def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
+    """Yield the groups in the order of the page, without empty ones."""
     for title, lead, rows in (_GROUPS[0], _build_default_models_group(form), *_GROUPS[1:]):
         if rows:
             yield FieldGroup(str(title), str(lead), [[form[name] for name in row] for row in rows])
@@ -197,7 +200,7 @@ def _build_default_models_group(form: PolicyForm) -> "_Group":
 
 def initial_of(policy: TenantPolicy) -> dict[str, Any]:
     content_capture = policy.content_capture or ContentCapturePolicy(
-        TENANT_CONSENT_TEXT, _DEFAULT_DAYS
+        TENANT_CONSENT_TEXT, _DEFAULT_CONTENT_DAYS
     )
     limits = policy.limits
     values: dict[str, Any] = {
@@ -231,7 +234,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
         "default_models": build_default_models(cleaned, base=base),
         "regions": names_of(cleaned, "regions"),
         "limits": _read_limits(cleaned),
-        "content_capture": _content_capture(cleaned),
+        "content_capture": _read_content_capture(cleaned),
         "retention_days": {
             name: days
             for name in _OVERRIDABLE_RETENTION
@@ -249,7 +252,8 @@ def _read_limits(cleaned: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _content_capture(cleaned: dict[str, Any]) -> dict[str, Any] | None:
+def _read_content_capture(cleaned: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the content capture as JSON; None if it is not allowed. Raises InvalidValue."""
     if not cleaned["content_capture"]:
         return None
     if cleaned["content_capture_retention_days"] is None:
@@ -265,6 +269,7 @@ def _content_capture(cleaned: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
+# Fields whose values are the same in the form, the policy and its JSON document.
 _UNCONVERTED_FIELDS: Final = (
     "has_experiments",
     "requires_path",
@@ -276,6 +281,7 @@ _UNCONVERTED_FIELDS: Final = (
     "revoke_idle_keys_after_days",
     "is_mfa_required",
 )
+# Title, lead and rows of field names.
 _Group = tuple[str | Promise, str | Promise, tuple[tuple[str, ...], ...]]
 _GROUPS: Final[tuple[_Group, ...]] = (
     (

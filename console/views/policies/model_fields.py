@@ -1,4 +1,8 @@
-"""The form fields for models and regions, which are chosen from lists."""
+"""Form fields for models and regions.
+
+Policy and override forms offer the allowed models and regions to choose from. The policy form also
+has fields for default models.
+"""
 
 from collections.abc import Mapping
 from itertools import count
@@ -21,15 +25,15 @@ from console.views.policies.choices import (
 from console.views.policies.form_fields import AS_TYPED, offer_names
 from tenants.base.errors import InvalidValue
 
-_EMPTY_ROWS: Final = 2
-_MAX_ROWS: Final = 50
+_EMPTY_ROWS: Final = 2  # after the rows of the languages that have a default model
+_MAX_ROWS: Final = 50  # of one tier; a row is a language and its model
 _MAX_LANGUAGE_CHARS: Final = 40
 
 
 def offer_policy_choices(
     form: forms.Form, current: TenantPolicy | PolicyOverride, choices: PolicyChoices
 ) -> None:
-    """Set the models and regions to choose from, or say why there are none."""
+    """Set the models and regions to choose from, or say why there is no choice."""
     models = build_model_choices(choices, current.models or ())
     offer_names(form, "models", models, why_not="" if models else NO_MODELS)
     regions = build_region_choices(choices, current.regions or ())
@@ -40,7 +44,10 @@ def offer_policy_choices(
 def add_default_model_fields(
     form: forms.Form, policy: TenantPolicy, choices: PolicyChoices
 ) -> None:
-    """Add the fields of each tier that has models to choose from."""
+    """Add the fields of each tier that has models to choose from.
+
+    These are the model for all other languages, and rows of a language and its model.
+    """
     for tier in Tier:
         current = policy.default_models.get(tier, {})
         options = build_model_choices(choices, current.values(), tier)
@@ -59,7 +66,7 @@ def add_default_model_fields(
 
 
 def group_default_models(form: forms.Form) -> list[list[str]]:
-    """Return the names of the fields, row by row."""
+    """Return the names of the default models' fields, row by row."""
     rows: list[list[str]] = []
     for tier in Tier:
         if _tier_field_name(tier) in form.fields:
@@ -76,7 +83,7 @@ def initial_default_models(policy: TenantPolicy) -> dict[str, str]:
     values: dict[str, str] = {}
     for tier, models_by_language in policy.default_models.items():
         values[_tier_field_name(tier)] = models_by_language.get(ANY_LANGUAGE, "")
-        for number, language in enumerate(_list_languages(models_by_language)):
+        for number, language in enumerate(_list_named_languages(models_by_language)):
             names = _row_names(tier, number)
             values |= dict(zip(names, (language, models_by_language[language]), strict=True))
     return values
@@ -85,7 +92,7 @@ def initial_default_models(policy: TenantPolicy) -> dict[str, str]:
 def build_default_models(
     cleaned: Mapping[str, Any], *, base: TenantPolicy
 ) -> dict[str, dict[str, str]]:
-    """Return the chosen models.
+    """Return the chosen models by tier and language, as JSON.
 
     Tiers without fields keep the models of `base`. Raises InvalidValue.
     """
@@ -109,12 +116,12 @@ def build_default_models(
 
 
 def list_languages() -> list[str]:
-    """Return the identifiers that the fields suggest."""
+    """Return the language identifiers that the fields suggest, sorted."""
     return sorted(LANGUAGES)
 
 
 def _read_row(field: str, language: str, model: str) -> dict[str, str]:
-    """Return the language and its model, or nothing for an empty row. Raises InvalidValue."""
+    """Return {language: model}; {} for an empty row. Raises InvalidValue, which names `field`."""
     if not language and not model:
         return {}
     if language not in LANGUAGES:
@@ -125,15 +132,16 @@ def _read_row(field: str, language: str, model: str) -> dict[str, str]:
 
 
 def _num_rows(form: forms.Form, tier: Tier, current: Mapping[str, str]) -> int:
+    """Return the number of submitted rows, or of rows to show in a form without input."""
     if form.is_bound:
         row_numbers = (
             number for number in range(_MAX_ROWS) if _row_names(tier, number)[0] in form.data
         )
         return max(row_numbers, default=-1) + 1
-    return min(len(_list_languages(current)) + _EMPTY_ROWS, _MAX_ROWS)
+    return min(len(_list_named_languages(current)) + _EMPTY_ROWS, _MAX_ROWS)
 
 
-def _list_languages(models_by_language: Mapping[str, str]) -> list[str]:
+def _list_named_languages(models_by_language: Mapping[str, str]) -> list[str]:
     return sorted(language for language in models_by_language if language != ANY_LANGUAGE)
 
 

@@ -1,4 +1,4 @@
-"""The title, meaning and formatted value of each policy field."""
+"""The title, meaning and formatted value of each field of a policy."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ MODES: Final[dict[str, Promise]] = {
     "chat": _("Chat"),
     "edit": _("Next edits"),
 }
+# What an override can restrict. In a policy, other fields control the last two.
 FEATURES: Final[dict[str, Promise]] = MODES | {
     "retrieval": _("Retrieval"),
     "experiments": _("Experiments"),
@@ -63,6 +64,7 @@ def yes_or_no(value: bool) -> list[str]:
 
 
 def names_or_all(names: frozenset[str] | None) -> list[str]:
+    """Return one name a line. `names` None: all."""
     if names is None:
         return [gettext("All")]
     return sorted(names) or [gettext("None")]
@@ -75,17 +77,19 @@ def days_or_none(days: int | None, text_if_none: str) -> list[str]:
 
 
 def feature_lines(features: Iterable[str]) -> list[str]:
+    """Return the titles of the features, one a line, in the order of FEATURES."""
     enabled = set(features)
     return [str(title) for name, title in FEATURES.items() if name in enabled] or [gettext("None")]
 
 
 def exclusion_lines(exclusion: dict[str, tuple[str, ...]]) -> list[str]:
-    """Return the patterns as lines. Those for every repository come first."""
+    """Return one glob a line. The globs for all repositories ("*") come first."""
     names = sorted(exclusion, key=lambda name: (name != "*", name))
     return [f'"{name}": "{glob}"' for name in names for glob in exclusion[name]]
 
 
 def rate_line(holder: str, rate: RateLimit) -> str:
+    """Return the rate limit as text. `holder` says whose limit it is, such as "Per user"."""
     text = gettext("%(holder)s: %(rate)s requests per minute, burst of %(burst)s")
     return text % {
         "holder": holder,

@@ -1,4 +1,7 @@
-"""Reasons that Caret itself generates: stored in English, shown in the reader's language."""
+"""Reasons of changes that Caret itself writes.
+
+They are stored in English and shown in the reader's language.
+"""
 
 import re
 from typing import Final
@@ -13,6 +16,7 @@ def reason_of_undoing(version: int) -> str:
 
 
 def translate_reason(reason: str) -> str:
+    """Translate a reason that Caret wrote. Return the reason of a user unchanged."""
     match = _UNDO_REASON.fullmatch(reason)
     if match is None:
         return reason

@@ -1,4 +1,4 @@
-"""The tabs of the policy's pages."""
+"""The tabs of the policy pages."""
 
 from django.http import HttpRequest
 from django.utils.translation import gettext

@@ -1,4 +1,4 @@
-"""URLs of the policy's pages."""
+"""URLs of the policy pages."""
 
 from django.urls import URLPattern, path
 
@@ -8,14 +8,14 @@ from console.views.policies.overrides import list as override_list
 from console.views.policies.review import review
 
 urlpatterns: list[URLPattern] = [
-    path("policies", detail.in_force, name="policies"),
+    path("policies", detail.show_policy, name="policies"),
     path("policies/edit", detail.edit, name="policies-edit"),
     path("policies/review", review.review, name="policies-review"),
-    path("policies/versions", versions.history, name="policies-history"),
-    path("policies/versions/<int:version>", versions.version, name="policies-version"),
+    path("policies/versions", versions.show_history, name="policies-history"),
+    path("policies/versions/<int:version>", versions.show_version, name="policies-version"),
     path("policies/versions/<int:version>/undo", review.undo, name="policies-undo"),
     path("policies/overrides", override_list.overrides, name="policies-overrides"),
-    path("policies/overrides/new", override_list.choose, name="policies-new-override"),
+    path("policies/overrides/new", override_list.choose_subject, name="policies-new-override"),
     path(
         "policies/overrides/<kind>/<uuid:subject_id>",
         override_detail.edit,
@@ -31,6 +31,6 @@ urlpatterns: list[URLPattern] = [
         override_detail.undo,
         name="policies-undo-override",
     ),
-    path("policies/effective", explain.effective, name="policies-effective"),
-    path("policies/explain", explain.explain, name="policies-explain"),
+    path("policies/effective", explain.show_effective_policy, name="policies-effective"),
+    path("policies/explain", explain.explain_access, name="policies-explain"),
 ]

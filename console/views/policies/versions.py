@@ -1,4 +1,4 @@
-"""The history of the policy, and one version."""
+"""The history of the policy, and the page of one version."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ _HISTORY: Final = ListPage(
     query=lambda query: read_page_of_versions(
         actor=query.actor, limit=query.limit, cursor=query.cursor
     ),
-    context=lambda query, _: {
+    context=lambda query, _page: {
         "tabs": tabs(query.request, query.member),
         "is_first": query.cursor is None,
     },
@@ -38,14 +38,17 @@ _HISTORY: Final = ListPage(
 
 @require_GET
 @member_required
-def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def show_history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _HISTORY.render(request, member)
 
 
 @require_GET
 @member_required
-def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
-    """Show a version and its changes from the one before, or from the version in `with`."""
+def show_version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
+    """Show a version, and how it differs from the previous version.
+
+    The query parameter `with` names another version to compare with.
+    """
     shown_version = find_version(actor=member.actor, version=version)
     other_version = parse_whole_number(request.GET.get("with", ""))
     other_version = version - 1 if other_version is None else other_version

@@ -1,4 +1,4 @@
-"""Data subject requests: export or erasure of a person's data."""
+"""Data subject requests: pages that export or erase the data of a current or former member."""
 
 from typing import Final, cast
 from uuid import UUID
@@ -30,7 +30,7 @@ from tenants.compliance.data_subjects.export_bundle import BundleRequest
 from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.compliance.data_subjects.queries import find_data_subject
 
-_MAX_EMAIL_CHARS: Final = 254
+_MAX_EMAIL_CHARS: Final = 254  # the longest address that RFC 5321 allows
 
 
 class PersonForm(forms.Form):
@@ -43,6 +43,8 @@ class PersonForm(forms.Form):
 
 
 class ErasureForm(ReasonForm):
+    """`typed` is the e-mail address of the person, to confirm the erasure."""
+
     typed = forms.CharField(
         label=_("Confirm the e-mail address"),
         help_text=_("Enter it again to make sure that you erase the right person's data."),
@@ -54,7 +56,7 @@ class ErasureForm(ReasonForm):
 
 @require_GET
 @member_required
-def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def search_person(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     may = member.actor.has_permission
     if not may(Permission.EXPORT_DATA_SUBJECTS):
         member.actor.require(Permission.ERASE_DATA_SUBJECTS)
@@ -75,7 +77,7 @@ def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_GET
 @member_required
-def person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
+def show_person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     return _render_page(request, member, user_id, ReasonForm())
 
 
@@ -83,7 +85,7 @@ def person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
 @member_required
 @permission_required(Permission.EXPORT_DATA_SUBJECTS)
 @step_up_required
-def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
+def export_person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _render_page(request, member, user_id, form, status=400)
@@ -95,9 +97,12 @@ def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
 def download_bundle(
     request: HttpRequest, member: CurrentMember, bundle_request: BundleRequest
 ) -> HttpResponse | None:
-    """Return the download; or None, with a message for the next page, if it cannot be created."""
+    """Return the export as a download.
+
+    If it cannot be created, add a message for the next page and return None.
+    """
     try:
-        # Streamed; middleware and server accept both response types.
+        # A StreamingHttpResponse, which middleware and server accept as well.
         return cast(HttpResponse, bundle_response(request, member.actor, bundle_request))
     except Conflict as error:
         messages.error(request, translate_error(error))
@@ -131,7 +136,7 @@ def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRes
 
 
 def _request_erasure(member: CurrentMember, user_id: UserId, form: ErasureForm) -> bool:
-    """Request the erasure. Return False if the form has an error."""
+    """Request the erasure. If that fails, add the error to the form and return False."""
     erasure_request = ErasureRequest(user_id, form.cleaned_data["reason"])
     try:
         request_user_erasure(

@@ -1,4 +1,4 @@
-"""Consent of the members, consent receipts, withdrawals and erasures."""
+"""The consent page, and the lists of members' consent, receipts, withdrawals and erasures."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.privacy.presenters import REASONS, RECEIPTS_FILE
+from console.views.privacy.presenters import CONTENT_ERASURE_REASONS, RECEIPTS_FILE
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
@@ -32,12 +32,13 @@ from tenants.privacy.consent.queries import (
 )
 from tenants.security.authorization.directory import MemberRow
 
-_MemberRow = tuple[MemberRow, UserConsent]
-_WithdrawalRow = tuple[str | Promise, ContentErasureView]  # the reason's text, and the erasure
-_ErasureRow = tuple[ErasureView, int]  # an erasure, and its number of rows
+_MemberRow = tuple[MemberRow, UserConsent]  # a member and their effective consent
+_WithdrawalRow = tuple[str | Promise, ContentErasureView]  # the text of the reason, and the erasure
+_ErasureRow = tuple[ErasureView, int]  # an erasure, and the number of erased rows
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
+    """Return the tabs of the privacy pages that the user may open."""
     may = member.actor.has_permission
     pages = [("privacy", gettext("Consent"))]
     if may(Permission.READ_MEMBERS):
@@ -120,7 +121,7 @@ def receipts(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _find_withdrawals(query: ListQuery) -> Page[_WithdrawalRow]:
     page = list_content_erasures(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    return map_page(page, lambda row: (REASONS.get(row.reason, row.reason), row))
+    return map_page(page, lambda row: (CONTENT_ERASURE_REASONS.get(row.reason, row.reason), row))
 
 
 _WITHDRAWALS: Final = ListPage(

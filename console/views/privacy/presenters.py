@@ -1,4 +1,4 @@
-"""Presentation of consent receipts and of the reasons of erasures."""
+"""The CSV file of consent receipts, and the reasons why captured content was erased."""
 
 from typing import Final
 
@@ -8,7 +8,8 @@ from django.utils.translation import gettext_lazy as _
 from console.layout.lists.list_page import CsvFile
 from tenants.privacy.consent.queries import ConsentReceiptView
 
-REASONS: Final[dict[str, Promise]] = {
+# By tenants.privacy.content_capture.erasure.ContentErasureReason.
+CONTENT_ERASURE_REASONS: Final[dict[str, Promise]] = {
     "withdrawn": _("Consent withdrawn"),
     "no_consent": _("No consent"),
     "retention": _("Retention period ended"),

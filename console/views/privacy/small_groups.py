@@ -1,4 +1,4 @@
-"""The smallest group of users whose figures reports show."""
+"""The setting for the smallest group of users whose figures reports show."""
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -42,19 +42,19 @@ class SmallGroupsForm(forms.Form):
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 @step_up_required
-def small_groups(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def edit_min_users(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         initial = {"min_users": get_min_group_size(actor=member.actor)}
         return _render_page(request, member, SmallGroupsForm(initial=initial))
     form = SmallGroupsForm(request.POST)
-    if not form.is_valid() or not _save(member, form):
+    if not form.is_valid() or not _save_min_users(member, form):
         return _render_page(request, member, form, status=400)
     toast(request, gettext("Setting saved. All reports use it from now on."))
     return redirect("console:privacy-small-groups")
 
 
-def _save(member: CurrentMember, form: SmallGroupsForm) -> bool:
-    """Save the number. Return False if the form has an error."""
+def _save_min_users(member: CurrentMember, form: SmallGroupsForm) -> bool:
+    """Save the setting. If that fails, add the error to the form and return False."""
     try:
         set_min_group_users(
             actor=member.actor,

@@ -1,4 +1,7 @@
-"""The content capture that the tenant allows its users to consent to; saved after a review."""
+"""The form in which a tenant allows content capture, to which its users can then consent.
+
+The setting is a part of the policy, so a change is saved after a review.
+"""
 
 from typing import Any
 
@@ -43,6 +46,7 @@ class AllowanceForm(forms.Form):
     training = checkbox_field(
         _("Allow users to consent to model training"), _("Users are asked separately.")
     )
+    # The version of the consent text that the page shows.
     wording = forms.CharField(widget=forms.HiddenInput, required=False, max_length=40)
 
     def clean(self) -> dict[str, Any]:
@@ -56,7 +60,8 @@ class AllowanceForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_POLICY)
-def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def edit_allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Show the form. A POST shows the review, or with `step=edit` the form with the draft."""
     if request.method == "GET":
         current = get_policy(actor=member.actor)
         return _render_page(
@@ -74,6 +79,7 @@ def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _review_change(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Show the review of the change, or the form with its errors. Raises NotFound."""
     expected_version = parse_whole_number(request.POST.get("expected_version", "")) or 0
     base = find_version(actor=member.actor, version=expected_version)
     form = AllowanceForm(request.POST)
@@ -90,7 +96,10 @@ def _review_change(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _to_policy(cleaned: dict[str, Any], base: TenantPolicy) -> TenantPolicy:
-    """Return the new policy. Raises InvalidValue, also for an outdated wording."""
+    """Return `base` with the new content capture.
+
+    Raises InvalidValue, also if the user has read an outdated consent text.
+    """
     content_capture = None
     if cleaned["content_capture"]:
         require_current(

@@ -7,16 +7,18 @@ from console.views.privacy import list as list_page
 
 urlpatterns: list[URLPattern] = [
     path("privacy", list_page.overview, name="privacy"),
-    path("privacy/content-capture", tenant_consent.allowance, name="privacy-allowance"),
-    path("privacy/small-groups", small_groups.small_groups, name="privacy-small-groups"),
+    path("privacy/content-capture", tenant_consent.edit_allowance, name="privacy-allowance"),
+    path("privacy/small-groups", small_groups.edit_min_users, name="privacy-small-groups"),
     path("privacy/members", list_page.members, name="privacy-members"),
     path("privacy/receipts", list_page.receipts, name="privacy-receipts"),
     path("privacy/withdrawals", list_page.withdrawals, name="privacy-withdrawals"),
     path("privacy/erasures", list_page.erasures, name="privacy-erasures"),
-    path("privacy/data-subjects", data_subjects.people, name="privacy-people"),
-    path("privacy/data-subjects/<uuid:user_id>", data_subjects.person, name="privacy-person"),
+    path("privacy/data-subjects", data_subjects.search_person, name="privacy-people"),
+    path("privacy/data-subjects/<uuid:user_id>", data_subjects.show_person, name="privacy-person"),
     path(
-        "privacy/data-subjects/<uuid:user_id>/bundle", data_subjects.bundle, name="privacy-bundle"
+        "privacy/data-subjects/<uuid:user_id>/bundle",
+        data_subjects.export_person,
+        name="privacy-bundle",
     ),
     path("privacy/data-subjects/<uuid:user_id>/erase", data_subjects.erase, name="privacy-erase"),
 ]

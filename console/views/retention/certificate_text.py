@@ -1,4 +1,4 @@
-"""Deletion certificates as sentences. Pages show the signed fields, too: they are the evidence."""
+"""Deletion certificates as sentences. Pages also show the signed fields, which are the evidence."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -12,16 +12,20 @@ from django.utils.translation import gettext, ngettext
 from console.usage_filters.number_format import format_count
 from tenants.policy.data_classes import DATA_CLASSES
 
-_Facts = Mapping[str, Any]
+_Facts = Mapping[str, Any]  # the fields of a certificate
 
 
 def write_sentences(facts: _Facts) -> list[str]:
-    """Return the text of a certificate. Fields that an older certificate lacks are left out."""
+    """Return the text of a certificate.
+
+    Older certificates lack some fields. A sentence about a missing field is left out. In the first
+    sentence, a missing value is shown as "–".
+    """
     return [
         *_write_deletion(facts),
-        *_write_balance(facts),
-        *_write_keys(facts),
-        *_write_rest(facts),
+        *_write_counts(facts),
+        *_write_destroyed_keys(facts),
+        *_write_kept_data(facts),
     ]
 
 
@@ -74,7 +78,7 @@ def _write_deletion(facts: _Facts) -> Iterator[str]:
         yield gettext("The erasure was requested on %(requested)s.") % values
 
 
-def _write_balance(facts: _Facts) -> Iterator[str]:
+def _write_counts(facts: _Facts) -> Iterator[str]:
     numbers = {
         name: format_count(facts[name])
         for name in ("opening", "created", "deleted", "closing", "held", "deleted_objects")
@@ -107,7 +111,7 @@ def _write_balance(facts: _Facts) -> Iterator[str]:
         }
 
 
-def _write_keys(facts: _Facts) -> Iterator[str]:
+def _write_destroyed_keys(facts: _Facts) -> Iterator[str]:
     keys = facts.get("keys")
     if isinstance(keys, list) and keys:
         yield ngettext(
@@ -117,18 +121,19 @@ def _write_keys(facts: _Facts) -> Iterator[str]:
         ) % {"num": format_count(len(keys))}
 
 
-def _write_rest(facts: _Facts) -> Iterator[str]:
-    """Yield what remains, with its legal basis. These texts are signed, and not translated."""
+def _write_kept_data(facts: _Facts) -> Iterator[str]:
+    """Yield which data were kept, and the legal basis, in the signed English words."""
     for item in facts.get("kept", ()):
         if isinstance(item, dict) and {"what", "legal_basis"} <= item.keys():
             yield gettext("Kept: %(what)s. Legal basis: %(legal_basis)s.") % item
 
 
 def _write_day(text: Any) -> str:
+    """Return the day of an ISO 8601 time in the reader's time zone; "–" for an invalid time."""
     try:
-        moment: datetime | None = parse_datetime(str(text))
+        at: datetime | None = parse_datetime(str(text))
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        at = None
+    if at is None or at.tzinfo is None:
         return "–"
-    return date_format(localtime(moment), "DATE_FORMAT")
+    return date_format(localtime(at), "DATE_FORMAT")

@@ -1,9 +1,10 @@
-"""Purges and their certificates, and the verification of signed documents."""
+"""The lists of purges and deletion certificates, and the verification of signed documents."""
 
 import io
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from django import forms
@@ -38,9 +39,9 @@ from tenants.privacy.retention.queries import (
 )
 from tenants.privacy.retention.verification import verify_certificate
 
-# The size limit of a request, minus room for the other fields of the form.
+# The size limit of a request, minus 16 KiB for the other parts of the form.
 _MAX_FILE_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
-_ZIP: Final = b"PK\x03\x04"
+_ZIP_START: Final = b"PK\x03\x04"  # the first bytes of a ZIP file
 
 
 class FileForm(forms.Form):
@@ -59,9 +60,9 @@ class CertificateRow:
 
     id: UUID
     number: int
-    created_at: Any
-    title: str  # title of the deleted data
-    method: str
+    created_at: datetime
+    title: str  # of the deleted data
+    method: str  # of the deletion
 
 
 _RunRow = tuple[str, RunView]  # the title of the data class, and the purge
@@ -75,7 +76,7 @@ def _find_runs(query: ListQuery) -> Page[_RunRow]:
 _RUNS: Final = ListPage(
     template="console/retention/purge_runs.html",
     query=_find_runs,
-    context=lambda query, _: {"tabs": tabs(query.request)},
+    context=lambda query, _page: {"tabs": tabs(query.request)},
     csv=CsvFile(
         "purges",
         {
@@ -95,7 +96,7 @@ _RUNS: Final = ListPage(
 
 @require_GET
 @member_required
-def runs(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def list_purges(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _RUNS.render(request, member)
 
 
@@ -107,7 +108,7 @@ def _find_certificates(query: ListQuery) -> Page[CertificateRow]:
 _CERTIFICATES: Final = ListPage(
     template="console/retention/certificates.html",
     query=_find_certificates,
-    context=lambda query, _: {"tabs": tabs(query.request)},
+    context=lambda query, _page: {"tabs": tabs(query.request)},
     csv=CsvFile(
         "certificates",
         {
@@ -129,7 +130,9 @@ def certificates(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_GET
 @member_required
-def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUID) -> HttpResponse:
+def show_certificate(
+    request: HttpRequest, member: CurrentMember, certificate_id: UUID
+) -> HttpResponse:
     certificate_view = find_certificate(actor=member.actor, certificate_id=certificate_id)
     context = {
         "row": _to_row(certificate_view),
@@ -141,7 +144,7 @@ def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUI
 
 @require_GET
 @member_required
-def certificate_file(
+def download_certificate(
     request: HttpRequest, member: CurrentMember, certificate_id: UUID
 ) -> HttpResponse:
     certificate_view = find_certificate(actor=member.actor, certificate_id=certificate_id)
@@ -152,8 +155,8 @@ def certificate_file(
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.READ_RETENTION)
-def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Verify a file with only the public keys, like the offline command. It is not stored."""
+def verify_file(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Verify a file with only the public keys, like the offline command. The file is not stored."""
     is_submitted = request.method == "POST"
     form = FileForm(request.POST, request.FILES) if is_submitted else FileForm()
     verdict = _verify_upload(form) if is_submitted and form.is_valid() else None
@@ -163,13 +166,15 @@ def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _verify_upload(form: FileForm) -> VerificationResult | None:
-    """Return the result; None if the form has an error."""
+    """Return the result; None, with an error in the form, if the file is too large."""
     file: UploadedFile[bytes] = form.cleaned_data["document"]
     if (file.size or 0) > _MAX_FILE_BYTES:
         form.add_error("document", gettext("This file is too large. Verify it offline."))
         return None
     content = file.read()
-    return _verify_bundle(content) if content.startswith(_ZIP) else _verify_certificate(content)
+    return (
+        _verify_bundle(content) if content.startswith(_ZIP_START) else _verify_certificate(content)
+    )
 
 
 def _verify_certificate(content: bytes) -> VerificationResult:

@@ -1,4 +1,4 @@
-"""Legal holds: the data that they cover is not purged until they are released."""
+"""Legal holds. Purges keep the data that a hold covers until the hold is released."""
 
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
@@ -31,8 +31,8 @@ from tenants.identity.members.queries import find_emails
 from tenants.privacy.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
 from tenants.privacy.retention.queries import HoldView, find_hold, list_holds, preview_hold
 
-_MAX_EMAIL_CHARS: Final = 254
-_DAY: Final = {"type": "date"}
+_MAX_EMAIL_CHARS: Final = 254  # the longest address that RFC 5321 allows
+_DATE_INPUT: Final = {"type": "date"}  # HTML attributes
 
 
 class HoldForm(ReasonForm):
@@ -49,17 +49,17 @@ class HoldForm(ReasonForm):
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     since = forms.DateField(
-        label=_("Data from"), required=False, widget=forms.DateInput(attrs=_DAY)
+        label=_("Data from"), required=False, widget=forms.DateInput(attrs=_DATE_INPUT)
     )
     until = forms.DateField(
         label=_("Data to (inclusive)"),
         required=False,
-        widget=forms.DateInput(attrs=_DAY),
+        widget=forms.DateInput(attrs=_DATE_INPUT),
     )
     field_order = ("name", "user_email", "since", "until", "reason")
 
 
-_HoldRow = tuple[HoldView, str]  # a hold and the person whose data it covers
+_HoldRow = tuple[HoldView, str]  # a hold, and the text that says whose data it covers
 
 
 def _find_holds(query: ListQuery) -> Page[_HoldRow]:
@@ -71,7 +71,7 @@ def _find_holds(query: ListQuery) -> Page[_HoldRow]:
 _HOLDS: Final = ListPage(
     template="console/retention/legal_holds.html",
     query=_find_holds,
-    context=lambda query, _: {
+    context=lambda query, _page: {
         "tabs": tabs(query.request),
         "may_edit": query.actor.has_permission(Permission.WRITE_LEGAL_HOLDS),
     },
@@ -100,7 +100,7 @@ def holds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_LEGAL_HOLDS)
 def create_hold(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Show the effect of the submitted hold, or place the hold if `step` is `place`."""
+    """Show the form. A POST shows the effect of the hold; with `step=place`, it places the hold."""
     form = HoldForm(request.POST if request.method == "POST" else None)
     effects = None
     if form.is_bound and form.is_valid():
@@ -129,7 +129,7 @@ def create_hold(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_LEGAL_HOLDS)
 @step_up_required_to_save
 def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpResponse:
-    """Release the hold. The next purge deletes the data that is due."""
+    """Release the hold. The next purge then deletes expired data that no other hold covers."""
     hold = find_hold(actor=member.actor, hold_id=hold_id)
     form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
@@ -161,16 +161,17 @@ def _to_new_hold(form: HoldForm) -> NewHold:
         name=cleaned["name"],
         reason=cleaned["reason"],
         user_id=_find_user_id(cleaned["user_email"]),
-        since=_begin_of(cleaned["since"]),
-        until=None if cleaned["until"] is None else _begin_of(_next_day(cleaned["until"])),
+        since=_start_of(cleaned["since"]),
+        until=None if cleaned["until"] is None else _start_of(_next_day(cleaned["until"])),
     )
 
 
 def _find_user_id(email: str) -> UUID | None:
-    """Return the ID of the user with this address; None for an empty one, which means all users.
+    """Return the ID of the user with this e-mail address. "" stands for all users: return None.
 
-    The user may belong to any tenant. Raises InvalidValue for an unknown address, with the message
-    that `place_hold` and `preview_hold` use for users of other tenants.
+    The user may belong to any tenant. Raises InvalidValue if no user has the address. The message
+    is the one that `place_hold` and `preview_hold` use for users of other tenants, so it does not
+    tell whether an account exists.
     """
     if not email:
         return None
@@ -181,18 +182,20 @@ def _find_user_id(email: str) -> UUID | None:
 
 
 def _next_day(day: date) -> date:
+    """Return the day after `day`. Raises InvalidValue after the last possible date."""
     try:
         return day + timedelta(days=1)
     except OverflowError as error:
         raise InvalidValue("until", "This day does not exist.") from error
 
 
-def _begin_of(day: date | None) -> datetime | None:
-    """Return the start of the day in the reader's time zone."""
+def _start_of(day: date | None) -> datetime | None:
+    """Return the start of the day in the user's time zone; None if there is no day."""
     return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
 
 
 def _find_emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
+    """Return the e-mail addresses by user ID; {} if the actor may not see members."""
     if not member.actor.has_permission(Permission.READ_MEMBERS):
         return {}
     user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}
@@ -201,6 +204,7 @@ def _find_emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[st
 
 
 def _describe_subject(row: HoldView, emails: dict[str, str]) -> str:
+    """Return whose data the hold covers: all users, an e-mail address, or a user ID without one."""
     if row.user_id is None:
         return gettext("All users")
     return emails.get(str(row.user_id), str(row.user_id))

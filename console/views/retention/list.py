@@ -1,4 +1,4 @@
-"""The retention of each data class, its purpose, and the effect of another period."""
+"""The retention of each data class, and the form that previews and saves another period."""
 
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ _PAGE: Final = "console/retention/detail.html"
 
 
 class RetentionPeriodForm(forms.Form):
-    days = forms.IntegerField(label=_("Days"))
+    days = forms.IntegerField(label=_("Days"))  # __init__ adds the limits of the data class
 
     def __init__(self, terms: DataClassTerms, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,6 +46,9 @@ class RetentionPeriodForm(forms.Form):
 
 
 class SaveForm(ReasonForm):
+    """The fields that saving needs besides the days."""
+
+    # The version of the rule that the user has seen; 0: the default.
     expected_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 
@@ -64,7 +67,7 @@ def tabs(request: HttpRequest) -> list[Tab]:
 
 @require_GET
 @member_required
-def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def list_data_classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     rows = list_data_class_statuses(actor=member.actor, now=timezone.now())
     context = {
         "tabs": tabs(request),
@@ -80,7 +83,7 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_RETENTION)
 @step_up_required_to_save
 def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpResponse:
-    """Show the form. GET with `days` previews the deletion; POST saves the days."""
+    """Show the form. A GET with `days` previews the next purge; a POST saves the days."""
     chosen_class = _parse_data_class(data_class)
     if request.method == "POST":
         return _save_period(request, member, chosen_class)
@@ -135,6 +138,7 @@ def _save_period(
 def undo(
     request: HttpRequest, member: CurrentMember, data_class: str, version: int
 ) -> HttpResponse:
+    """Restore the days before `version`, if `version` is still in force."""
     chosen_class = _parse_data_class(data_class)
     try:
         rule = undo_rule(
@@ -163,7 +167,10 @@ def _render_page(
     save: SaveForm | None,
     status: int = 200,
 ) -> HttpResponse:
-    """Show the form with the version in force now, which a second save then replaces."""
+    """Show the form, with a preview if it contains valid days.
+
+    The form gets the version that is in force now. After a conflict, saving again replaces it.
+    """
     now = timezone.now()
     rule = find_rule(actor=member.actor, data_class=chosen_class)
     days = form.cleaned_data["days"] if form.is_bound and form.is_valid() else None
@@ -190,6 +197,7 @@ def _render_page(
 
 
 def _parse_data_class(text: str) -> DataClass:
+    """Return the data class, whose retention tenants can change. Raises Http404."""
     try:
         data_class = DataClass(text)
     except ValueError as error:

@@ -6,7 +6,7 @@ from console.views.retention import certificates, legal_holds
 from console.views.retention import list as list_page
 
 urlpatterns: list[URLPattern] = [
-    path("retention", list_page.classes, name="retention"),
+    path("retention", list_page.list_data_classes, name="retention"),
     path("retention/classes/<data_class>", list_page.edit, name="retention-class"),
     path(
         "retention/classes/<data_class>/versions/<int:version>/undo",
@@ -18,17 +18,17 @@ urlpatterns: list[URLPattern] = [
     path(
         "retention/holds/<uuid:hold_id>/release", legal_holds.release, name="retention-release-hold"
     ),
-    path("retention/purges", certificates.runs, name="retention-runs"),
+    path("retention/purges", certificates.list_purges, name="retention-runs"),
     path("retention/certificates", certificates.certificates, name="retention-certificates"),
     path(
         "retention/certificates/<uuid:certificate_id>",
-        certificates.certificate,
+        certificates.show_certificate,
         name="retention-certificate",
     ),
     path(
         "retention/certificates/<uuid:certificate_id>/file",
-        certificates.certificate_file,
+        certificates.download_certificate,
         name="retention-certificate-file",
     ),
-    path("retention/verify", certificates.verify, name="retention-verify"),
+    path("retention/verify", certificates.verify_file, name="retention-verify"),
 ]

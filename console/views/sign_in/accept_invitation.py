@@ -1,7 +1,7 @@
-"""Accepting an invitation, as a signed-in user or with a new account.
+"""The page on which an invited user accepts an invitation, signed in or with a new account.
 
-The mail's link contains the token. It is moved into the session once, so that no URL that a browser
-stores or sends on contains it.
+The link in the e-mail contains the token. `open_link` moves it into the session and redirects to
+the page, so that the URL of the page does not contain it.
 """
 
 from typing import Final
@@ -36,13 +36,13 @@ from tenants.identity.members.operations import create_user
 from tenants.identity.sso.queries import find_provider_for_email
 from tenants.security.authorization.directory import find_user
 
-_SESSION_TOKEN: Final = "invitation"  # noqa: S105  # a session key, not a token
-MAX_NAME_CHARS: Final = 120
+_SESSION_TOKEN: Final = "invitation"  # noqa: S105  # a key of the session, not a token
+_MAX_NAME_CHARS: Final = 120  # of a user's name, as in the form
 
 
 @require_GET
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Move the token into the session. Invalid tokens are not stored: anybody can send many."""
+    """Move the token into the session. Invalid tokens are not stored: anybody could send many."""
     try:
         throttle = count_request_of_network(address=client_address(request), purpose="invitation")
         if throttle is not None:
@@ -57,7 +57,8 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def invitation(request: HttpRequest) -> HttpResponse:
+def show_invitation(request: HttpRequest) -> HttpResponse:
+    """Show the invitation whose token is in the session. A POST accepts it."""
     token = request.session.get(_SESSION_TOKEN, "")
     try:
         open_invitation = find_open_invitation(text=token, now=timezone.now())
@@ -66,7 +67,7 @@ def invitation(request: HttpRequest) -> HttpResponse:
     context = {
         "email": open_invitation.email,
         "tenant_name": open_invitation.tenant_name,
-        "stage": _next_stage(request, open_invitation),
+        "page_part": _choose_page_part(request, open_invitation),
     }
     if request.method == "GET":
         return _render_page(request, context)
@@ -78,8 +79,8 @@ def invitation(request: HttpRequest) -> HttpResponse:
         return _render_page(request, context | {"message": gettext(BUSY)}, 503)
 
 
-def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
-    """Return the stage that the page shows; its template lists all stages."""
+def _choose_page_part(request: HttpRequest, open_invitation: OpenInvitation) -> str:
+    """Return the part of the page to show; the template lists all parts."""
     if request.user.is_authenticated:
         if request.user.get_username() != open_invitation.email:
             return "other-user"
@@ -92,14 +93,12 @@ def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
 
 
 def _may_accept(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
+    """Return False if the session belongs to the identity provider of another tenant."""
     return provider_tenant_of(request) in (None, open_invitation.tenant_id)
 
 
 def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitation) -> HttpResponse:
-    """Add the invited user to the tenant.
-
-    Raises DomainError, TooManyHashes.
-    """
+    """Add the invited user to the tenant. Raises DomainError, TooManyHashes."""
     if not _may_accept(request, open_invitation):
         raise Forbidden("Your identity provider can sign you in only to its own tenant.")
     if request.user.is_authenticated:
@@ -118,14 +117,17 @@ def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitati
 
 
 def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
-    """Create account and membership in one transaction. Raises DomainError, TooManyHashes."""
+    """Create account and membership in one transaction, and sign the user in.
+
+    Raises DomainError, TooManyHashes.
+    """
     if find_provider_for_email(email) is not None:
         raise Forbidden("Sign in through your identity provider first.")
     password = request.POST.get("password", "")
     with hashing_slot(), transaction.atomic():
         user_id = create_user(
             email=email,
-            name=request.POST.get("name", "").strip()[:MAX_NAME_CHARS],
+            name=request.POST.get("name", "").strip()[:_MAX_NAME_CHARS],
             password=password,
             now=timezone.now(),
         )
@@ -134,7 +136,7 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
         )
     user = check_password(request, email=email, password=password)
     assert user is not None  # created a moment ago with this password
-    # The user has just chosen the password, so no page asks for it again for a while.
+    # The user has just typed the password, so no page asks for it again for a while.
     record_authentication(request, user, "password")
     perform_login(request, user, email_verification="none")
     return tenant_id

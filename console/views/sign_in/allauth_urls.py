@@ -1,4 +1,4 @@
-"""URLs of django-allauth's pages, under the names that django-allauth uses."""
+"""URLs of django-allauth's pages and of our replacements, with django-allauth's URL names."""
 
 from allauth.mfa.recovery_codes.views import download_recovery_codes, view_recovery_codes
 from allauth.usersessions.views import list_usersessions
@@ -10,11 +10,12 @@ from console.sign_in.sso import saml
 from console.sign_in.sso.oidc import callback
 from console.views.sign_in import sign_in
 
-# Account-wide credentials, which sessions of identity providers must not change.
+# URL path -> view and URL name. The pages change credentials of the account. All tenants of the
+# user accept these, so a session of one tenant's identity provider must not open the pages.
 _CREDENTIAL_PAGES = {
     "confirm": (mfa_views.confirm_by_password, "account_reauthenticate"),
     "confirm/code": (mfa_views.confirm_by_code, "mfa_reauthenticate"),
-    "confirm/passkey": (mfa_views.reauthenticate_by_passkey, "mfa_reauthenticate_webauthn"),
+    "confirm/passkey": (mfa_views.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
     "second-factor": (mfa_views.list_factors, "mfa_index"),
     "second-factor/app": (mfa_views.set_up_app, "mfa_activate_totp"),
     "second-factor/app/remove": (mfa_views.remove_app, "mfa_deactivate_totp"),

@@ -1,7 +1,7 @@
-"""Sign-in with a passkey alone.
+"""Sign-in with a passkey, without a password.
 
-Users of an identity provider cannot use it: they could still sign in after their company has
-removed them from the provider.
+Users of an identity provider cannot sign in this way. Otherwise a passkey would still work after
+the company has removed its owner from the provider.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.limits.throttling import count_request_of_network
 from console.sign_in.current_member import client_address
-from console.sign_in.mfa.passkey_forms import SignInByPasskey
+from console.sign_in.mfa.passkey_forms import PasskeySignInForm
 from console.sign_in.next_page import next_page
 from console.views.sign_in.sign_in import UNAVAILABLE, render_sign_in_page, render_throttled_page
 from tenants.identity.sso.queries import find_provider_for_email
@@ -29,7 +29,11 @@ BY_PROVIDER_ONLY: Final = gettext_noop(
 
 @require_http_methods(["GET", "POST"])
 def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
-    """Handle the POST of the sign-in page's button, and then the browser's response."""
+    """Handle two POST requests.
+
+    The first comes from the button of the sign-in page. The response asks the browser for a
+    passkey. The second contains the browser's `credential`, and signs the user in.
+    """
     target = next_page(request)
     if request.user.is_authenticated:
         return redirect(target)
@@ -56,7 +60,7 @@ def _ask_for_passkey(
 
 
 def _sign_in_with_passkey(request: HttpRequest, target: str) -> HttpResponse:
-    form = SignInByPasskey(data=request.POST)
+    form = PasskeySignInForm(data=request.POST)
     if not form.is_valid():
         return _ask_for_passkey(request, target, form.errors["credential"][0], 400)
     passkey = form.cleaned_data["credential"]

@@ -1,10 +1,10 @@
 """Forgotten passwords: a page that requests a link by e-mail, and a page that the link opens.
 
-The first page answers the same for all addresses. A worker looks up the account and sends the
-e-mail (tenants.identity.passwords.reset_mail).
+The response of the first page does not tell whether an e-mail address has an account. A worker
+looks up the account and sends the e-mail (tenants.identity.passwords.reset_mail).
 
-The link's token is moved into the session once, so that no URL that a browser stores or sends on
-contains it.
+The link contains a token. `open_link` moves it into the session and redirects to the page for the
+new password, so that the URL of this page does not contain the token.
 """
 
 import uuid
@@ -38,7 +38,7 @@ from tenants.identity.passwords.reset_mail import enqueue_reset_request
 
 _FORGOT: Final = "console/sign_in/forgot_password.html"
 _RESET: Final = "console/sign_in/reset_password.html"
-_SESSION_LINK: Final = "password-reset"
+_SESSION_LINK: Final = "password-reset"  # key of the session; user ID and token
 _RETRY_AFTER_S: Final = 5
 
 
@@ -66,7 +66,7 @@ def link_requested(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpResponse:
-    """Move the token into the session. An invalid token is not stored: anybody can send many."""
+    """Move the token into the session. Invalid tokens are not stored: anybody could send many."""
     try:
         address = client_address(request)
         throttle = count_request_of_network(address=address, purpose="password-reset")
@@ -95,7 +95,7 @@ def new_password(request: HttpRequest) -> HttpResponse:
 
 
 def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpResponse:
-    """Queue the request. Raises redis.RedisError."""
+    """Queue the request for a link. Raises redis.RedisError."""
     email = form.cleaned_data["email"]
     throttle = count_attempt(build_attempt(request, Secret.RESET_LINK, email))
     if throttle is not None:
@@ -107,7 +107,7 @@ def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpRespons
 
 
 def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpResponse:
-    """Set the new password. The user then signs in, with a second factor if there is one.
+    """Set the new password. The user must then sign in, with a second factor if there is one.
 
     Raises NotFound.
     """
@@ -116,7 +116,8 @@ def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpRe
     if not form.is_valid():
         return render(request, _RESET, context, status=400)
     try:
-        # The slot is released before the commit, because a slow e-mail is sent right after it.
+        # The slot is released before the commit. Right after the commit an e-mail is sent, and
+        # sending may be slow.
         with transaction.atomic(), hashing_slot():
             reset_password(
                 link=link,

@@ -1,4 +1,4 @@
-"""Sign-in, sign-out, reauthentication, and the choice of a tenant."""
+"""Sign-in, sign-out, reauthentication at an identity provider, and the choice of a tenant."""
 
 from http import HTTPStatus
 from typing import Final
@@ -21,7 +21,7 @@ from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
 from console.layout.htmx import render_page
 from console.layout.pending_form import find_pending_form
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from console.limits.password_hashing import BUSY, TooManyHashes, check_password
 from console.limits.throttling import (
     AttemptThrottled,
@@ -46,7 +46,6 @@ from tenants.identity.passwords.operations import compute_password_version
 from tenants.identity.sso.queries import Provider, SamlProvider, find_provider_for_email
 
 _RESUME_PAGE: Final = "console/account/resume.html"
-_GONE: Final = 410
 
 logger = structlog.get_logger(__name__)
 
@@ -57,7 +56,7 @@ NO_PROVIDER: Final = gettext_noop(
     "There is no identity provider for this address. Use your password."
 )
 PROVIDER_SILENT: Final = gettext_noop("Your identity provider does not respond. Try again later.")
-_BUSY_S: Final = 5
+_RETRY_AFTER_S: Final = 5
 
 
 @require_http_methods(["GET", "POST"])
@@ -78,10 +77,13 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
-    """Process the form. Raises redis.RedisError, TooManyHashes."""
+    """Check the password, or send users of an identity provider there.
+
+    Raises redis.RedisError, TooManyHashes.
+    """
     email, password = request.POST.get("email", ""), request.POST.get("password", "")
     provider = find_provider_for_email(email)
-    if provider is not None or "single" in request.POST:
+    if provider is not None or "single" in request.POST:  # the button "Single sign-on"
         return _start_single_sign_on(request, provider, target)
     attempt = build_attempt(request, Secret.PASSWORD, email)
     if (throttle := count_attempt(attempt)) is not None:
@@ -105,16 +107,16 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
 def _start_single_sign_on(
     request: HttpRequest, provider: Provider | None, target: str
 ) -> HttpResponse:
-    """Redirect to the identity provider. Raises redis.RedisError.
+    """Lead the user to the identity provider. Raises redis.RedisError.
 
-    No password is checked, so wrong passwords do not block users of a provider.
+    No password is checked, so attempts of other people do not block users of a provider.
     """
     throttle = count_request_of_network(address=client_address(request))
     if throttle is not None:
         return render_throttled_page(request, target, throttle)
     if provider is None:
         return render_sign_in_page(request, target, NO_PROVIDER, 400)
-    return redirect_to_provider(request, provider, target)
+    return render_provider_page(request, provider, target)
 
 
 @require_POST
@@ -131,17 +133,17 @@ def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return redirect("console:overview")
 
 
-def redirect_to_provider(
+def render_provider_page(
     request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool = False
 ) -> HttpResponse:
     """Show a page that leads to the identity provider.
 
-    A plain redirect does not work: the content security policy forbids that a form's submission is
+    A redirect does not work: the content security policy forbids that a form's submission is
     redirected to another site. `force_reauthentication` makes the provider authenticate the user
-    again, even if they are signed in there.
+    again, even if they are signed in there. If it is not possible now, show the sign-in page.
     """
     try:
-        with OUTWARD.acquire(provider.tenant_id):
+        with OUTBOUND_LIMIT.acquire(provider.tenant_id):
             url = _provider_sign_in_url(
                 request, provider, target, force_reauthentication=force_reauthentication
             )
@@ -183,6 +185,7 @@ def render_throttled_page(
 def render_sign_in_page(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
+    """Show the sign-in page. `target` is the page to open after sign-in, `message` an error."""
     context = {
         "next": target,
         "message": gettext(message),
@@ -191,26 +194,37 @@ def render_sign_in_page(
     }
     response = render(request, "console/sign_in/sign_in.html", context, status=status)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        response["Retry-After"] = str(_BUSY_S)
+        response["Retry-After"] = str(_RETRY_AFTER_S)
     return response
 
 
 @require_GET
 @member_required
 def resume(request: HttpRequest, member: CurrentMember, token: str) -> HttpResponse:
+    """Show the form that was stored before a step-up, so that the user can submit it.
+
+    Status 410 means that the form is not stored any more.
+    """
     form = find_pending_form(member.actor, token)
-    return render_page(request, member, _RESUME_PAGE, {"form": form}, status=200 if form else _GONE)
+    return render_page(
+        request,
+        member,
+        _RESUME_PAGE,
+        {"form": form},
+        status=HTTPStatus.OK if form else HTTPStatus.GONE,
+    )
 
 
 @require_http_methods(["GET", "POST"])
 @member_required
 def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Reauthenticate a user of an identity provider, who has no password here."""
     target = next_page(request)
     if request.method == "GET":
         return render_page(request, member, "console/account/reauthenticate.html", {"next": target})
     provider = find_provider_for_email(member.email)
     if provider is not None and provider.tenant_id == provider_tenant_of(request):
-        return redirect_to_provider(request, provider, target, force_reauthentication=True)
+        return render_provider_page(request, provider, target, force_reauthentication=True)
     # The domain now belongs to another provider, or to none: start a new sign-in.
     logout(request)
     return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

@@ -1,7 +1,8 @@
 """Self-service sign-up, if the installation allows it: a form, and a page that its e-mail opens.
 
-The form answers the same for all addresses (tenants.identity.sign_up). The link's token is moved
-into the session once, so that no URL that a browser stores or sends on contains it.
+The response of the form does not tell whether an e-mail address has an account
+(tenants.identity.sign_up). The link in the e-mail contains a token. `open_link` moves it into the
+session, so that the URL of the page does not contain it.
 """
 
 from collections.abc import Callable
@@ -31,8 +32,8 @@ from tenants.identity.sign_up import SignUpRequest, complete_sign_up, find_sign_
 
 _FORM: Final = "console/sign_in/sign_up.html"
 _CONFIRM: Final = "console/sign_in/confirm_sign_up.html"
-_SESSION_TOKEN: Final = "sign-up"  # noqa: S105  # a session key, not a token
-_BUSY_S: Final = 5
+_SESSION_TOKEN: Final = "sign-up"  # noqa: S105  # a key of the session, not a token
+_RETRY_AFTER_S: Final = 5
 _View = Callable[..., HttpResponse]
 
 
@@ -42,7 +43,7 @@ class SlugForm(forms.Form):
         help_text=_(
             "The tenant’s name in URLs: letters a to z, digits and hyphens. It never changes."
         ),
-        max_length=63,
+        max_length=63,  # as in tenants.identity.members.operations.check_slug
         widget=forms.TextInput(
             {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
         ),
@@ -57,7 +58,7 @@ class SignUpForm(SlugForm):
     )
     email = forms.EmailField(
         label=_("Your work e-mail address"),
-        max_length=254,
+        max_length=254,  # RFC 5321 allows no longer address
         widget=forms.EmailInput({"autocomplete": "email"}),
     )
     field_order = ("company", "email", "slug")
@@ -71,7 +72,7 @@ class SignUpForm(SlugForm):
 
 
 def _sign_up_enabled(view: _View) -> _View:
-    """Answer 404 unless the installation allows sign-up, and 503 without Redis."""
+    """Guard a view: 404 if the installation does not allow sign-up, 503 if Redis is unreachable."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
@@ -83,7 +84,7 @@ def _sign_up_enabled(view: _View) -> _View:
             response = render(
                 request, _CONFIRM, {"refusal": gettext(REDIS_UNAVAILABLE)}, status=503
             )
-            response["Retry-After"] = str(_BUSY_S)
+            response["Retry-After"] = str(_RETRY_AFTER_S)
             return response
 
     return cast(_View, guarded)
@@ -120,7 +121,7 @@ def link_sent(request: HttpRequest) -> HttpResponse:
 @require_GET
 @_sign_up_enabled
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Move the token into the session. An invalid token is not stored: anybody can send many."""
+    """Move the token into the session. Invalid tokens are not stored: anybody could send many."""
     throttle = count_request_of_network(address=client_address(request), purpose="sign-up-link")
     if throttle is not None:
         return _show_throttled(request, _CONFIRM, {"refusal": throttle.message}, throttle)
@@ -135,7 +136,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @_sign_up_enabled
 def confirm(request: HttpRequest) -> HttpResponse:
-    """Create the tenant, and lead the owner to their invitation."""
+    """Show the form. A POST creates the tenant and redirects to the owner's invitation."""
     token = request.session.get(_SESSION_TOKEN, "")
     try:
         sign_up_request = find_sign_up(token)
@@ -150,7 +151,7 @@ def confirm(request: HttpRequest) -> HttpResponse:
 def _create_tenant(
     request: HttpRequest, token: str, sign_up_request: SignUpRequest
 ) -> HttpResponse:
-    """Create the tenant. Raises NotFound."""
+    """Create the tenant, or show the form with its errors. Raises NotFound."""
     form = SlugForm(request.POST)
     if not form.is_valid():
         return render(
@@ -178,6 +179,7 @@ def _create_tenant(
 
 
 def _field_of(form: forms.Form, error: InvalidValue) -> str | None:
+    """Return the form's field that the error is about; None: another field, or none."""
     field = {"name": "company"}.get(error.field, error.field)
     return field if field in form.fields else None
 

@@ -1,4 +1,4 @@
-"""The URLs of the sign-in pages."""
+"""URLs of the pages before sign-in, of sign-out, and of the choice of a tenant."""
 
 from django.urls import path
 
@@ -18,5 +18,5 @@ urlpatterns = [
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("tenant", sign_in.switch_tenant, name="switch-tenant"),
     path("invitation/<token>", accept_invitation.open_link, name="invitation-link"),
-    path("invitation", accept_invitation.invitation, name="invitation"),
+    path("invitation", accept_invitation.show_invitation, name="invitation"),
 ]

@@ -1,4 +1,4 @@
-"""The page of sign-in settings, second factors, and roles of SCIM groups."""
+"""The page of sign-in settings; actions on required second factors and roles of SCIM groups."""
 
 import uuid
 
@@ -13,7 +13,7 @@ from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.sign_in_settings.presenters import render_access_page
+from console.views.sign_in_settings.presenters import render_settings_page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.scim.groups import set_group_role
 from tenants.identity.sso.operations import require_second_factor
@@ -22,15 +22,15 @@ from tenants.identity.sso.operations import require_second_factor
 @require_GET
 @member_required
 @permission_required(Permission.READ_SIGN_IN_SETTINGS)
-def access(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    return render_access_page(request, member)
+def show_settings(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return render_settings_page(request, member)
 
 
 @require_POST
 @member_required
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
-def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def make_factor_required(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, is_required=True, now=timezone.now())
     text = gettext(
         "Two-factor authentication is now required for all members who sign in with a password."
@@ -54,7 +54,10 @@ def make_factor_optional(request: HttpRequest, member: CurrentMember) -> HttpRes
 @member_required
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
-def group_role(request: HttpRequest, member: CurrentMember, group_id: uuid.UUID) -> HttpResponse:
+def change_group_role(
+    request: HttpRequest, member: CurrentMember, group_id: uuid.UUID
+) -> HttpResponse:
+    """Set the role that a SCIM group gives its members. An empty `role` means none."""
     role_name = request.POST.get("role", "")
     try:
         role = Role(role_name) if role_name else None

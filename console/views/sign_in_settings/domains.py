@@ -1,4 +1,4 @@
-"""Domains: claim, verification by DNS, release."""
+"""The actions that claim an e-mail domain, verify it by DNS, and release it."""
 
 import uuid
 
@@ -14,11 +14,11 @@ from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.sessions.session_exemption import exempt_session
 from console.texts.error_messages import translate_error
-from console.views.sign_in_settings.presenters import DomainForm, render_access_page
+from console.views.sign_in_settings.presenters import DomainForm, render_settings_page
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.domains.dns_lookup import look_up_txt_records
@@ -32,14 +32,14 @@ from tenants.identity.domains.queries import find_domain
 def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = DomainForm(request.POST)
     if not form.is_valid():
-        return render_access_page(request, member, status=400, domain_form=form)
+        return render_settings_page(request, member, status=400, domain_form=form)
     try:
         domain = claim_domain(
             actor=member.actor, name=form.cleaned_data["domain"], now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         form.add_error("domain", translate_error(error))
-        return render_access_page(request, member, status=400, domain_form=form)
+        return render_settings_page(request, member, status=400, domain_form=form)
     text = gettext("%(name)s added. Add its TXT record to your DNS, then verify the domain.")
     toast(request, text % {"name": domain.name})
     return redirect("console:access")
@@ -53,15 +53,15 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
     actor = member.actor
     try:
         with (
-            OUTWARD.acquire(actor.tenant_id),
-            exempt_session(request, actor.tenant_id, member.email) as session,
+            OUTBOUND_LIMIT.acquire(actor.tenant_id),
+            exempt_session(request, actor.tenant_id, member.email) as session_key,
         ):
             domain = verify_domain(
                 actor=actor,
                 domain_id=domain_id,
                 resolve=look_up_txt_records,
                 now=timezone.now(),
-                exempt_session_key=session,
+                exempt_session_key=session_key,
             )
     except Conflict as error:
         messages.error(request, translate_error(error))
@@ -84,9 +84,12 @@ def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -
         return render_page(
             request, member, "console/sign_in_settings/release_domain.html", {"domain": domain}
         )
-    with exempt_session(request, member.actor.tenant_id, member.email) as session:
+    with exempt_session(request, member.actor.tenant_id, member.email) as session_key:
         release_domain(
-            actor=member.actor, domain_id=domain_id, now=timezone.now(), exempt_session_key=session
+            actor=member.actor,
+            domain_id=domain_id,
+            now=timezone.now(),
+            exempt_session_key=session_key,
         )
     toast(request, gettext("%(name)s released.") % {"name": domain.name})
     return redirect("console:access")

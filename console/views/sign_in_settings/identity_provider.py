@@ -1,4 +1,4 @@
-"""Setting and removing the identity provider, for OpenID Connect or SAML."""
+"""The forms that set the identity provider (OpenID Connect or SAML), and its removal."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,7 +16,7 @@ from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.limits.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTBOUND_LIMIT
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.sessions.session_exemption import exempt_session
 from console.texts.error_messages import translate_error
@@ -33,7 +33,7 @@ from tenants.identity.sso.operations import (
 )
 from tenants.identity.sso.queries import get_rules
 
-_MAX_CHARS: Final = 200
+_MAX_CLIENT_CHARS: Final = 200  # of client ID and client secret
 _MAX_URL_CHARS: Final = 500
 _MAX_METADATA_CHARS: Final = 200_000
 
@@ -45,10 +45,10 @@ class OpenIdForm(forms.Form):
         widget=forms.URLInput({"placeholder": "https://login.example.com"}),
         help_text=_("We load /.well-known/openid-configuration from this address."),
     )
-    client_id = forms.CharField(label=_("Client ID"), max_length=_MAX_CHARS)
+    client_id = forms.CharField(label=_("Client ID"), max_length=_MAX_CLIENT_CHARS)
     client_secret = forms.CharField(
         label=_("Client secret"),
-        max_length=_MAX_CHARS,
+        max_length=_MAX_CLIENT_CHARS,
         widget=forms.PasswordInput({"autocomplete": "off"}),
         help_text=_("Stored encrypted and never shown again."),
     )
@@ -74,12 +74,14 @@ class SamlForm(forms.Form):
 @member_required
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
-def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def set_up_open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = OpenIdForm(request.POST or None)
 
-    def save_provider(session: str | None) -> None:
-        new = OidcProviderConfig(**form.cleaned_data)
-        set_provider(actor=member.actor, new=new, now=timezone.now(), exempt_session_key=session)
+    def save_provider(session_key: str | None) -> None:
+        config = OidcProviderConfig(**form.cleaned_data)
+        set_provider(
+            actor=member.actor, new=config, now=timezone.now(), exempt_session_key=session_key
+        )
 
     return _handle_form(request, member, form, save_provider)
 
@@ -88,20 +90,20 @@ def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
-def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def set_up_saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SamlForm(request.POST or None)
 
     def fetch_document(url: str) -> str:
-        with OUTWARD.acquire(member.actor.tenant_id):
+        with OUTBOUND_LIMIT.acquire(member.actor.tenant_id):
             return fetch_metadata(url)
 
-    def save_provider(session: str | None) -> None:
+    def save_provider(session_key: str | None) -> None:
         fields = form.cleaned_data
         config = SamlProviderConfig(
             fields["metadata"] or None, fields["metadata_url"] or None, fetch_document
         )
         set_saml_provider(
-            actor=member.actor, config=config, now=timezone.now(), exempt_session_key=session
+            actor=member.actor, config=config, now=timezone.now(), exempt_session_key=session_key
         )
 
     return _handle_form(request, member, form, save_provider)
@@ -116,8 +118,8 @@ def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return render_page(
             request, member, "console/sign_in_settings/remove_identity_provider.html", {}
         )
-    with exempt_session(request, member.actor.tenant_id, member.email) as session:
-        remove_provider(actor=member.actor, now=timezone.now(), exempt_session_key=session)
+    with exempt_session(request, member.actor.tenant_id, member.email) as session_key:
+        remove_provider(actor=member.actor, now=timezone.now(), exempt_session_key=session_key)
     toast(request, gettext("Identity provider removed. Members sign in with passwords again."))
     return redirect("console:access")
 
@@ -128,6 +130,7 @@ def _handle_form(
     form: forms.Form,
     save: Callable[[str | None], None],
 ) -> HttpResponse:
+    """Show the form, or save the provider. `save` gets the key of the session that stays valid."""
     context: dict[str, Any] = {
         "form": form,
         "service_provider": build_service_provider_info(member),
@@ -149,10 +152,10 @@ def _save_provider(
     form: forms.Form,
     save: Callable[[str | None], None],
 ) -> bool:
-    """Save the provider. Return False if the form has an error."""
+    """Save the provider. If that fails, add the error to the form and return False."""
     try:
-        with exempt_session(request, member.actor.tenant_id, member.email) as session:
-            save(session)
+        with exempt_session(request, member.actor.tenant_id, member.email) as session_key:
+            save(session_key)
     except InvalidValue as error:
         form.add_error(error.field if error.field in form.fields else None, translate_error(error))
     except BulkheadFull:

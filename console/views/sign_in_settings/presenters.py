@@ -1,4 +1,4 @@
-"""The sign-in settings page, which is also shown again with the errors of a submitted form."""
+"""The page of sign-in settings. After an invalid form, it shows the form's input and errors."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +20,7 @@ from tenants.identity.scim.tokens import MAX_NAME_CHARS, list_scim_tokens
 from tenants.identity.sso.queries import get_rules
 
 TOKEN_FORM: Final = "scim-token"  # noqa: S105  # a form's name
-_MAX_DOMAIN_CHARS: Final = 253
+_MAX_DOMAIN_CHARS: Final = 253  # the limit of DNS
 
 
 class DomainForm(forms.Form):
@@ -41,13 +41,13 @@ class TokenForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class ServiceProviderInfo:
-    """The service provider data to enter at the identity provider."""
+    """The URLs of this installation that the settings of an identity provider need."""
 
-    redirect_url: str  # OpenID Connect
-    entity_id: str  # SAML; also the URL of our metadata
-    acs_url: str
+    redirect_url: str  # for OpenID Connect
+    entity_id: str  # for SAML; also the URL of our metadata
+    acs_url: str  # for SAML: where the browser posts the assertion
     scim_url: str
-    sign_in_url: str
+    sign_in_url: str  # of the sign-in page, to test the provider
 
 
 def build_service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
@@ -61,10 +61,10 @@ def build_service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
     )
 
 
-def render_access_page(
+def render_settings_page(
     request: HttpRequest, member: CurrentMember, *, status: int = 200, **bound_forms: Any
 ) -> HttpResponse:
-    """Show the page. `bound_forms`: `domain_form` or `token_form` with its input and errors."""
+    """Show the page. `bound_forms` can contain a submitted `domain_form` or `token_form`."""
     actor = member.actor
     tokens = list_scim_tokens(actor=actor)
     context = {

@@ -1,4 +1,4 @@
-"""SCIM tokens for identity providers: creation, one-time display, revocation."""
+"""SCIM tokens for identity providers: creation with one display of the text, and revocation."""
 
 import uuid
 
@@ -20,7 +20,7 @@ from console.views.sign_in_settings.presenters import (
     TOKEN_FORM,
     TokenForm,
     build_service_provider_info,
-    render_access_page,
+    render_settings_page,
 )
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
@@ -44,14 +44,14 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return redirect("console:access")
     form = TokenForm(request.POST)
     if not form.is_valid():
-        return render_access_page(request, member, status=400, token_form=form)
+        return render_settings_page(request, member, status=400, token_form=form)
     try:
         new_token = create_scim_token(
             actor=member.actor, name=form.cleaned_data["token_name"], now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         form.add_error("token_name", translate_error(error))
-        return render_access_page(request, member, status=400, token_form=form)
+        return render_settings_page(request, member, status=400, token_form=form)
     context = {
         "text": new_token.text,
         "token": new_token.token,
@@ -76,6 +76,7 @@ def revoke(request: HttpRequest, member: CurrentMember, token_id: uuid.UUID) -> 
 
 
 def _find_token(member: CurrentMember, token_id: uuid.UUID) -> ScimTokenView:
+    """Return the token, which may be revoked already. Raises Http404."""
     for token in list_scim_tokens(actor=member.actor):
         if token.id == token_id:
             return token

@@ -5,10 +5,10 @@ from django.urls import URLPattern, path
 from console.views.sign_in_settings import detail, domains, identity_provider, scim_tokens
 
 urlpatterns: list[URLPattern] = [
-    path("sign-in-settings", detail.access, name="access"),
+    path("sign-in-settings", detail.show_settings, name="access"),
     path(
         "sign-in-settings/second-factor/required",
-        detail.require_factor,
+        detail.make_factor_required,
         name="access-require-factor",
     ),
     path(
@@ -17,15 +17,19 @@ urlpatterns: list[URLPattern] = [
         name="access-free-factor",
     ),
     path(
-        "sign-in-settings/groups/<uuid:group_id>/role", detail.group_role, name="access-group-role"
+        "sign-in-settings/groups/<uuid:group_id>/role",
+        detail.change_group_role,
+        name="access-group-role",
     ),
     path("sign-in-settings/domains", domains.claim, name="access-claim"),
     path("sign-in-settings/domains/<uuid:domain_id>/verify", domains.verify, name="access-verify"),
     path(
         "sign-in-settings/domains/<uuid:domain_id>/release", domains.release, name="access-give-up"
     ),
-    path("sign-in-settings/provider/openid", identity_provider.open_id, name="access-openid"),
-    path("sign-in-settings/provider/saml", identity_provider.saml, name="access-saml"),
+    path(
+        "sign-in-settings/provider/openid", identity_provider.set_up_open_id, name="access-openid"
+    ),
+    path("sign-in-settings/provider/saml", identity_provider.set_up_saml, name="access-saml"),
     path(
         "sign-in-settings/provider/remove", identity_provider.remove, name="access-remove-provider"
     ),

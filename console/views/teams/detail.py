@@ -1,4 +1,4 @@
-"""One team: adding and removing members, renaming, deletion."""
+"""The page of one team, and the actions that change its members, rename it and delete it."""
 
 import uuid
 from typing import Any, Final
@@ -43,7 +43,7 @@ from tenants.security.authorization.directory import MemberRow
 _PAGE: Final = "console/teams/detail.html"
 
 
-class AddForm(forms.Form):
+class AddMemberForm(forms.Form):
     email = forms.EmailField(
         label=_("Member's e-mail address"),
         widget=forms.EmailInput({"list": "others", "autocomplete": "off"}),
@@ -55,16 +55,18 @@ _TeamMemberRow = tuple[MemberRow, Promise]  # a member, and the name of their ro
 
 @require_GET
 @member_required
-def team(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    return _render_page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
+def show_team(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
+    return _render_page(
+        request, member, find_team(actor=member.actor, team_id=team_id), AddMemberForm()
+    )
 
 
 @require_POST
 @member_required
 @permission_required(Permission.WRITE_TEAMS)
-def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
+def add_member(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
     team = find_team(actor=member.actor, team_id=team_id)
-    form = AddForm(request.POST)
+    form = AddMemberForm(request.POST)
     if not form.is_valid():
         return _render_page(request, member, team, form, status=400)
     new_member = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
@@ -90,7 +92,7 @@ def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Http
 def undo_remove_member(
     request: HttpRequest, member: CurrentMember, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
-    """Add a member again, as the undo button of their removal."""
+    """Add a removed member to the team again, for the undo button."""
     team = find_team(actor=member.actor, team_id=team_id)
     try:
         add_team_member(
@@ -126,7 +128,7 @@ def remove_member(
 
 
 def _names_of(member: CurrentMember, team: TeamView, user_id: uuid.UUID) -> dict[str, str]:
-    """Return the names in the messages about a member of a team."""
+    """Return the member's e-mail address and the team's name, for messages."""
     target = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     return {"who": target.email, "team": team.name}
 
@@ -150,7 +152,10 @@ def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
 @member_required
 @permission_required(Permission.WRITE_TEAMS)
 def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    """Rename the team back. `from` is its current name, `to` the name before."""
+    """Restore the previous name.
+
+    The query parameter `from` is the name that the team must still have; `to` is the previous name.
+    """
     names = {name: request.GET.get(name, "") for name in ("from", "to")}
     try:
         rename_team(
@@ -185,7 +190,7 @@ def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
 
 
 def _rename_team(member: CurrentMember, team: TeamView, form: TeamForm) -> bool:
-    """Rename the team. Return False if the form has an error."""
+    """Rename the team. If that fails, add the error to the form and return False."""
     try:
         rename_team(
             actor=member.actor,
@@ -202,15 +207,19 @@ def _rename_team(member: CurrentMember, team: TeamView, form: TeamForm) -> bool:
 def _show_renamed_toast(
     request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str
 ) -> None:
-    undo = reverse("console:teams-undo-rename", args=[team_id])
+    undo_path = reverse("console:teams-undo-rename", args=[team_id])
     names = urlencode({"from": after.strip(), "to": before})
-    toast(request, gettext("Team renamed."), undo_url=f"{undo}?{names}")
+    toast(request, gettext("Team renamed."), undo_url=f"{undo_path}?{names}")
 
 
 def _render_page(
-    request: HttpRequest, member: CurrentMember, team: TeamView, form: AddForm, status: int = 200
+    request: HttpRequest,
+    member: CurrentMember,
+    team: TeamView,
+    form: AddMemberForm,
+    status: int = 200,
 ) -> HttpResponse:
-    """Show the team. The billing role sees teams, but no names of members."""
+    """Show the team. Users without READ_MEMBERS, such as the billing role, see no members."""
     actor = member.actor
     reads_members = actor.has_permission(Permission.READ_MEMBERS)
     by_scim = is_managed_by_scim(actor=actor, team_id=team.id)
@@ -223,7 +232,7 @@ def _render_page(
         "reads_members": reads_members,
         "writes_policy": actor.has_permission(Permission.WRITE_POLICY),
         "reads_budgets": actor.has_permission(Permission.READ_BILLING),
-        "others": [],
+        "others": [],  # e-mail addresses that the form suggests
     }
     if reads_members:
         context |= _list_members(team.id).page_context(request, member)

@@ -1,4 +1,4 @@
-"""The list of teams, and the creation of a team."""
+"""The list of teams, and the form that creates a team."""
 
 from typing import Final
 
@@ -64,7 +64,7 @@ _TEAMS: Final = ListPage(
     query=_find_teams,
     form=TeamFilterForm,
     orders=_ORDERS,
-    context=lambda query, _: {"can_change": query.actor.has_permission(Permission.WRITE_TEAMS)},
+    context=lambda query, _page: {"can_change": query.actor.has_permission(Permission.WRITE_TEAMS)},
     csv=CsvFile(
         "teams",
         {
@@ -86,7 +86,7 @@ def teams(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_TEAMS)
-def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def new_team(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = TeamForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         status = 200 if request.method == "GET" else 400

@@ -1,4 +1,4 @@
-"""URLs of the teams' pages."""
+"""URLs of the pages of teams."""
 
 from django.urls import URLPattern, path
 
@@ -9,9 +9,9 @@ _MEMBER = "teams/<uuid:team_id>/members/<uuid:user_id>"
 
 urlpatterns: list[URLPattern] = [
     path("teams", list_page.teams, name="teams"),
-    path("teams/new", list_page.new, name="teams-new"),
-    path("teams/<uuid:team_id>", detail.team, name="teams-team"),
-    path("teams/<uuid:team_id>/add", detail.add, name="teams-add"),
+    path("teams/new", list_page.new_team, name="teams-new"),
+    path("teams/<uuid:team_id>", detail.show_team, name="teams-team"),
+    path("teams/<uuid:team_id>/add", detail.add_member, name="teams-add"),
     path("teams/<uuid:team_id>/rename", detail.rename, name="teams-rename"),
     path("teams/<uuid:team_id>/rename/undo", detail.undo_rename, name="teams-undo-rename"),
     path("teams/<uuid:team_id>/delete", detail.delete, name="teams-delete"),

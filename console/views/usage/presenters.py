@@ -21,26 +21,26 @@ from tenants.usage.reports.metric_definitions import (
 )
 from tenants.usage.reports.queries import ReportKind, ReportRow
 
-MetricFunction = Callable[[UsageCounters], float | None]
+MetricFunction = Callable[[UsageCounters], float | None]  # None: no value, such as 0 of 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    name: str  # column name in CSV files
+    name: str  # of the column in CSV files
     title: str | Promise
     definition: str | Promise
     source: CounterOrigin
     compute: MetricFunction
-    write: Callable[[float], str] = format_count
+    format_value: Callable[[float], str] = format_count  # for pages; CSV files have the number
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTableRow:
     label: str
     url: str  # the requests behind the row; "": none to list
-    users: str
+    users: str  # number of active users; "": suppressed
     cells: list[tuple[str, str]]  # column title and value
-    suppression_text: str  # "": not suppressed
+    suppression_text: str  # the reason of the suppression; "": not suppressed
 
 
 def _cached_share(counts: UsageCounters) -> float | None:
@@ -51,6 +51,7 @@ def _accepted_suggestions(counts: UsageCounters) -> float:
     return counts.accepted + counts.partially_accepted
 
 
+# Short names, so that the table of columns stays readable.
 _S, _C = CounterOrigin.SERVER, CounterOrigin.CLIENT
 COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
     ReportKind.USAGE: (
@@ -108,17 +109,18 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
 
 
 def list_titled_columns(kind: ReportKind) -> list[tuple[str, ReportColumn]]:
-    """Return the columns with their translated titles, for all rows of a page."""
+    """Return the columns with their translated titles, which `cells` needs for each row."""
     return [(str(column.title), column) for column in COLUMNS[kind]]
 
 
 def cells(
     row: ReportRow, titled_columns: Sequence[tuple[str, ReportColumn]]
 ) -> list[tuple[str, str]]:
-    """Return the title and the value of each column."""
+    """Return the title and the formatted value of each column; [] if the row is suppressed."""
     if row.counts is None:
         return []
     values = ((title, column, column.compute(row.counts)) for title, column in titled_columns)
     return [
-        (title, "–" if value is None else column.write(value)) for title, column, value in values
+        (title, "–" if value is None else column.format_value(value))
+        for title, column, value in values
     ]

@@ -1,8 +1,8 @@
-"""Usage and quality of a period in groups, as a table, as charts and as a file."""
+"""The usage and quality reports of a period, in groups: a table, charts and a CSV file."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django import forms
 from django.core.exceptions import PermissionDenied
@@ -29,6 +29,7 @@ from console.usage_filters.time_buckets import list_times, values_over_time
 from console.views.overview.presenters import SOURCES
 from console.views.usage.presenters import (
     COLUMNS,
+    MetricFunction,
     ReportColumn,
     ReportTableRow,
     cells,
@@ -51,7 +52,7 @@ from tenants.usage.reports.queries import (
 from tenants.usage.reports.suppression.small_groups import Suppression
 
 _PAGE: Final = "console/usage/reports.html"
-_PART: Final = "console/usage/_reports.html"
+_PART: Final = "console/usage/_reports.html"  # of the page, for htmx
 _GROUP_TITLES: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.DAY: _("Over time"),
     GroupBy.TEAM: _("By team"),
@@ -61,12 +62,11 @@ _GROUP_TITLES: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.VARIANT: _("By variant"),
     GroupBy.USER: _("By user"),
 }
-_HIDDEN: Final[dict[Suppression, str | Promise]] = {
+_SUPPRESSION_TEXTS: Final[dict[Suppression, str | Promise]] = {
     Suppression.TOO_FEW_USERS: _("too few users"),
     Suppression.COMPLEMENTARY: _("would reveal a small group"),
 }
-_FORMATS: Final = {True: "SHORT_DATETIME_FORMAT", False: "SHORT_DATE_FORMAT"}
-_URLS: Final = {ReportKind.USAGE: "usage", ReportKind.QUALITY: "usage-quality"}
+_URL_NAMES: Final = {ReportKind.USAGE: "usage", ReportKind.QUALITY: "usage-quality"}
 
 
 class _GroupForm(forms.Form):
@@ -92,12 +92,12 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         raise PermissionDenied
     now = timezone.now()
     usage_filters = read_usage_filters(request, now=now)
-    group = _GroupForm(request.GET)
-    is_wrong = not group.is_valid() or usage_filters.is_invalid
+    group_form = _GroupForm(request.GET)
+    has_errors = not group_form.is_valid() or usage_filters.is_invalid
     is_file = wants_csv(request)
-    if is_file and is_wrong:
-        return format_csv_error(usage_filters.form, group)
-    group_by = GroupBy(group.cleaned_data.get("group_by") or GroupBy.DAY)
+    if is_file and has_errors:
+        return format_csv_error(usage_filters.form, group_form)
+    group_by = GroupBy(group_form.cleaned_data.get("group_by") or GroupBy.DAY)
     usage_report = read_report(
         actor=member.actor, kind=kind, query=group_query(usage_filters, group_by)
     )
@@ -112,7 +112,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         "report": usage_report,
         "group_by": group_by.value,
         "filters": usage_filters.list_filters(choices, teams),
-        "tabs": tabs(member.actor, usage_filters, _URLS[kind]),
+        "tabs": tabs(member.actor, usage_filters, _URL_NAMES[kind]),
         "groups": _group_tabs(
             usage_filters, kind, group_by, _list_groups(member, usage_report, bool(teams))
         ),
@@ -129,14 +129,18 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         "is_quality": kind is ReportKind.QUALITY,
         "csv_url": f"?{usage_filters.with_filter(group_by=group_by.value, **{'as': 'csv'})}",
     }
-    status = 400 if is_wrong else 200
+    status = 400 if has_errors else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
 def _list_groups(
     member: CurrentMember, usage_report: Report, has_teams: bool
 ) -> frozenset[GroupBy]:
-    """Return the groupings to offer. Grouping by user needs reports that may show single users."""
+    """Return the groupings to offer.
+
+    A report is grouped by user only if the tenant shows figures of single users, and only for
+    members who see the usage of all users.
+    """
     sees_users = usage_report.min_users == 1 and member.actor.has_permission(Permission.READ_USAGE)
     hidden_groups = {
         *(() if has_teams else (GroupBy.TEAM,)),
@@ -149,9 +153,9 @@ def _group_tabs(
     usage_filters: UsageFilters,
     kind: ReportKind,
     current_group: GroupBy,
-    offered: frozenset[GroupBy],
+    offered_groups: frozenset[GroupBy],
 ) -> list[Tab]:
-    url = reverse(f"console:{_URLS[kind]}")
+    url = reverse(f"console:{_URL_NAMES[kind]}")
     return [
         Tab(
             str(title),
@@ -159,12 +163,12 @@ def _group_tabs(
             group is current_group,
         )
         for group, title in _GROUP_TITLES.items()
-        if group in offered
+        if group in offered_groups
     ]
 
 
 def _sort_rows(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
-    """Return days newest first; other groups largest first, suppressed ones last."""
+    """Return days (or hours) newest first; other groups largest first and suppressed ones last."""
     if group_by is GroupBy.DAY:
         return sorted(usage_report.rows, key=lambda row: row.key, reverse=True)
     return sorted(usage_report.rows, key=lambda row: -row.counts.requests if row.counts else 1)
@@ -181,17 +185,21 @@ def _to_table_row(
         url=_requests_url(usage_filters, group_by, row),
         users="" if row.users is None else format_count(row.users),
         cells=cells(row, titled_columns),
-        suppression_text="" if row.suppression is None else str(_HIDDEN[row.suppression]),
+        suppression_text=""
+        if row.suppression is None
+        else str(_SUPPRESSION_TEXTS[row.suppression]),
     )
 
 
 def _row_label(group_by: GroupBy | None, row: ReportRow) -> str:
+    """Return the label of a row. `group_by` None: the row is the total."""
     if group_by is None:
         return gettext("Total")
     if group_by is GroupBy.DAY:
         start = datetime.fromisoformat(row.key)
-        is_hour = start.tzinfo is not None
-        return date_format(timezone.localtime(start) if is_hour else start, _FORMATS[is_hour])
+        if start.tzinfo is None:  # a day
+            return date_format(start, "SHORT_DATE_FORMAT")
+        return date_format(timezone.localtime(start), "SHORT_DATETIME_FORMAT")  # an hour
     if group_by is GroupBy.TEAM:
         return row.label or gettext("no team")
     if group_by is GroupBy.USER:
@@ -202,10 +210,15 @@ def _row_label(group_by: GroupBy | None, row: ReportRow) -> str:
 def _user_label(row: ReportRow) -> str:
     if row.key == SERVICE_KEYS:
         return gettext("Service keys")
+    # The label of an erased user is their ID.
     return gettext("erased user") if row.label == row.key else row.label
 
 
 def _requests_url(usage_filters: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
+    """Return the list of the row's requests.
+
+    Returns "" for a suppressed row, and for users and "no team", which the list cannot filter by.
+    """
     is_listable = group_by is not GroupBy.USER and (group_by is not GroupBy.TEAM or row.key)
     if row.counts is None or not is_listable:
         return ""
@@ -222,14 +235,14 @@ def _build_charts(
 ) -> list[Chart]:
     chart_times = list_times(usage_filters)
 
-    def series(name: str, metric: Any) -> Series:
+    def series(name: str, metric: MetricFunction) -> Series:
         return Series(name, values_over_time(usage_filters, usage_report.rows, metric))
 
     if kind is ReportKind.USAGE:
         tokens = series(gettext("Generated tokens"), lambda counts: counts.generated_tokens)
         request_series = [
             series(gettext("Suggestions"), lambda counts: counts.suggestions),
-            series(gettext("Other requests"), _requests_without_suggestion),
+            series(gettext("Other requests"), _count_requests_without_suggestion),
         ]
         return [
             build_bar_chart(gettext("Requests"), chart_times, request_series, COUNTS),
@@ -257,7 +270,7 @@ def _build_charts(
     ]
 
 
-def _requests_without_suggestion(counts: UsageCounters) -> float:
+def _count_requests_without_suggestion(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions
 
 
@@ -270,7 +283,7 @@ def _csv_response(
         [row.key, row.label, row.users, *_csv_numbers(row, kind), row.suppression or ""]
         for row in [*usage_report.rows, usage_report.total]
     ]
-    rows[-1][0] = "total"
+    rows[-1][0] = "total"  # the key of the total is empty
     notes = notes_of_figures(usage_filters, usage_report)
     return csv_response(f"{kind.value}-by-{group_by.value}", header, rows, notes=notes)
 

@@ -1,4 +1,4 @@
-"""The pages of usage that the user may see, as tabs with the same period and filters."""
+"""The tabs of the usage pages that the user may open. They keep the period and the filters."""
 
 from django.urls import reverse
 from django.utils.translation import gettext
@@ -10,6 +10,7 @@ from tenants.security.authorization.actor import Actor
 
 
 def tabs(actor: Actor, usage_filters: UsageFilters, current_name: str) -> list[Tab]:
+    """Return the tabs. `current_name` is the URL name of the shown page, without `console:`."""
     pages = {"usage": gettext("Usage")}
     if actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
         Permission.READ_OWN_QUALITY

@@ -1,9 +1,9 @@
 """`POST /infill` in llama.cpp's format.
 
 `input_prefix` and `input_suffix` are the lines before and after the cursor's line, `prompt` is the
-beginning of that line, and `input_extra` has parts of other files. `n_predict` 0 only warms up the
-prefix cache; below 0 the mode's default applies. `n_cmpl` is ignored: the response has one
-completion.
+beginning of that line, and `input_extra` has parts of other files. `n_predict` is the maximum
+number of tokens: 0 only warms up the prefix cache, and a negative number stands for the mode's
+default. `n_cmpl` is ignored: the response has one completion.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ from inference.gateway.receive import MAX_FILES
 class InfillExtraFile(msgspec.Struct, frozen=True):
     text: str
     filename: str | None = None
-    # From the editor's own clock, or Vim's pair of seconds and fraction: only the order counts.
+    # When the editor collected the text, by its own clock: a number, or Vim's pair of seconds and
+    # fraction. Only the order counts.
     time: float | list[float] | None = None
 
 
@@ -47,8 +48,10 @@ class InfillBody(msgspec.Struct, frozen=True):
 
 
 class Timings(msgspec.Struct, frozen=True):
-    cache_n: int
-    prompt_n: int  # tokens that were not cached
+    """Counts of tokens (`_n`) and times, under llama.cpp's names. 0.0 if a time is unknown."""
+
+    cache_n: int  # prompt tokens that were cached
+    prompt_n: int  # prompt tokens that were not cached
     prompt_ms: float
     prompt_per_token_ms: float
     prompt_per_second: float
@@ -64,12 +67,12 @@ class InfillResponse(msgspec.Struct, frozen=True):
     index: int = 0
     model: str = ""
     stop_type: str = "eos"  # eos | limit | none
-    tokens_predicted: int = 0
-    tokens_evaluated: int = 0
-    tokens_cached: int = 0
+    tokens_predicted: int = 0  # generated tokens
+    tokens_evaluated: int = 0  # prompt tokens
+    tokens_cached: int = 0  # prompt tokens that were cached
     truncated: bool = False
     timings: Timings | None = None
-    # Left out if stop_type is exact.
+    # Left out if `stop_type` says the same.
     caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -90,7 +93,7 @@ class InfillError(msgspec.Struct, frozen=True):
 
 
 _MAX_TIME_LIMIT_MS: Final = 600_000  # longer than any completion may take
-_KINDS: Final = {
+_ERROR_TYPES: Final = {  # by HTTP status
     400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
@@ -128,13 +131,13 @@ def _to_timings(trace: RequestTrace) -> Timings:
     prompt_ms = trace.engine_ms or 0.0
     first_ms = trace.first_token_ms or trace.total_ms
     predicted_ms = max(trace.total_ms - first_ms, 0.0)
-    num_new = max(trace.prompt_tokens - cached, 0)
+    num_uncached = max(trace.prompt_tokens - cached, 0)
     return Timings(
         cache_n=cached,
-        prompt_n=num_new,
+        prompt_n=num_uncached,
         prompt_ms=prompt_ms,
-        prompt_per_token_ms=_safe_ratio(prompt_ms, num_new),
-        prompt_per_second=_safe_ratio(1000.0 * num_new, prompt_ms),
+        prompt_per_token_ms=_safe_ratio(prompt_ms, num_uncached),
+        prompt_per_second=_safe_ratio(1000.0 * num_uncached, prompt_ms),
         predicted_n=trace.generated_tokens,
         predicted_ms=predicted_ms,
         predicted_per_token_ms=_safe_ratio(predicted_ms, trace.generated_tokens),
@@ -143,13 +146,15 @@ def _to_timings(trace: RequestTrace) -> Timings:
 
 
 def _safe_ratio(numerator: float, denominator: float) -> float:
+    """Return the quotient, or 0 instead of a division by 0."""
     return round(numerator / denominator, 3) if denominator else 0.0
 
 
 def _select_fields(response: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
-    """Return the requested fields under the requested names, without unknown ones.
+    """Return the requested fields; unknown fields are left out.
 
-    The result is flat: llama.vim searches for `"content"` in the raw text.
+    A nested field keeps its requested name, such as `timings/prompt_n`: llama.vim searches the raw
+    text of the response for `"content"`, so the result must be flat.
     """
     flat = msgspec.to_builtins(response)
     flat |= {f"timings/{name}": value for name, value in flat["timings"].items()}
@@ -181,7 +186,7 @@ def parse_request(body: bytes) -> ParsedRequest:
     make_encoder = partial(InfillResponseEncoder, fields=tuple(request.response_fields or ()))
     framing = SSE_WITHOUT_DONE if request.stream else None
     return ParsedRequest(
-        protocol="infill", draft=draft, make_client=make_response_writer(make_encoder, framing)
+        protocol="infill", draft=draft, make_writer=make_response_writer(make_encoder, framing)
     )
 
 
@@ -191,7 +196,7 @@ def _read_time_limit(limit_ms: float | None) -> int | None:
 
 
 def _to_files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
-    """Return the newest files, within the limit. An editor may send more."""
+    """Return the MAX_FILES newest files. An editor may send more."""
     newest = nlargest(MAX_FILES, extras, key=_modified_at)
     return tuple(
         ContextFile(extra.filename or "", extra.text, _modified_at(extra)) for extra in newest
@@ -199,6 +204,7 @@ def _to_files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
 
 
 def _modified_at(extra: InfillExtraFile) -> float:
+    """Return the time as one number, whose unit depends on the editor; 0.0 without a time."""
     time = extra.time
     if isinstance(time, list):
         return time[0] if time else 0.0
@@ -207,8 +213,10 @@ def _modified_at(extra: InfillExtraFile) -> float:
 
 def error_body(error: CompletionError) -> bytes:
     status = error.http_status
-    kind = _KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return encode(InfillError(InfillErrorDetails(status, error.message, kind)))
+    error_type = _ERROR_TYPES.get(
+        status, "invalid_request_error" if status < 500 else "server_error"
+    )
+    return encode(InfillError(InfillErrorDetails(status, error.message, error_type)))
 
 
 DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

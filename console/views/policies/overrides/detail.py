@@ -1,4 +1,4 @@
-"""One policy override: edit, review, remove, undo."""
+"""The pages that edit and review one policy override, its removal, and undo."""
 
 import json
 from typing import Any
@@ -45,7 +45,10 @@ from tenants.policy.overrides.queries import (
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def edit(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID) -> HttpResponse:
-    """Edit the override. A valid POST continues with its review."""
+    """Edit the override. A valid POST shows the review of the new override.
+
+    With `step=edit`, the review page sends the override back to the form.
+    """
     current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
         return _render_edit_page(request, member, current, _make_form(member, current.override))
@@ -115,7 +118,7 @@ def review(
 def undo(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID, version: int
 ) -> HttpResponse:
-    """Restore the override before this version, if this version is still in force."""
+    """Restore the override before `version`, if `version` is still in force."""
     current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if version != current.version or version == 0:
         text = gettext("Not undone: someone has changed this override since.")
@@ -149,8 +152,8 @@ def _make_form(
 def _step_up_if_mfa_becomes_optional(
     request: HttpRequest, member: CurrentMember, current: OverrideInForce, override: PolicyOverride
 ) -> HttpResponse | None:
-    lifts_mfa = current.override.is_mfa_required and not override.is_mfa_required
-    return step_up_redirect(request, member) if lifts_mfa else None
+    becomes_optional = current.override.is_mfa_required and not override.is_mfa_required
+    return step_up_redirect(request, member) if becomes_optional else None
 
 
 def _to_subject(kind: str, subject_id: UUID) -> OverrideSubject:
@@ -161,7 +164,7 @@ def _to_subject(kind: str, subject_id: UUID) -> OverrideSubject:
 
 
 def _expected_version(request: HttpRequest, current: OverrideInForce) -> int:
-    """Return the version that the user has seen; by default the one in force."""
+    """Return the version that the submitted page showed; without one, the version in force."""
     expected_version = parse_whole_number(request.POST.get("expected_version", ""))
     return current.version if expected_version is None else expected_version
 
@@ -191,15 +194,15 @@ def _render_review(
     override: PolicyOverride,
     form: ReasonForm | None = None,
 ) -> HttpResponse:
-    """Show the review.
+    """Show the changes and the effect of `override`, compared with `current`.
 
-    After a concurrent change, show the current override next to the submitted one.
+    If `current` is newer than the version that the user has edited, the page says so.
     """
     dry_run = preview_override_change(
         actor=member.actor, subject=current.subject, document=serialize_override(override)
     )
     is_outdated = _expected_version(request, current) != current.version
-    is_wrong = form is not None and bool(form.errors)
+    has_errors = form is not None and bool(form.errors)
     context: dict[str, Any] = {
         "current": current,
         "document": json.dumps(serialize_override(override)),
@@ -207,9 +210,9 @@ def _render_review(
         "changes": override_changes(current.override, override),
         "effects": summarize_dry_run(dry_run),
         "is_outdated": is_outdated,
-        "is_lifted": override == PolicyOverride(),
+        "is_removal": override == PolicyOverride(),
     }
-    status = 409 if is_outdated else 400 if is_wrong else 200
+    status = 409 if is_outdated else 400 if has_errors else 200
     return render_page(
         request, member, "console/policies/overrides/review.html", context, status=status
     )

@@ -1,4 +1,4 @@
-"""Conversion of a policy override to form fields and back."""
+"""The form of a policy override, and the conversion of an override to form fields and back."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,9 +15,9 @@ from console.views.policies.form_fields import (
     all_or_some_field,
     burst_field,
     checkbox_field,
-    days_field,
     initial_names,
     initial_rate,
+    key_days_field,
     lines_field,
     names_field,
     names_of,
@@ -66,17 +66,18 @@ class OverrideForm(forms.Form):
     user_limit_burst = burst_field(_("Per user: burst size in requests"))
     key_limit_per_minute = per_minute_field(_("Per key: requests per minute"))
     key_limit_burst = burst_field(_("Per key: burst size in requests"))
-    max_key_lifetime_days = days_field(_("Maximum lifetime of new keys in days"))
+    max_key_lifetime_days = key_days_field(_("Maximum lifetime of new keys in days"))
     is_mfa_required = checkbox_field(_("Require two-factor authentication"))
 
     def __init__(
         self, data: QueryDict | None, *, override: PolicyOverride, choices: PolicyChoices
     ) -> None:
-        """`override` is the one that the form starts with."""
+        """Build the fields. Their initial values are those of `override`."""
         super().__init__(data, initial=initial_of(override))
         offer_policy_choices(self, override, choices)
         if choices.is_missing(Capability.PUBLIC_CODE_FILTER):
             field = self.fields["has_public_code_filter"]
+            # A rule that is on can still be switched off.
             field.disabled = not override.has_public_code_filter
             field.help_text = str(WHY_NOT_ENFORCED["has_public_code_filter"])
 
@@ -114,12 +115,14 @@ def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
     return parse_override(document)
 
 
+# Fields whose values are the same in the form, the override and its JSON document.
 _UNCONVERTED_FIELDS: Final = (
     "has_secret_filter",
     "has_public_code_filter",
     "max_key_lifetime_days",
     "is_mfa_required",
 )
+# Titles, and rows of field names.
 _GROUPS: Final = (
     (
         _("Allowed completions"),

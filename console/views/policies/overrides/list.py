@@ -1,4 +1,4 @@
-"""The list of policy overrides, and the choice of a team or user for a new one."""
+"""The list of policy overrides, and the form that chooses the team or user of a new override."""
 
 import json
 from typing import Final
@@ -29,11 +29,11 @@ from tenants.policy.overrides.queries import (
     list_overrides,
 )
 
-_MAX_EMAIL_CHARS: Final = 254
+_MAX_EMAIL_CHARS: Final = 254  # the longest address that RFC 5321 allows
 
 
 class SubjectForm(forms.Form):
-    """A team or a user."""
+    """The team or the user of a new override. Exactly one of the fields must be filled in."""
 
     team = forms.ChoiceField(label=_("Team"), required=False)
     user_email = forms.CharField(
@@ -44,7 +44,7 @@ class SubjectForm(forms.Form):
     )
 
 
-_OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override and its presentation
+_OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override, and its lines by title
 
 
 def _find_overrides(query: ListQuery) -> Page[_OverrideRow]:
@@ -56,7 +56,7 @@ _OVERRIDES: Final = ListPage(
     template="console/policies/overrides/list.html",
     fragment="console/policies/overrides/_list.html",
     query=_find_overrides,
-    context=lambda query, _: {
+    context=lambda query, _page: {
         "tabs": tabs(query.request, query.member),
         "may_edit": query.actor.has_permission(Permission.WRITE_POLICY),
     },
@@ -66,7 +66,7 @@ _OVERRIDES: Final = ListPage(
             "kind": lambda row: row[0].subject.kind,
             "name": lambda row: row[0].name,
             "version": lambda row: row[0].version,
-            # The JSON document that the API accepts.
+            # The JSON document, as the API accepts it.
             "override": lambda row: json.dumps(serialize_override(row[0].override)),
             "author": lambda row: row[0].author_email or row[0].author_key,
             "reason": lambda row: row[0].reason,
@@ -85,7 +85,7 @@ def overrides(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_POLICY)
-def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def choose_subject(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Choose the team or user of a new override."""
     form = SubjectForm(request.POST if request.method == "POST" else None)
     teams = read_page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
@@ -102,7 +102,7 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _find_subject(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
-    """Return the chosen team or user; None if the form has an error."""
+    """Return the chosen team or user; None, with an error in the form, if the choice is invalid."""
     team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
     if bool(team) == bool(email):
         form.add_error("team", gettext("Choose a team or enter a member."))

@@ -1,4 +1,4 @@
-"""Presentation of policy overrides: only the fields that they set."""
+"""Presentation of policy overrides. Only fields that an override sets are shown."""
 
 from django.utils.translation import gettext
 
@@ -14,7 +14,7 @@ from console.views.policies.presenters import (
 
 
 def override_lines(override: PolicyOverride) -> dict[str, list[str]]:
-    """Return the lines of each field that is set, by title."""
+    """Return the lines of the fields that the override sets, by title."""
     features = None if override.features is None else feature_lines(override.features)
     lines = {
         gettext("Allowed completion modes"): features,
@@ -32,6 +32,7 @@ def override_lines(override: PolicyOverride) -> dict[str, list[str]]:
 
 
 def override_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldChange]:
+    """Return the changes of the fields that at least one of the two overrides sets."""
     old, new = override_lines(before), override_lines(after)
     titles = dict.fromkeys([*old, *new])
     pairs = [(title, old.get(title, []), new.get(title, [])) for title in titles]

@@ -1,4 +1,4 @@
-"""A policy draft. Hidden form fields contain it; the server stores it only during a step-up."""
+"""A policy draft. It is in hidden form fields. The server stores it only during a step-up."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tenants.policy.queries import PolicyInForce, find_version
 from tenants.policy.three_way_merge import MergeResult, merge_policies
 from tenants.security.authorization.actor import Actor
 
-# The page where a draft starts -> the page that edits it. Both are URL names.
+# The page where a draft starts -> the page that edits the draft, as URL names without `console:`.
 ORIGINS: Final = {
     "policies": "policies-edit",
     "exclusion": "exclusion",
@@ -25,28 +25,29 @@ ORIGINS: Final = {
 class PolicyDraft:
     policy: TenantPolicy
     expected_version: int  # the version on which the draft is based
-    origin: str = "policies"  # one of ORIGINS
+    origin: str = "policies"  # a key of ORIGINS
 
     @property
     def document(self) -> str:
+        """The policy as a JSON text."""
         return json.dumps(serialize_policy(self.policy))
 
     @property
-    def edit_name(self) -> str:
+    def edit_url_name(self) -> str:
         return f"console:{ORIGINS[self.origin]}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentChange:
-    """A new version that somebody saved after the draft was started."""
+    """A version that somebody saved after the draft was started."""
 
-    base: PolicyInForce  # the draft is based on it
-    current: PolicyInForce
-    merged: MergeResult
+    base: PolicyInForce  # the version on which the draft is based
+    current: PolicyInForce  # the new version
+    merged: MergeResult  # the changes of the draft, applied to the new version
 
 
 def read_draft(form_values: Mapping[str, Any]) -> PolicyDraft:
-    """Return the draft of a form. Raises InvalidValue if none of our pages sent it."""
+    """Return the draft of a submitted form. Raises InvalidValue."""
     origin = str(form_values.get("origin", "policies"))
     expected_version = parse_whole_number(str(form_values.get("expected_version", "")))
     if origin not in ORIGINS or not expected_version:
@@ -68,9 +69,9 @@ def read_json(text: str) -> object:
 def find_concurrent_change(
     actor: Actor, draft: PolicyDraft, current: PolicyInForce
 ) -> ConcurrentChange | None:
-    """Return the concurrent change, if any.
+    """Return the concurrent change; None if the draft is based on the current version.
 
-    Raises NotFound if the draft's version does not exist.
+    Raises NotFound if the version on which the draft is based does not exist.
     """
     if draft.expected_version == current.version:
         return None
@@ -82,5 +83,6 @@ def find_concurrent_change(
 
 
 def rebase_draft(draft: PolicyDraft, concurrent_change: ConcurrentChange) -> PolicyDraft:
+    """Return the draft with its changes applied to the current version."""
     merged, current = concurrent_change.merged.policy, concurrent_change.current
     return replace(draft, policy=merged, expected_version=current.version)

@@ -1,4 +1,4 @@
-"""The review of a policy draft: its effect, the reason, saving."""
+"""The review of a policy draft: its effect and the reason of the change; saving and undo."""
 
 from typing import Any, Final
 
@@ -53,7 +53,11 @@ class ReasonForm(forms.Form):
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Review an earlier version (GET) or the submitted draft (POST), and save it."""
+    """Review the earlier version `from` (GET) or the submitted draft (POST).
+
+    A POST with `step=save` saves the draft. With `step=merge`, the draft is first rebased on the
+    current version.
+    """
     if request.method == "GET":
         return show_review(request, member, _draft_earlier_version(request, member))
     draft = read_draft(request.POST)
@@ -69,7 +73,7 @@ def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
-    """Restore the version before this one, if this one is still in force."""
+    """Save the policy of the version before `version` again, if `version` is still in force."""
     before = find_version(actor=member.actor, version=version - 1)
     if (
         step_up := _step_up_if_destructive(request, member, PolicyDraft(before.policy, version))
@@ -99,6 +103,7 @@ def show_review(
     form: ReasonForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    """Show the changes and the effect of the draft; with status 409 after a concurrent change."""
     actor = member.actor
     current = get_policy(actor=actor)
     concurrent_change = find_concurrent_change(actor, draft, current)
@@ -110,7 +115,7 @@ def show_review(
     )
     context: dict[str, Any] = {
         "draft": draft,
-        "edit_url": reverse(draft.edit_name),
+        "edit_url": reverse(draft.edit_url_name),
         "current": current,
         "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
         "changes": changes_between(current.policy, draft.policy),
@@ -163,7 +168,7 @@ def _step_up_if_destructive(
 
 
 def _draft_earlier_version(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
-    """Return the earlier version as a draft. Raises NotFound."""
+    """Return a draft that restores the version in the query parameter `from`. Raises NotFound."""
     version = parse_whole_number(request.GET.get("from", ""))
     earlier_version = find_version(actor=member.actor, version=version or 0)
     return PolicyDraft(earlier_version.policy, get_policy(actor=member.actor).version)

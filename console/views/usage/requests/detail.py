@@ -1,4 +1,4 @@
-"""One request: its stages against their budgets, and the reasons why it was slow or failed."""
+"""The page of one request: its stages with their time budgets, and why it was slow or failed."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -20,26 +20,25 @@ from tenants.usage.requests.latency_explanation import LatencyStage, explain_lat
 from tenants.usage.requests.lookup import find_display_ms, find_request
 
 _PAGE: Final = "console/usage/requests/detail.html"
-WIDTH: Final = 1000
+_WIDTH: Final = 1000  # of the timeline, in SVG user units; stands for the total time
 _MIN_WIDTH: Final = 3.0  # keeps very short stages visible
 
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
     name: str
-    took: str
-    budget: str  # "": the stage has no budget
-    is_over: bool
-    is_interrupted: bool
-    x: float  # in units of WIDTH
+    took: str  # the duration
+    budget: str  # "": the stage has no time budget
+    is_over: bool  # the duration exceeds the budget
+    is_interrupted: bool  # the request ended in this stage
+    # Of the bar in the timeline, in SVG user units.
+    x: float
     width: float
 
 
 @require_http_methods(["GET"])
 @member_required
-def explained_request(
-    request: HttpRequest, member: CurrentMember, request_id: UUID
-) -> HttpResponse:
+def show_request(request: HttpRequest, member: CurrentMember, request_id: UUID) -> HttpResponse:
     try:
         record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
     except NotFound as error:
@@ -59,7 +58,7 @@ def explained_request(
         "state": FINISH_TONES[record.finish_reason],
         "finish_reason": FINISH_LABELS[record.finish_reason],
         "stages": [_to_stage_line(stage, record.total_ms) for stage in explanation.stages],
-        "width": WIDTH,
+        "width": _WIDTH,
         "first_token": "–" if first_ms is None else format_milliseconds(first_ms),
         "display": "–" if display_ms is None else format_milliseconds(display_ms),
         "tone": "bad" if explanation.is_slow else "" if first_ms is None else "good",
@@ -73,8 +72,8 @@ def explained_request(
 
 
 def _to_stage_line(stage: LatencyStage, total_ms: float) -> StageLine:
-    scale = WIDTH / total_ms if total_ms > 0 else 0.0
-    x = min(stage.start_ms * scale, WIDTH - _MIN_WIDTH)
+    scale = _WIDTH / total_ms if total_ms > 0 else 0.0
+    x = min(stage.start_ms * scale, _WIDTH - _MIN_WIDTH)
     return StageLine(
         name=str(STAGES.get(stage.name, stage.name)),
         took=format_milliseconds(stage.duration_ms),
@@ -82,5 +81,5 @@ def _to_stage_line(stage: LatencyStage, total_ms: float) -> StageLine:
         is_over=stage.is_over,
         is_interrupted=stage.is_interrupted,
         x=round(x, 1),
-        width=round(min(max(_MIN_WIDTH, stage.duration_ms * scale), WIDTH - x), 1),
+        width=round(min(max(_MIN_WIDTH, stage.duration_ms * scale), _WIDTH - x), 1),
     )

@@ -1,4 +1,4 @@
-"""The list of requests: kinds, times and counts, never users or text."""
+"""The list of requests with their properties, times and counts, but without users and text."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ _ORDERS: Final[dict[RequestSort, str | Promise]] = {
     RequestSort.SLOW: _("Slowest first token"),
     RequestSort.REPLICA_LOAD: _("Most requests in flight at replica"),
 }
-# Kinds of <c-badge>.
+# Kinds of <c-badge>, by finish reason.
 FINISH_TONES: Final[Mapping[FinishReason, str]] = {
     FinishReason.STOP: "good",
     FinishReason.LENGTH: "good",
@@ -69,14 +69,16 @@ FINISH_TONES: Final[Mapping[FinishReason, str]] = {
 
 
 class RequestsFilterForm(UsageFilterForm):
-    mode = forms.ChoiceField(choices=[("", ""), *((m.value, "") for m in Mode)], required=False)
+    mode = forms.ChoiceField(
+        choices=[("", ""), *((mode.value, "") for mode in Mode)], required=False
+    )
     ended = forms.ChoiceField(
-        choices=[("", ""), *((e.value, "") for e in EndingFilter)], required=False
+        choices=[("", ""), *((ending.value, "") for ending in EndingFilter)], required=False
     )
     order = forms.ChoiceField(
-        choices=[("", ""), *((o.value, "") for o in RequestSort)], required=False
+        choices=[("", ""), *((order.value, "") for order in RequestSort)], required=False
     )
-    # The start of an hour, which replaces the filter's period.
+    # The start of an hour; it replaces the period of the other fields.
     hour = forms.DateTimeField(required=False)
 
     def clean_hour(self) -> datetime | None:
@@ -93,11 +95,11 @@ class RequestListRow:
     state: str  # kind of <c-badge>
     finish_reason: str
     first_token: str  # "": no text was sent
-    is_slow: bool
-    cached: str
+    is_slow: bool  # the first token was later than its target
+    cached: str  # share of the prompt tokens; "–": unknown
     prompt_tokens: str
     generated_tokens: str
-    in_flight_at_replica: str
+    in_flight_at_replica: str  # "–": the request reached no replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def _find_requests(query: ListQuery) -> RequestListPage:
     )
 
 
-def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
+def _build_context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
     usage_filters = read_usage_filters(query.request, now=query.now)
     choices, teams = read_filter_options(
         actor=query.actor, kind=ReportKind.USAGE, query=usage_filters.report_query
@@ -136,10 +138,13 @@ def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
         "begins_later": request_filter.since > request_filter.starts_at,
         "is_small_group": page.is_small_group,
         "is_single_hour": hour is not None,
-        # The text of the URL, so that the filter form keeps the hour.
+        # As in the URL, so that the filter form keeps the hour.
         "hour": query.request.GET.get("hour", "") if hour else "",
         "is_truncated": not is_newest_first and len(page.rows) == query.limit,
-        "filters": [*_own_filters(query.filters), *usage_filters.list_filters(choices, teams)],
+        "filters": [
+            *_list_request_filters(query.filters),
+            *usage_filters.list_filters(choices, teams),
+        ],
         "tabs": tabs(query.actor, usage_filters, "usage-requests"),
         "csv_url": with_query(query.request, **{"as": "csv"}),
     }
@@ -157,7 +162,8 @@ def _build_request_filter(usage_filters: UsageFilters, cleaned: Mapping[str, Any
     )
 
 
-def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
+def _list_request_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
+    """Return the filters and the order that only this list has, not the reports."""
     orders = {key: title for key, title in _ORDERS.items() if key is not RequestSort.NEWEST}
     options: tuple[tuple[str, str, Mapping[Any, Any], str], ...] = (
         ("mode", gettext("Mode"), MODE_LABELS, ""),
@@ -205,12 +211,15 @@ def _format_cached_share(row: RequestRow) -> str:
     return format_share(row.cached_tokens / row.prompt_tokens)
 
 
-def _read_column(name: str) -> Callable[[RequestListRow], Value]:
-    return lambda line: getattr(line.row, name)
+def _build_column_reader(name: str) -> Callable[[RequestListRow], Value]:
+    return lambda list_row: getattr(list_row.row, name)
 
 
-def _notes(_query: ListQuery, rows: CsvRows[RequestListRow]) -> list[str]:
-    """Say which requests are missing. Orders other than newest first have one page only."""
+def _list_notes(_query: ListQuery, rows: CsvRows[RequestListRow]) -> list[str]:
+    """Return notes about requests that the file lacks.
+
+    A list in another order than newest first has only one page.
+    """
     assert isinstance(rows.last_page, RequestListPage)
     request_filter = rows.last_page.request_filter
     notes: list[str] = []
@@ -237,12 +246,12 @@ _REQUESTS: Final = ListPage(
     query=_find_requests,
     page_rows=50,
     form=RequestsFilterForm,
-    context=_context,
+    context=_build_context,
     rejects_invalid_filters=True,
     csv=CsvFile(
         "requests",
-        {name: _read_column(name) for name in RequestRow.__dataclass_fields__},
-        notes=_notes,
+        {name: _build_column_reader(name) for name in RequestRow.__dataclass_fields__},
+        notes=_list_notes,
     ),
 )
 
