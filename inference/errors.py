@@ -2,18 +2,19 @@
 
     CompletionError                 has a stable wire `code` and an HTTP status
     |-- ClientError                 the client's fault, or a limit is reached
-    |   |-- BadRequest              400 (413 when too large, 408 when too slow)
+    |   |-- BadRequest              400 (404, 405, 408, 413 or 501 for some codes)
     |   |   `-- UnknownModel          404
     |   |-- UnauthenticatedRequest  401 (503 if the gateway cannot verify keys)
     |   |-- ForbiddenRequest        403
     |   `-- TooManyRequests         429 (503 if the gateway is full, 402 if a budget is used up)
-    `-- EngineError                 our fault: 502 (503 if no engine is available, 504 at a timeout)
+    `-- EngineError                 our fault: 502 (503 if no engine can serve the request now,
+        |                           504 after its deadline)
         `-- PromptRefused           the client's fault, which the engine reports: 400
 
     CompletionDropped               no error: the client gets an empty completion and a reason
 
-A message never repeats text that the client sent, because it may be code or a key. It repeats the
-name of a model only if the name cannot be either (routing/pool_selection.py).
+A message never repeats text that the client sent, because the text may be code or a key. A message
+repeats a model's name only if the name can be neither (routing/pool_selection.py).
 """
 
 from typing import Final
@@ -33,9 +34,12 @@ class CompletionError(Exception):
         retry_after_s: float | None = None,
         param: str | None = None,
     ) -> None:
-        """`retry_after_s`: seconds that the client should wait.
+        """Create an error with its wire `code` and a message for the client.
 
-        None means that they are unknown, or that waiting would not help.
+        `http_status`: None means the status of the class.
+
+        `retry_after_s`: seconds that the client should wait. None means that the time is unknown,
+        or that waiting would not help.
 
         `param`: the invalid field of the request; None: the message alone describes the error.
         """
@@ -60,7 +64,7 @@ class UnknownModel(BadRequest):
     http_status = 404
 
     def __init__(self, name: str, message: str) -> None:
-        """`name`: of the model; "" if it may not be repeated."""
+        """`name`: the model's name; "" if the client may have sent code or a key as the name."""
         super().__init__("model_not_found", message, param="model")
         self.name: Final = name
 

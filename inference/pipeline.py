@@ -2,8 +2,8 @@
 
     receive > authenticate > admit > assemble > route > generate > filter > stream > record
 
-Each stage is a module. Stages that hold a resource are context managers. So however a completion
-ends, its concurrency slot and its engine request are released, and the completion is recorded.
+Each stage is a module. Stages that hold a resource are context managers. So the concurrency slot
+and the engine request of a completion are always released, and the completion is always recorded.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.gateway.stream import stream
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
-from inference.prefix_cache.warmup import WarmupQueue, stable_prefix
+from inference.prefix_cache.warmup import WarmupQueue, cut_to_stable_part
 from inference.recording.record import Recorder, record
 from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router, route
@@ -64,7 +64,7 @@ log = structlog.get_logger(__name__)
 
 
 async def serve(plane: DataPlane, arrival: IncomingRequest, client: ResponseWriter) -> None:
-    """Serve one completion. Defects are logged without their message, which may contain code.
+    """Serve one completion. Defects are logged without their messages, which may contain code.
 
     Raises CancelledError.
     """
@@ -125,7 +125,7 @@ async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
     principal = _authenticate(plane, arrival)
     async with admit(plane.admission, principal, request, trace) as admitted:
         writer, snippets = plane.prompt_writers[admitted.pool], plane.snippets.find(admitted)
-        prompt = stable_prefix(assemble(writer, admitted, snippets))
+        prompt = cut_to_stable_part(assemble(writer, admitted, snippets))
         engine_request = route(plane.router, admitted, prompt)
         async with generate(
             plane.engine, engine_request, plane.router.replicas, trace, writer.tokenizer

@@ -1,4 +1,4 @@
-"""Follows a channel of Redis pub/sub and survives outages of Redis."""
+"""Receives the messages of a Redis pub/sub channel, also after outages of Redis."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 class RedisSubscription:
     redis: Redis
     channel: str
-    poll_s: float  # how long to wait for a message
+    poll_s: float  # timeout of the wait for a message
     retry_s: float  # pause before the next attempt while Redis is unreachable
 
     async def follow(
@@ -23,9 +23,9 @@ class RedisSubscription:
     ) -> None:
         """Call `handle` with each message until cancelled.
 
-        `handle` gets None after each subscription, because messages may have been missed, and
-        whenever no message came for `poll_s`. If Redis fails, also inside `handle`, the error is
-        passed to `on_unreachable`, and the channel is subscribed to again.
+        `handle` gets None after each subscription, because messages may have been missed. It also
+        gets None each time no message came for `poll_s`. If Redis fails, also inside `handle`, the
+        error is passed to `on_unreachable`. After `retry_s`, the channel is subscribed to again.
         """
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the HTTP protocols, made from the structs that read and write them.
+"""The OpenAPI description of the HTTP protocols, made from the structs of requests and responses.
 
 python -m inference.consumers.openapi > platform/docs/openapi.json
 """
@@ -25,12 +25,12 @@ from inference.consumers.dialects import (
 from inference.consumers.http.openai_schemas import ErrorResponse
 
 _SSE: Final = "text/event-stream"
-_LINES: Final = "application/x-ndjson"
-_REFUSALS: Final = {
+_NDJSON: Final = "application/x-ndjson"
+_ERRORS: Final = {  # by HTTP status
     "400": "The body is malformed.",
     "401": "The API key is missing, invalid, revoked or expired, or its tenant is not active.",
     "402": "A budget is used up. Only chats get this status.",
-    "403": "The tenant's policy, trial or region does not allow it.",
+    "403": "The tenant's policy, trial or region does not allow the request.",
     "404": "The model does not exist.",
     "405": "The method is not allowed; the Allow header names the allowed ones.",
     "408": "The client sent the body or read the response too slowly.",
@@ -48,11 +48,11 @@ class Endpoint:
     path: str
     method: str
     summary: str
-    answers: tuple[type, ...]  # alternatives
+    responses: tuple[type, ...]  # alternatives, if not streamed
     bodies: tuple[type, ...] = ()  # alternatives; empty: no body
     error: type = ErrorResponse
-    stream: str | None = None  # media type of a streamed response
-    is_trimmed: bool = False  # the client may request some fields only
+    stream: str | None = None  # media type of a streamed response; None: never streamed
+    has_field_selection: bool = False  # the client may request only some fields of the response
 
 
 ENDPOINTS: Final = (
@@ -95,7 +95,7 @@ ENDPOINTS: Final = (
         (llama_cpp_infill.InfillBody,),
         llama_cpp_infill.InfillError,
         _SSE,
-        is_trimmed=True,
+        has_field_selection=True,
     ),
     Endpoint(
         "/api/generate",
@@ -104,7 +104,7 @@ ENDPOINTS: Final = (
         (ollama_generate.GenerateFinal,),
         (ollama_generate.GenerateBody,),
         ollama_generate.OllamaError,
-        _LINES,
+        _NDJSON,
     ),
     Endpoint(
         "/api/chat",
@@ -113,13 +113,16 @@ ENDPOINTS: Final = (
         (ollama_chat.OllamaChatFinal,),
         (ollama_chat.OllamaChatBody,),
         ollama_generate.OllamaError,
-        _LINES,
+        _NDJSON,
     ),
     Endpoint(
-        "/v1/models", "get", "List the tenant's models (OpenAI, Mistral).", (models_list.Models,)
+        "/v1/models",
+        "get",
+        "List the models that the key can use (OpenAI, Mistral).",
+        (models_list.Models,),
     ),
     Endpoint(
-        models_list.ONE_MODEL,
+        models_list.MODEL_ROUTE,
         "get",
         "Describe a model (OpenAI).",
         (models_list.ModelInfo,),
@@ -154,8 +157,8 @@ ENDPOINTS: Final = (
         for path in ("/api/embed", "/api/embeddings")
     ),
     *(
-        Endpoint(path, "get", summary, (answer,), error=ollama_generate.OllamaError)
-        for path, summary, answer in (
+        Endpoint(path, "get", summary, (response,), error=ollama_generate.OllamaError)
+        for path, summary, response in (
             ("/api/ps", "List the loaded models (Ollama).", ollama_models.RunningModels),
             ("/api/tags", "List the models (Ollama).", ollama_models.Tags),
             ("/api/version", "Get the version (Ollama).", ollama_models.OllamaVersion),
@@ -168,7 +171,7 @@ def build_openapi() -> dict[str, Any]:
     types = {
         kind
         for endpoint in ENDPOINTS
-        for kind in (*endpoint.answers, endpoint.error, *endpoint.bodies)
+        for kind in (*endpoint.responses, endpoint.error, *endpoint.bodies)
     }
     type_list = sorted(types, key=str)
     schemas, components = msgspec.json.schema_components(
@@ -196,22 +199,19 @@ def build_openapi() -> dict[str, Any]:
 
 
 def _describe_operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[str, Any]:
-    answer = _any_of(endpoint.answers, schema_of)
-    if endpoint.is_trimmed:
-        answer = {"anyOf": [answer, {"type": "object"}]}
-    content = {"application/json": {"schema": answer}}
+    response = _any_of(endpoint.responses, schema_of)
+    if endpoint.has_field_selection:
+        response = {"anyOf": [response, {"type": "object"}]}
+    content = {"application/json": {"schema": response}}
     if endpoint.stream is not None:
-        # Events, each a JSON chunk. The full response describes their fields.
+        # Each event is a JSON object with fields like those of the full response.
         content[endpoint.stream] = {"schema": {}}
-    refusal = {"application/json": {"schema": schema_of[endpoint.error]}}
+    error = {"application/json": {"schema": schema_of[endpoint.error]}}
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "responses": {
             "200": {"description": "The response.", "content": content},
-            **{
-                status: {"description": text, "content": refusal}
-                for status, text in _REFUSALS.items()
-            },
+            **{status: {"description": text, "content": error} for status, text in _ERRORS.items()},
         },
     }
     if names := re.findall(r"{(\w+)}", endpoint.path):

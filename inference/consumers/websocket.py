@@ -29,6 +29,7 @@ from inference.gateway.protocol.frames import SUBPROTOCOL, ErrorFrame, ServerFra
 from inference.pipeline import DataPlane, serve
 
 KEY_SUBPROTOCOL: Final = "caret.key."  # browsers cannot set headers; the key follows the dot
+# The close code of platform/docs/protocol.md: the key or its tenant is no longer active.
 _CLOSE_KEY_ENDED: Final = 4401
 
 
@@ -36,7 +37,7 @@ class WebSocketConsumer(DataPlaneConsumer):
     def __init__(
         self, plane: DataPlane, allowed_origins: frozenset[str], drain_s: float = 0.0
     ) -> None:
-        """`drain_s`: how long completions may continue when this process shuts down."""
+        """`drain_s`: seconds for which completions may continue when this process shuts down."""
         self._plane = plane
         self._allowed_origins = allowed_origins
         self._drain_s = drain_s
@@ -84,7 +85,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             raise StopConsumer from None
 
     async def websocket_restart(self, _message: Message) -> None:
-        """Shut down: close once nothing is in flight, or after `drain_s`."""
+        """Close because this process shuts down: when nothing is in flight, or after `drain_s`."""
         if self._connection is None:
             raise StopConsumer
         self._closing = asyncio.create_task(self._close_for_restart(self._connection))
@@ -107,9 +108,9 @@ class WebSocketConsumer(DataPlaneConsumer):
             await self._connection.close()
 
     def _on_edited(self, key_text: str, edit: SuggestionEdit) -> None:
-        """Pass on the edit, with the key's present rights and consent.
+        """Pass the edit to content capture, with the key's present rights and consent.
 
-        They may have changed since the handshake.
+        Both may have changed since the handshake.
         """
         if self._plane.content_capture is None:
             return
@@ -181,5 +182,5 @@ class WebSocketConsumer(DataPlaneConsumer):
     async def _close_for_key(self, error: CompletionError) -> None:
         if self._connection is not None:
             await self._connection.close(error)
-        # A close frame has room for 123 bytes, and some messages are longer.
+        # The reason of a close frame can have 123 bytes. Codes fit; some messages are longer.
         await self.send({"type": "websocket.close", "code": _CLOSE_KEY_ENDED, "reason": error.code})

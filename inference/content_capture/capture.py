@@ -1,6 +1,6 @@
 """Selects the content that may be stored: with the user's consent, and within the policy.
 
-Pure. Texts are truncated to the part nearest to the cursor. The sender removes secrets.
+Pure. Prefix and suffix are truncated to the part nearest to the cursor. The sender removes secrets.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ _CAPTURED_REASONS: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
 def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
-    """Return the content; None if it may not be stored, or nothing was shown."""
+    """Return the content; None if it may not be stored, or if no text was shown as sent."""
     admitted, texts = trace.admitted, trace.texts
     if admitted is None or not texts or trace.finish_reason not in _CAPTURED_REASONS:
         return None
@@ -64,7 +64,7 @@ def capture_edit(principal: Principal, edit: SuggestionEdit, *, now_ms: int) -> 
 
 
 def _to_chat_turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
-    """Return the last messages that fit completely."""
+    """Return the last messages that fit into MAX_CHAT_CHARS completely, oldest first."""
     turns, remaining_chars = list[ChatTurn](), MAX_CHAT_CHARS
     for message in reversed(messages):
         remaining_chars -= len(message.text)
@@ -75,5 +75,5 @@ def _to_chat_turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which are valid in JSON but not in UTF-8."""
+    """Replace lone surrogates by question marks. They are valid in JSON but not in UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -12,12 +12,15 @@ from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture.capture import capture_completion, capture_edit
 
-MAX_ITEMS: Final = 256  # with up to 40,000 characters each
-MAX_OF_TENANT: Final = 64  # so that one tenant does not block the others
+MAX_ITEMS: Final = 256  # each with up to 24,000 characters of the request, and a completion
+MAX_OF_TENANT: Final = 64  # items; so that one tenant does not block the others
 
 
 class ContentQueue:
-    """The queue. Adding a completion takes microseconds. Used on one event loop only."""
+    """The items of all tenants, oldest first. Used on one event loop only.
+
+    Adding a completion takes microseconds.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -26,16 +29,19 @@ class ContentQueue:
         self._is_filled = asyncio.Event()
 
     def on_completed(self, trace: RequestTrace) -> None:
+        """Add the content of a completion, if it may be stored."""
         item = capture_completion(trace)
         if item is not None and trace.principal is not None:
             self._enqueue(trace.principal.snapshot.tenant_id, item)
 
     def on_edited(self, principal: Principal, edit: SuggestionEdit) -> None:
+        """Add an edited text, if it may be stored."""
         item = capture_edit(principal, edit, now_ms=self._clock.now_ms())
         if item is not None:
             self._enqueue(principal.snapshot.tenant_id, item)
 
     def dequeue(self) -> tuple[TenantId, Item] | None:
+        """Remove and return the oldest item with its tenant; None if the queue is empty."""
         if not self._items:
             self._is_filled.clear()
             return None

@@ -1,7 +1,7 @@
-"""Sends content to Redis, encrypted, in batches of one tenant. Requests never wait for it.
+"""Sends content to Redis, encrypted, in batches of one tenant. Requests never wait for this.
 
 If Redis is unreachable, content is dropped. If a user withdraws consent while content waits here,
-the content is still sent, and the worker drops it: the worker checks the consent receipts again.
+the content is still sent. The worker checks the consent receipts again, and drops the content.
 """
 
 import asyncio
@@ -29,14 +29,13 @@ from caret.foundation.ids import TenantId
 from inference.content_capture.send_queue import ContentQueue
 from inference.retrieval.redaction import redact_in_slices
 
-_NO_PATH: Final = ""
+_NO_PATH: Final = ""  # redact without the rules of a file type
 
 
 async def redact_content(item: Item) -> Item | None:
-    """Return the redacted item.
+    """Return the redacted item; None if the cursor's line or the completion's lines have a secret.
 
-    None: a line of the completion or of the cursor has a secret. It may span the cursor, so a part
-    of it could remain.
+    The secret may span the cursor. Redaction of the single texts could then leave a part of it.
     """
     if not isinstance(item, CapturedCompletion):
         return msgspec.structs.replace(item, text=await redact_in_slices(_NO_PATH, item.text))
@@ -54,9 +53,9 @@ async def redact_content(item: Item) -> Item | None:
 
 
 async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
-    """Return whether the cursor's line, or a line of the completion, has a secret.
+    """Return whether the cursor's line has a secret, without the completion or with it.
 
-    The cursor's line is checked without the completion, and the lines of the completion with it.
+    The completion may turn this line into several lines.
     """
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     completed_text = f"{before}{item.completion}{after}"
@@ -66,8 +65,8 @@ async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 
 
-GATHER_S: Final = 2.0  # a tenant's content of this time is sent in as few batches as possible
-_PAUSE_S: Final = 1.0
+GATHER_S: Final = 2.0  # wait for more items, so that a tenant's items share a batch
+_PAUSE_S: Final = 1.0  # after an error of Redis
 log = structlog.get_logger(__name__)
 
 
@@ -78,7 +77,7 @@ class ContentSender:
         self._queue = queue
 
     async def run(self) -> None:
-        """Send content until cancelled. Content gathered at that moment is lost."""
+        """Send content until cancelled. Content that is not sent by then is lost."""
         while True:
             try:
                 await self._queue.wait_for_item()
@@ -94,10 +93,10 @@ class ContentSender:
         items_by_tenant = defaultdict[TenantId, list[Item]](list)
         while (entry := self._queue.dequeue()) is not None:
             tenant_id, item = entry
-            if (clean := await redact_content(item)) is not None:
-                items_by_tenant[tenant_id].append(clean)
+            if (redacted := await redact_content(item)) is not None:
+                items_by_tenant[tenant_id].append(redacted)
         for tenant_id, items in items_by_tenant.items():
-            for batch in batches(items):
+            for batch in split_into_batches(items):
                 await self._append_to_stream(self._sealer.seal(tenant_id, batch))
 
     async def _append_to_stream(self, message: bytes) -> None:
@@ -107,20 +106,20 @@ class ContentSender:
         )
 
 
-def batches(items: list[Item]) -> list[ContentBatch]:
-    """Return batches in order, each of at most MAX_BATCH_CHARS or one item."""
-    result, current, num_chars = list[ContentBatch](), list[Item](), 0
+def split_into_batches(items: list[Item]) -> list[ContentBatch]:
+    """Return batches in order, each of at most MAX_BATCH_CHARS characters or with one item."""
+    batches, current, num_chars = list[ContentBatch](), list[Item](), 0
     for item in items:
-        length = _num_chars(item)
+        length = _count_chars(item)
         if current and num_chars + length > MAX_BATCH_CHARS:
-            result.append(ContentBatch(tuple(current)))
+            batches.append(ContentBatch(tuple(current)))
             current, num_chars = [], 0
         current.append(item)
         num_chars += length
-    return [*result, ContentBatch(tuple(current))] if current else result
+    return [*batches, ContentBatch(tuple(current))] if current else batches
 
 
-def _num_chars(item: Item) -> int:
+def _count_chars(item: Item) -> int:
     if not isinstance(item, CapturedCompletion):
         return len(item.text)
     chat = sum(len(turn.text) for turn in item.chat)

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+# Installed packages, and folders of tables, generated texts and test data.
 EXCLUDED_FOLDERS = frozenset({"site-packages", "encodings", "pydoc_data", "data", "__pycache__"})
 TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})
 MAX_LINE_CHARS = 400  # longer lines are tables or packed data
 MIN_FILE_CHARS = 200
 MIN_HELD_OUT_CHARS = 2_000
-HELD_OUT_PER_MILLE = 40  # of the files that are no tests and have MIN_HELD_OUT_CHARS
+HELD_OUT_PER_MILLE = 40  # of the files that are no tests and have at least MIN_HELD_OUT_CHARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,12 @@ def standard_library() -> Path:
 
 
 def read_corpus(root: Path) -> Corpus:
+    """Read the Python files of a library. `root` is the library's folder."""
     return split(_read_files(root))
 
 
 def split(files: Iterable[SourceFile]) -> Corpus:
-    """Split the files by the hash of the path: whether a file is held out depends on no other."""
+    """Split the files by the hashes of their paths. So no file influences the choice of another."""
     training: list[SourceFile] = []
     held_out: list[SourceFile] = []
     for file in files:
@@ -69,6 +71,7 @@ def _read_files(root: Path) -> list[SourceFile]:
 
 def _is_included(relative: str) -> bool:
     path = PurePosixPath(relative)
+    # Files that are made when the interpreter is built.
     is_built = path.parts[0].startswith(("config-", "lib-dynload", "_sysconfigdata"))
     return not is_built and EXCLUDED_FOLDERS.isdisjoint(path.parts)
 

@@ -1,6 +1,8 @@
 """Shorten a training log and draw its loss curve, with only the standard library.
 
-python -m inference.demo_model.curve --run DIR
+    python -m inference.demo_model.curve --run DIR
+
+Writes `loss.jsonl` and `loss.svg` into the folder of this module.
 """
 
 import argparse
@@ -10,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-MAX_POINTS = 240
+MAX_POINTS = 240  # of the training loss
 
 WIDTH, HEIGHT = 720, 360
-LEFT, RIGHT, TOP, BOTTOM = 56, 16, 28, 44
-TEXT = 'font-family="sans-serif" font-size="12" fill="#444"'
+LEFT, RIGHT, TOP, BOTTOM = 56, 16, 28, 44  # margins
+TEXT_ATTRIBUTES = 'font-family="sans-serif" font-size="12" fill="#444"'
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    million_tokens: float
-    nats: float
+    million_tokens: float  # that the run had trained
+    nats: float  # loss per token
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,10 @@ class CurveFrame:
 
 
 def sample_log(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
-    """Average neighbouring training losses, and keep every validation loss."""
+    """Average groups of successive training losses, and keep every validation loss.
+
+    A group has the other fields of its last line.
+    """
     training = [line for line in lines if "loss" in line]
     size = -(-len(training) // MAX_POINTS)
     groups = [training[i : i + size] for i in range(0, len(training), size)]
@@ -86,14 +91,20 @@ def _draw_axes(frame: CurveFrame) -> list[str]:
     for nats in range(frame.min_nats, frame.max_nats + 1):
         y = frame.y(nats)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" {TEXT}>{nats}</text>')
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" {TEXT_ATTRIBUTES}>'
+            f"{nats}</text>"
+        )
     step = max(1, round(frame.max_million_tokens / 6))
     for million in range(0, int(frame.max_million_tokens) + 1, step):
         x, y = frame.x(million), HEIGHT - BOTTOM + 16
-        parts.append(f'<text x="{x:.1f}" y="{y}" text-anchor="middle" {TEXT}>{million}</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{y}" text-anchor="middle" {TEXT_ATTRIBUTES}>{million}</text>'
+        )
     middle, bottom = (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8
     parts.append(
-        f'<text x="{middle}" y="{bottom}" text-anchor="middle" {TEXT}>million tokens</text>'
+        f'<text x="{middle}" y="{bottom}" text-anchor="middle" {TEXT_ATTRIBUTES}>million tokens'
+        "</text>"
     )
     return parts
 
@@ -101,11 +112,11 @@ def _draw_axes(frame: CurveFrame) -> list[str]:
 def _draw_legend() -> list[str]:
     x, y = WIDTH - RIGHT - 330, TOP - 12
     return [
-        f'<text x="{LEFT}" y="{y + 4}" {TEXT}>nats per token</text>',
+        f'<text x="{LEFT}" y="{y + 4}" {TEXT_ATTRIBUTES}>nats per token</text>',
         f'<path d="M{x} {y}h24" stroke="#8aa4c8" stroke-width="2"/>',
-        f'<text x="{x + 30}" y="{y + 4}" {TEXT}>training mixture</text>',
+        f'<text x="{x + 30}" y="{y + 4}" {TEXT_ATTRIBUTES}>training mixture</text>',
         f'<path d="M{x + 150} {y}h24" stroke="#c0392b" stroke-width="2"/>',
-        f'<text x="{x + 180}" y="{y + 4}" {TEXT}>held-out files</text>',
+        f'<text x="{x + 180}" y="{y + 4}" {TEXT_ATTRIBUTES}>held-out files</text>',
     ]
 
 
@@ -114,10 +125,10 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
     options = parser.parse_args()
     lines = [json.loads(line) for line in (options.run / "log.jsonl").read_text().splitlines()]
-    thinned = sample_log(lines)
-    text = "".join(json.dumps(line) + "\n" for line in thinned)
+    sampled_lines = sample_log(lines)
+    text = "".join(json.dumps(line) + "\n" for line in sampled_lines)
     (FOLDER / "loss.jsonl").write_text(text)
-    (FOLDER / "loss.svg").write_text(draw_curve(thinned))
+    (FOLDER / "loss.svg").write_text(draw_curve(sampled_lines))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
     python -m inference.demo_model.export --run DIR --corpus DIR --to inference/demo_model/weights
 
 The layers' matrices are stored as INT8 (compressed-tensors, W8A8), with a scale for each output
-channel. The embedding stays in bfloat16. Each file is written to a temporary file and renamed, so
-that an engine never reads an incomplete file.
+channel; with --bfloat16, they are not quantised. All other weights are stored as bfloat16. Each
+file is written to a temporary folder and then moved, so that an engine never reads an incomplete
+file.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from inference.demo_model import tokenizer
+from inference.demo_model import tokenizer as special_tokens
 from inference.demo_model.model import ModelDimensions
 from inference.demo_model.training import checkpoint
 from inference.demo_model.training.batches import token_id
@@ -29,77 +30,81 @@ WEIGHTS_FOLDER = Path(__file__).parent / "weights"
 
 
 def export(run: Path, corpus: Path, target: Path, *, is_quantised: bool) -> None:
+    """Write the newest checkpoint of the folder `run` to the folder `target`.
+
+    The tokenizer comes from the folder `corpus`. Raises CheckpointError.
+    """
     content = checkpoint.load_newest(run)
     if content is None:
         raise CheckpointError(f"{run} has no checkpoint.")
-    tokenizer_ = Tokenizer.from_file(str(corpus / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(corpus / "tokenizer.json"))
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as name:
         folder = Path(name)
-        weights = as_stored(content["model"], is_quantised=is_quantised)
+        weights = convert_weights(content["model"], is_quantised=is_quantised)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-        tokenizer_.save(str(folder / "tokenizer.json"))
-        config = model_config(ModelDimensions(), tokenizer_)
+        tokenizer.save(str(folder / "tokenizer.json"))
+        config = build_model_config(ModelDimensions(), tokenizer)
         if is_quantised:
-            config["quantization_config"] = quantization_config()
+            config["quantization_config"] = build_quantization_config()
         _write_json(folder / "config.json", config)
-        _write_json(folder / "tokenizer_config.json", tokenizer_config(ModelDimensions()))
-        _write_json(folder / "generation_config.json", generation_config(tokenizer_))
+        _write_json(folder / "tokenizer_config.json", build_tokenizer_config(ModelDimensions()))
+        _write_json(folder / "generation_config.json", build_generation_config(tokenizer))
         for path in folder.iterdir():
-            path.chmod(0o644)
+            path.chmod(0o644)  # an engine may run as another user
             path.replace(target / path.name)
 
 
-def model_config(shape: ModelDimensions, tokenizer_: Tokenizer) -> dict[str, Any]:
+def build_model_config(dimensions: ModelDimensions, tokenizer: Tokenizer) -> dict[str, Any]:
     return {
         "architectures": ["Qwen3ForCausalLM"],
         "model_type": "qwen3",
-        "vocab_size": shape.vocabulary_tokens,
-        "hidden_size": shape.hidden,
-        "intermediate_size": shape.feed_forward,
-        "num_hidden_layers": shape.num_layers,
-        "num_attention_heads": shape.num_heads,
-        "num_key_value_heads": shape.num_kv_heads,
-        "head_dim": shape.head_dim,
+        "vocab_size": dimensions.vocabulary_tokens,
+        "hidden_size": dimensions.hidden,
+        "intermediate_size": dimensions.feed_forward,
+        "num_hidden_layers": dimensions.num_layers,
+        "num_attention_heads": dimensions.num_heads,
+        "num_key_value_heads": dimensions.num_kv_heads,
+        "head_dim": dimensions.head_dim,
         "hidden_act": "silu",
-        "max_position_embeddings": shape.max_positions,
-        "rope_theta": shape.rope_theta,
-        "rms_norm_eps": shape.norm_epsilon,
+        "max_position_embeddings": dimensions.max_positions,
+        "rope_theta": dimensions.rope_theta,
+        "rms_norm_eps": dimensions.norm_epsilon,
         "attention_bias": False,
         "attention_dropout": 0.0,
         "tie_word_embeddings": True,
         "use_sliding_window": False,
         "torch_dtype": "bfloat16",
-        **_end_and_pad(tokenizer_),
+        **_build_end_and_pad(tokenizer),
     }
 
 
-def tokenizer_config(shape: ModelDimensions) -> dict[str, Any]:
+def build_tokenizer_config(dimensions: ModelDimensions) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "eos_token": tokenizer.END_OF_TEXT,
-        "pad_token": tokenizer.FIM_PAD,
-        "additional_special_tokens": list(tokenizer.SPECIAL_TOKENS),
-        "model_max_length": shape.max_positions,
+        "eos_token": special_tokens.END_OF_TEXT,
+        "pad_token": special_tokens.FIM_PAD,
+        "additional_special_tokens": list(special_tokens.SPECIAL_TOKENS),
+        "model_max_length": dimensions.max_positions,
         "clean_up_tokenization_spaces": False,
     }
 
 
-def generation_config(tokenizer_: Tokenizer) -> dict[str, Any]:
-    return {"do_sample": False, **_end_and_pad(tokenizer_)}
+def build_generation_config(tokenizer: Tokenizer) -> dict[str, Any]:
+    return {"do_sample": False, **_build_end_and_pad(tokenizer)}
 
 
-def _end_and_pad(tokenizer_: Tokenizer) -> dict[str, int]:
+def _build_end_and_pad(tokenizer: Tokenizer) -> dict[str, int]:
     return {
-        "eos_token_id": token_id(tokenizer_, tokenizer.END_OF_TEXT),
-        "pad_token_id": token_id(tokenizer_, tokenizer.FIM_PAD),
+        "eos_token_id": token_id(tokenizer, special_tokens.END_OF_TEXT),
+        "pad_token_id": token_id(tokenizer, special_tokens.FIM_PAD),
     }
 
 
-def quantization_config() -> dict[str, Any]:
+def build_quantization_config() -> dict[str, Any]:
     """Return the configuration of W8A8: weights and activations of 8 bits.
 
-    Weights have a scale for each channel, activations one for each token.
+    Weights have a scale for each output channel, activations one for each token.
     """
     eight_bits = {"num_bits": 8, "type": "int", "symmetric": True}
     scheme = {
@@ -116,11 +121,12 @@ def quantization_config() -> dict[str, Any]:
     }
 
 
-def as_stored(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
+def convert_weights(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
     """Return the tensors to store. The output layer is not stored: it equals the embedding."""
     tensors = {}
     for name, weight in weights.items():
         if is_quantised and weight.ndim == 2 and name.startswith("layers."):
+            # The lower limit prevents a division by zero.
             scale = (weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / INT8_MAX).bfloat16()
             rounded = (weight / scale.float()).round().clamp(-INT8_MAX, INT8_MAX)
             tensors[f"model.{name}"] = rounded.to(torch.int8)
@@ -137,8 +143,12 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="inference.demo_model.export", description=__doc__)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
-    parser.add_argument("--to", type=Path, default=WEIGHTS_FOLDER, metavar="DIR")
-    parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--to", type=Path, default=WEIGHTS_FOLDER, metavar="DIR", help="folder for the model"
+    )
+    parser.add_argument(
+        "--corpus", type=Path, required=True, metavar="DIR", help="folder with the tokenizer"
+    )
     parser.add_argument(
         "--bfloat16",
         action="store_true",

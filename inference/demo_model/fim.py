@@ -1,10 +1,10 @@
-"""Cuts a source text at a cursor and lays the parts out as the gateway does.
+"""Cuts a source text at a cursor, and arranges the parts as the gateway does.
 
 PSM:           <|fim_prefix|> prefix <|fim_suffix|> suffix <|fim_middle|> middle <|endoftext|>
 SPM:           <|fim_suffix|> suffix <|fim_prefix|> prefix <|fim_middle|> middle <|endoftext|>
 SPM variant 2: <|fim_prefix|> <|fim_suffix|> suffix <|fim_middle|> prefix middle <|endoftext|>
 
-The caller encodes each part separately, so a cursor in mid-word needs no token healing.
+For training, each part is encoded separately. So the model learns to continue a partial word.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class TrainingOrder(StrEnum):
-    """The order of the parts in a document."""
+    """The order of the parts in a training document."""
 
     PSM = "psm"
     SPM = "spm"
@@ -40,7 +40,7 @@ class FimIds:
 
 
 def cut_line_at(text: str, cursor: int) -> FimCut:
-    """Cut the text from the cursor to the end of its line."""
+    """Cut the text at the cursor and at the end of its line. The middle is the rest of the line."""
     return _cut_at(text, cursor, _line_end(text, cursor))
 
 

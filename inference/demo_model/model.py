@@ -1,4 +1,4 @@
-"""A small Qwen3 decoder for training, which computes the same as `Qwen3ForCausalLM`."""
+"""A small Qwen3 decoder for training. It computes the same as transformers' `Qwen3ForCausalLM`."""
 
 from dataclasses import dataclass
 
@@ -12,15 +12,15 @@ class ModelDimensions:
     """The sizes of the model, and the other values that its configuration must name."""
 
     vocabulary_tokens: int = 4096
-    hidden: int = 384
+    hidden: int = 384  # values that represent a token between two layers
     num_layers: int = 8
-    num_heads: int = 6
-    num_kv_heads: int = 2
+    num_heads: int = 6  # of queries
+    num_kv_heads: int = 2  # of keys and values
     head_dim: int = 64
-    feed_forward: int = 1024
-    rope_theta: float = 100_000.0
+    feed_forward: int = 1024  # values between the matrices of a feed-forward part
+    rope_theta: float = 100_000.0  # base of the rotary angles
     norm_epsilon: float = 1e-6
-    max_positions: int = 8192
+    max_positions: int = 8192  # tokens of prompt and completion
 
 
 class Attention(nn.Module):
@@ -37,6 +37,7 @@ class Attention(nn.Module):
         self.k_norm = nn.RMSNorm(dimensions.head_dim, dimensions.norm_epsilon)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Return a tensor of the shape of `x`: (rows, tokens, hidden)."""
         q = _rotate_embedding(self.q_norm(self._split_heads(self.q_proj(x))), cos, sin)
         k = _rotate_embedding(self.k_norm(self._split_heads(self.k_proj(x))), cos, sin)
         v = self._split_heads(self.v_proj(x))
@@ -96,7 +97,10 @@ class Qwen3(nn.Module):
         self._initialise_weights()
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the logits of each position's next token."""
+        """Return the logits of each position's next token.
+
+        The shape of `tokens` is (rows, tokens), that of the result (rows, tokens, vocabulary).
+        """
         x = self.embed_tokens(tokens)
         cos, sin = compute_rotations(self.dimensions, tokens.shape[1], tokens.device)
         for layer in self.layers:
@@ -104,7 +108,7 @@ class Qwen3(nn.Module):
         return functional.linear(self.norm(x), self.embed_tokens.weight)
 
     def loss(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Return the weighted mean of the nats per label."""
+        """Return the weighted mean of the nats per label. All arguments are (rows, tokens)."""
         with torch.autocast(inputs.device.type, torch.bfloat16):
             logits = self(inputs).flatten(0, 1)
         nats = functional.cross_entropy(logits.float(), labels.flatten(), reduction="none")
@@ -115,7 +119,7 @@ class Qwen3(nn.Module):
 
         For this, the output projections of its attention and its feed-forward part are zero.
         """
-        nn.init.normal_(self.embed_tokens.weight, std=0.02)
+        nn.init.normal_(self.embed_tokens.weight, std=0.02)  # the default of Qwen3's configuration
         for name, parameter in self.layers.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 nn.init.zeros_(parameter)
@@ -135,5 +139,6 @@ def compute_rotations(
 
 
 def _rotate_embedding(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply the rotary position embedding to (rows, heads, tokens, head_dim)."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-second, first), dim=-1) * sin

@@ -1,8 +1,12 @@
 """The training files as one array of token IDs, with the position of each file in it.
 
-On disk: `tokens.bin` (16-bit little-endian), `files.tsv` (group, repository, path, number of
-tokens), `tokenizer.json`, `held_out.json` (path and text of the files for validation), and
-`manifest.json` with the SHA-256 of the others.
+The files on disk:
+
+    tokens.bin      the token IDs (16-bit little-endian)
+    files.tsv       group, repository, path and number of tokens of each file
+    tokenizer.json
+    held_out.json   the texts of the files for validation, by path
+    manifest.json   the SHA-256 of the other files, by name
 """
 
 import hashlib
@@ -21,7 +25,7 @@ from inference.demo_model.corpus import SourceFile
 
 Tokens = NDArray[numpy.uint16]
 HELD_OUT = "held_out.json"
-NAMES = ("tokens.bin", "files.tsv", "tokenizer.json", HELD_OUT)
+FILE_NAMES = ("tokens.bin", "files.tsv", "tokenizer.json", HELD_OUT)  # those in the manifest
 
 
 class Group(StrEnum):
@@ -38,13 +42,14 @@ class CorpusError(ValueError):
 @dataclass(frozen=True, slots=True)
 class TokenFile:
     group: Group
-    repository: str
+    repository: str  # its name
     path: str  # within the repository
-    start: int  # in the corpus' tokens
-    end: int
+    start: int  # index of its first token in the corpus
+    end: int  # index after its last token
 
     @property
     def folder(self) -> tuple[str, str]:
+        """The repository and the path of the folder in it."""
         return self.repository, PurePosixPath(self.path).parent.as_posix()
 
     def __len__(self) -> int:
@@ -63,7 +68,7 @@ def encode(
     *,
     max_tokens: float = math.inf,
 ) -> TokenCorpus:
-    """Encode the files, from the first to the last that fits into `max_tokens`.
+    """Encode the files in order, up to the first one that does not fit into `max_tokens`.
 
     Each source is a file's group, its repository and the file. The file's path must be relative to
     the repository.
@@ -92,11 +97,12 @@ def save(
     tokenizer.save(str(folder / "tokenizer.json"))
     texts = {file.path: file.text for file in held_out}
     (folder / HELD_OUT).write_text(json.dumps(texts, indent=1) + "\n")
-    digests = {name: _hash_file(folder / name) for name in NAMES}
+    digests = {name: _hash_file(folder / name) for name in FILE_NAMES}
     (folder / "manifest.json").write_text(json.dumps(digests, indent=1) + "\n")
 
 
 def load(folder: Path) -> TokenCorpus:
+    """Check and load the corpus. Raises CorpusError."""
     check(folder)
     tokens = numpy.fromfile(folder / "tokens.bin", "<u2").astype(numpy.uint16, copy=False)
     files = []

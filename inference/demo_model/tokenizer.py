@@ -1,7 +1,7 @@
 """A byte-level BPE of 4,096 tokens, with the names of Qwen's special tokens.
 
-A line break and the indentation after it are one piece. So the word after it is the same token
-whether or not the editor has already indented. Digits are separate tokens.
+A line break and the indentation after it are one piece. So the word after them has the same tokens,
+whether the editor or the model writes the indentation. Each digit is a separate token.
 """
 
 from collections.abc import Iterable
@@ -29,6 +29,7 @@ SPECIAL_TOKENS = (
     "<|im_end|>",
 )
 
+# The text is split into these pieces. No token has parts of two pieces.
 PIECE = (
     r"[\r\n]+[ \t]*"  # line breaks with the indentation after them
     r"|[ \t]{2,}"  # indentation if the text begins in mid-line
@@ -52,7 +53,7 @@ def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
         vocab_size=VOCABULARY_TOKENS,
         special_tokens=list(SPECIAL_TOKENS),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        max_token_length=24,
+        max_token_length=24,  # bytes
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)

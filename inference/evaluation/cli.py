@@ -1,4 +1,4 @@
-"""`manage.py evaluate`: scores the completions of one or two pools, as JSON."""
+"""`manage.py evaluate`: scores the completions of one or two pools and prints a JSON report."""
 
 import argparse
 import asyncio
@@ -25,12 +25,12 @@ from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
 
 INFILLING: Final = "infilling"
-_MAX_STALL_S: Final = 60.0
+_MAX_STALL_S: Final = 60.0  # a connection to an engine fails if no data comes for this long
 _TASKS_PER_PROGRESS_LINE: Final = 20
 
 
 def main(argv: list[str]) -> int:
-    """Run the command. Raises BadSetting."""
+    """Print the report to stdout, and return the exit status. Raises BadSetting."""
     options = _make_parser().parse_args(argv)
     pools = read_pool_config(
         Path(env_text("CARET_POOLS_FILE", str(find_home_folder() / "pools.toml")))
@@ -57,8 +57,8 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--suite",
         default=INFILLING,
-        help="infilling: tasks from --repository; else a file (.jsonl or .jsonl.gz) in the format"
-        " of HumanEval-infilling, whose tests run in a sandbox",
+        help="infilling (the default): tasks from --repository; or a file (.jsonl or .jsonl.gz) in"
+        " the format of HumanEval-infilling, whose tests run in a sandbox",
     )
     parser.add_argument("--repository", type=Path, help="a folder with your own code")
     parser.add_argument("--tasks", type=int, default=200, help="number of tasks (default: 200)")
@@ -69,7 +69,10 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def make_subject(pools: PoolConfig, argument: str) -> Subject:
-    """Return the pool of `NAME` or `NAME:LAYOUT`. Raises BadSetting."""
+    """Return the pool and its prompt writer for the argument `NAME` or `NAME:LAYOUT`.
+
+    Raises BadSetting if there is no such pool.
+    """
     name, _, layout = argument.partition(":")
     pool = pools.by_name.get(name)
     if pool is None:
@@ -87,7 +90,7 @@ def make_subject(pools: PoolConfig, argument: str) -> Subject:
 
 
 def _read_tasks(options: argparse.Namespace) -> list[Task]:
-    """Return the tasks of the suite. Raises BadSetting."""
+    """Check the options, and return the tasks of the suite. Raises BadSetting."""
     if len(options.pool) > 2:
         raise BadSetting("--pool: give one pool, or two to compare them.")
     if options.tasks < 1:
@@ -150,9 +153,10 @@ def make_report(
     suite: str,
     models: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the report of one pool or two. `models` are those of the pools.
+    """Return the report of one pool or two.
 
-    The report is stored in the database, so it names the file of a suite without its folder.
+    `names`, `results` and `models` have an element for each pool, in the same order. If `suite` is
+    a path, the report has only the name of the file, because reports are stored in the database.
     """
     report: dict[str, Any] = {
         "suite": Path(suite).name,

@@ -1,7 +1,8 @@
-"""Reads the public files of HumanEval-infilling: JSON lines, optionally compressed.
+"""Reads an exam: a public file of HumanEval-infilling with a task on each line.
 
-Each line has `task_id`, `prompt`, `suffix` and `canonical_solution`. `entry_point` and `test` are
-optional: without them there is no pass@1.
+The lines are JSON. The file is compressed with gzip if its name ends in `.gz`. Each line has
+`task_id`, `prompt`, `suffix` and `canonical_solution`. `entry_point` and `test` are optional: a
+task without both of them has no score `pass_at_1`.
 """
 
 import gzip
@@ -29,7 +30,10 @@ class _ExamLine(msgspec.Struct):
 
 
 def read_exam(path: Path) -> list[Task]:
-    """Return the tasks. Raises BadSetting with the file, and with the line if one is at fault."""
+    """Return the tasks, in the order of the file.
+
+    Raises BadSetting. Its message names the file, and the line if a line is invalid.
+    """
     try:
         with _open(path) as file:
             tasks = list(_read_tasks(file, path))
@@ -76,7 +80,7 @@ def _to_task(line: _ExamLine) -> Task:
 
 
 def _kind_of(line: _ExamLine) -> TaskKind:
-    """Return the kind that the task's ID names, or the kind that the answer looks like."""
+    """Return the kind that the task's ID names, or else a guess from the length of the answer."""
     for kind in TaskKind:
         if kind.value.replace("_", "") in line.task_id.lower():
             return kind

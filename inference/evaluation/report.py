@@ -1,4 +1,7 @@
-"""The report of an evaluation: scores by language, pattern and kind, and how two pools differ."""
+"""The report of an evaluation: scores by language, pattern and kind, and differences of two pools.
+
+platform/docs/evaluation.md explains the scores.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,8 +20,8 @@ from inference.evaluation.scores import (
 )
 from inference.evaluation.task import Task
 
-_SHARES: Final = ("exact_match", "syntax_valid", "pass_at_1")
-_DIGITS: Final = 4
+_SHARES: Final = ("exact_match", "syntax_valid", "pass_at_1")  # scores that are shares of tasks
+_DIGITS: Final = 4  # after the decimal point
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,10 @@ class TaskResult:
 
     completion: TaskCompletion
     exact_match: bool
-    edit_similarity: float
+    edit_similarity: float  # from 0 to 1
     syntax_valid: bool | None
     pass_at_1: bool | None
-    verdict: Verdict | None = None
+    verdict: Verdict | None = None  # None: the task has no test
 
     @property
     def task(self) -> Task:
@@ -38,7 +41,7 @@ class TaskResult:
 
 
 def judge(completion: TaskCompletion, verdict: Verdict | None) -> TaskResult:
-    """Return the scores. `verdict` is that of the task's test; None: it has none."""
+    """Return the scores. `verdict` is the result of the task's test; None: the task has no test."""
     task, text = completion.task, completion.text
     return TaskResult(
         completion=completion,
@@ -51,7 +54,7 @@ def judge(completion: TaskCompletion, verdict: Verdict | None) -> TaskResult:
 
 
 def summarize(results: Sequence[TaskResult]) -> dict[str, Any]:
-    """Return the scores of all tasks, and of their groups."""
+    """Return the scores and latencies of all tasks, and the scores of each group of tasks."""
     groups: Mapping[str, Callable[[Task], str]] = {
         "by_kind": lambda task: task.kind,
         "by_language": lambda task: task.language,
@@ -61,19 +64,22 @@ def summarize(results: Sequence[TaskResult]) -> dict[str, Any]:
         "num_tasks": len(results),
         "num_errors": sum(bool(result.completion.error) for result in results),
         "num_empty": sum(not result.completion.text for result in results),
-        "scores": _scores(results),
-        "latency": _latency(results),
+        "scores": _compute_scores(results),
+        "latency": _summarize_latency(results),
         **{
-            name: {group: _scores(members) for group, members in _group(results, key).items()}
+            name: {
+                group: _compute_scores(members) for group, members in _group(results, key).items()
+            }
             for name, key in groups.items()
         },
     }
 
 
 def compare(first: Sequence[TaskResult], second: Sequence[TaskResult]) -> dict[str, Any]:
-    """Return the second's scores minus the first's, over the same tasks.
+    """Return the mean difference of each score: second pool minus first pool, task by task.
 
-    An interval without zero is a significant difference.
+    A difference is significant if its interval does not contain zero. Tasks without the score are
+    left out, and so are scores with fewer than two tasks.
     """
     differences = {}
     for name in (*_SHARES, "edit_similarity"):
@@ -82,19 +88,19 @@ def compare(first: Sequence[TaskResult], second: Sequence[TaskResult]) -> dict[s
         if len(values) > 1:
             estimate = mean_of(values)
             is_significant = estimate.low > 0 or estimate.high < 0
-            differences[name] = _rounded(estimate) | {"is_significant": is_significant}
+            differences[name] = _round_estimate(estimate) | {"is_significant": is_significant}
     return differences
 
 
-def _scores(results: Sequence[TaskResult]) -> dict[str, Any]:
+def _compute_scores(results: Sequence[TaskResult]) -> dict[str, Any]:
     similarity = mean_of([result.edit_similarity for result in results])
     within = replace(similarity, low=max(0.0, similarity.low), high=min(1.0, similarity.high))
-    scores = {"edit_similarity": _rounded(within)}
+    scores = {"edit_similarity": _round_estimate(within)}
     for name in _SHARES:
         values = [getattr(result, name) for result in results]
         outcomes = [value for value in values if value is not None]
         if outcomes:
-            scores[name] = _rounded(share_of(outcomes))
+            scores[name] = _round_estimate(share_of(outcomes))
     return scores
 
 
@@ -107,28 +113,32 @@ def _group(
     return dict(sorted(groups.items()))
 
 
-def _latency(results: Sequence[TaskResult]) -> dict[str, Any]:
+def _summarize_latency(results: Sequence[TaskResult]) -> dict[str, Any]:
     completions = [result.completion for result in results if not result.completion.error]
-    first = [
-        completion.first_token_ms
+    first_text_ms = [
+        completion.first_text_ms
         for completion in completions
-        if completion.first_token_ms is not None
+        if completion.first_text_ms is not None
     ]
     return {
-        "first_text_ms": _percentiles(first),
-        "total_ms": _percentiles([completion.total_ms for completion in completions]),
+        "first_text_ms": _compute_percentiles(first_text_ms),
+        "total_ms": _compute_percentiles([completion.total_ms for completion in completions]),
     }
 
 
-def _percentiles(values: Sequence[float]) -> dict[str, float] | None:
+def _compute_percentiles(values: Sequence[float]) -> dict[str, float] | None:
+    """Return the percentiles 50 and 95; None: there are fewer than two values."""
     if len(values) < 2:
         return None
     cuts = quantiles(values, n=100, method="inclusive")
     return {name: round(cuts[rank - 1], 1) for name, rank in (("p50", 50), ("p95", 95))}
 
 
-def _rounded(estimate: Estimate) -> dict[str, Any]:
-    """Return the estimate for JSON, which has no infinity: a single task has no interval."""
+def _round_estimate(estimate: Estimate) -> dict[str, Any]:
+    """Return the rounded fields of the estimate for JSON.
+
+    The interval of a single task becomes None: it is infinite, and JSON has no infinity.
+    """
     fields = asdict(estimate)
     if estimate.num_tasks == 1:
         fields["low"] = fields["high"] = None

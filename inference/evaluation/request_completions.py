@@ -1,7 +1,7 @@
-"""Requests the completions of tasks from a pool, as the gateway would, filter included.
+"""Requests the completions of tasks from a pool, and filters them as a gateway does.
 
-Unlike at the gateway, a completion of a single line ends at its line break, even if the line
-opens a block, and no other replica is tried.
+There are two differences to a gateway. A completion of a single line ends at its line break, even
+if the line opens a block. If a replica fails, no other replica is tried.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ from inference.gateway.receive import receive
 from inference.pools.engine import Engine, EngineRequest
 from inference.pools.pool_config import Pool, Replica
 
-NUM_AT_ONCE: Final = 4
+NUM_AT_ONCE: Final = 4  # completions in flight
 LOWEST_PRIORITY: Final = 100  # users' requests leave an engine's queue first
 _TENANT: Final = TenantId("evaluation")
-# Prompts and filters need a principal. Its policy restricts nothing.
+# The stages need a principal. Its policy allows all modes, and has the secret filter as by default.
 _SNAPSHOT: Final = TenantSnapshot(
     schema=SCHEMA,
     tenant_id=_TENANT,
@@ -77,8 +77,8 @@ class TaskCompletion:
 
     task: Task
     text: str  # as a user would see it
-    first_token_ms: float | None  # None: no text
-    total_ms: float
+    first_text_ms: float | None  # from the start to the first visible text; None: no text
+    total_ms: float  # from the start to the end
     error: str = ""  # the error's code; "": none
 
 
@@ -91,7 +91,8 @@ async def request_completions(
 ) -> list[TaskCompletion]:
     """Return the completions in the order of the tasks.
 
-    Raises BadSetting if the pool has no replicas, or answers none of the tasks.
+    `report_progress` gets the number of finished tasks after each task. Raises BadSetting if the
+    pool has no replicas, or if the requests of all tasks fail.
     """
     pool = subject.pool
     if not pool.replicas:
@@ -124,10 +125,10 @@ async def _complete(
     engine: Engine, subject: Subject, replica: Replica, salt: CacheSalt, task: Task
 ) -> TaskCompletion:
     started_s = time.monotonic()
-    first_token_ms: float | None = None
+    first_text_ms: float | None = None
     texts: list[str] = []
     try:
-        admitted, trace = _admit(task)
+        admitted, trace = _build_admitted_request(task)
         prompt = assemble(subject.writer, admitted)
         request = EngineRequest(
             pool=subject.pool,
@@ -145,18 +146,19 @@ async def _complete(
             filter(chunks, admitted, prompt, trace) as visible_texts,
         ):
             async for text in visible_texts:
-                if first_token_ms is None:
-                    first_token_ms = (time.monotonic() - started_s) * 1000
+                if first_text_ms is None:
+                    first_text_ms = (time.monotonic() - started_s) * 1000
                 texts.append(text)
     except CompletionError as error:
         total_ms = (time.monotonic() - started_s) * 1000
         return TaskCompletion(task, "", None, total_ms, error.code)
     # The client of a filtered completion is told to show nothing, even if some text was sent.
     text = "" if trace.finish_reason is FinishReason.FILTERED else "".join(texts)
-    return TaskCompletion(task, text, first_token_ms, (time.monotonic() - started_s) * 1000)
+    return TaskCompletion(task, text, first_text_ms, (time.monotonic() - started_s) * 1000)
 
 
-def _admit(task: Task) -> tuple[AdmittedRequest, RequestTrace]:
+def _build_admitted_request(task: Task) -> tuple[AdmittedRequest, RequestTrace]:
+    """Return the task's request as if the gateway had admitted it. Raises BadRequest."""
     draft = UnvalidatedRequest(
         mode=task.mode,
         prefix=task.prefix,

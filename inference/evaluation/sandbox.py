@@ -1,8 +1,8 @@
-"""Runs hostile programs in a process of their own with limits, and reports whether they pass.
+"""Runs each hostile program in a process of its own with limits, and reports whether it passes.
 
-A program has no network, no other processes, and bounded memory, time and disk space. It has a
-temporary folder, and can read the standard library and the system's libraries, but no other files.
-`sandboxed_program.py` drops its rights.
+A program cannot use the network or start processes, and its memory, time and disk space are
+limited. It can write files in a temporary folder. Besides that folder, it can read only the
+standard library and the system's libraries. `sandboxed_program.py` drops the program's rights.
 """
 
 import json
@@ -37,10 +37,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    time_s: float = 10.0
-    memory_mb: int = 512
+    time_s: float = 10.0  # until the program must have ended
+    memory_mb: int = 512  # of address space
     disk_mb: int = 16  # of all files together
-    file_mb: int = 4
+    file_mb: int = 4  # of each file
 
 
 def has_sandbox() -> bool:
@@ -53,14 +53,17 @@ def has_sandbox() -> bool:
 
 
 def program_of(task: Task, text: str) -> str:
-    """Return the completed program and its test."""
+    """Return one Python program: the task's code, completed with `text`, and then its test."""
     assert task.unit_test is not None, "the task has no test"
     test = task.unit_test
     return f"{task.prefix}{text}{task.suffix}\n{test.program}\ncheck({test.entry_point})\n"
 
 
 def run_program(program: str, limits: SandboxLimits) -> Verdict:
-    """Run Python code, and return PASSED if it runs to its end without an exception."""
+    """Run Python code, and return PASSED if it runs to its end without an exception.
+
+    The program's files are deleted afterwards.
+    """
     token = secrets.token_hex(16)
     with (
         tempfile.TemporaryDirectory(prefix="caret-evaluation-") as folder,
@@ -101,12 +104,15 @@ def _send(process: subprocess.Popen[bytes], instructions: bytes) -> None:
     try:
         process.stdin.write(instructions)
         process.stdin.close()
-    except BrokenPipeError:  # the program could not be confined, and has ended
+    except BrokenPipeError:  # the process ended before it had read the instructions
         return
 
 
 def _watch(process: subprocess.Popen[bytes], folder: Path, limits: SandboxLimits) -> Verdict | None:
-    """Wait for the end of the program; return why it has to be stopped, or None."""
+    """Wait until the program ends or exceeds a limit.
+
+    Return TIMED_OUT or DISK_EXCEEDED if the program must be stopped, and None if it has ended.
+    """
     until_s = time.monotonic() + limits.time_s
     while True:
         try:
@@ -127,7 +133,7 @@ def _folder_bytes(folder: Path) -> int:
 
 def _file_bytes(entry: os.DirEntry[str]) -> int:
     try:
-        return entry.stat(follow_symlinks=False).st_blocks * 512
+        return entry.stat(follow_symlinks=False).st_blocks * 512  # the unit of st_blocks
     except FileNotFoundError:  # the program has just deleted it
         return 0
 
@@ -157,7 +163,7 @@ def _readable_folders() -> list[str]:
 def _rlimits(limits: SandboxLimits) -> dict[str, int]:
     return {
         "RLIMIT_AS": limits.memory_mb * _MB,
-        "RLIMIT_CPU": int(limits.time_s) + 1,
+        "RLIMIT_CPU": int(limits.time_s) + 1,  # seconds of all threads together
         "RLIMIT_FSIZE": limits.file_mb * _MB,
         "RLIMIT_NOFILE": 64,
         "RLIMIT_CORE": 0,

@@ -1,15 +1,17 @@
-"""Runs inside the sandbox's process: drops its rights, then executes a hostile program.
+"""Runs inside the sandbox's process: drops the process's rights, then executes a hostile program.
 
-It is executed as a file and imports only the standard library. The input is one JSON object:
-`program`, `folder`, `readable` (folders), `token` (written to `result` if the program ends
-normally), `result` (a file descriptor) and `limits` (RLIMIT names and values).
+This file is executed as a script and imports only the standard library. It reads one JSON object
+from stdin: `program` (Python code), `folder` (the program's folder), `readable` (other folders),
+`token` (written to `result` if the program ends normally), `result` (a file descriptor) and
+`limits` (names of RLIMIT constants and their values).
 
 Rules:
 1. Landlock allows reading in the `readable` folders, and reading and writing files directly in
-   `folder`. Without folders of its own, the program cannot leave anything that is hard to delete.
-2. Seccomp refuses sockets, new processes, signals, and changes of anything outside the process.
-   Threads are allowed.
-3. A program that exits by itself does not pass: it has not run to its end.
+   `folder`. The program cannot create folders there, so `folder` is easy to delete.
+2. Seccomp refuses the system calls in `_REFUSED`. They open sockets, start programs, send signals,
+   or change limits, file attributes or kernel objects. New processes are refused, but threads are
+   allowed.
+3. A program that calls `exit` does not pass, because it has not run to its end.
 """
 
 import ctypes
@@ -22,6 +24,8 @@ import sys
 from typing import Any, Final
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+# Constants of the kernel's interface (linux/prctl.h, linux/seccomp.h, asm/unistd.h, and
+# linux/landlock.h).
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
 _LANDLOCK_VERSION, _RULE_PATH_BENEATH = 1, 1
@@ -30,7 +34,7 @@ _LANDLOCK_VERSION, _RULE_PATH_BENEATH = 1, 1
 _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 5, 1 << 8, 1 << 14
 _NUM_FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # by the version of Landlock
-_NUM_SCOPES_SINCE_6: Final = 2  # abstract sockets, signals
+_NUM_SCOPES_SINCE_6: Final = 2  # since version 6 of Landlock: abstract sockets, signals
 
 # Instructions of classic BPF, and then results of the filter (linux/seccomp.h).
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -94,12 +98,13 @@ _REFUSED: Final[tuple[tuple[int | None, int | None], ...]] = (
     (298, 241),  # perf_event_open
     (323, 282),  # userfaultfd
 )
-# The column in _REFUSED, the architecture for seccomp, and the numbers of clone and capset.
+# By processor: the column in _REFUSED, the architecture for seccomp, and the numbers of the system
+# calls clone and capset.
 _MACHINES: Final = {"x86_64": (0, 0xC000003E, 56, 126), "aarch64": (1, 0xC00000B7, 220, 91)}
 
 
 class NoSandbox(Exception):
-    """This kernel cannot confine a program."""
+    """This kernel or processor cannot confine a program."""
 
 
 def main() -> None:
@@ -123,7 +128,7 @@ def drop_rights(folder: str, readable: list[str]) -> None:
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock; 0 or less: the kernel has none."""
+    """Return the version of Landlock; 0 or less: the kernel has no Landlock."""
     version: int = _LIBC.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
     return version
 
@@ -154,7 +159,7 @@ def _restrict_files(folder: str, readable: list[str]) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Give up what root may do beyond other users."""
+    """Give up root's capabilities."""
     _, _, _, capset = _machine()
     header = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
     _call(_LIBC.syscall, capset, header, bytes(24))
@@ -168,7 +173,11 @@ def _restrict_system_calls() -> None:
 
 
 def _filter_program() -> list[bytes]:
-    """Return the instructions of the filter (classic BPF)."""
+    """Return the instructions of the filter (classic BPF).
+
+    A load instruction reads a field of `seccomp_data` by its offset: 0 is the number of the system
+    call, 4 is the architecture, and 16 is the first argument.
+    """
     column, architecture, clone, _ = _machine()
     refused_calls = [numbers[column] for numbers in _REFUSED if numbers[column] is not None]
     program = [
@@ -179,7 +188,8 @@ def _filter_program() -> list[bytes]:
         # The same calls have other numbers in the x32 ABI.
         _instruction(_AT_LEAST, _X32, jump_if_false=1),
         _instruction(_RETURN, _KILL),
-        # clone3 is reported as unknown. glibc then uses clone, whose flags the filter can read.
+        # clone3 (435) is reported as unknown. glibc then uses clone, whose flags the filter can
+        # read.
         _instruction(_EQUAL, 435, jump_if_false=1),
         _instruction(_RETURN, _REFUSE | _ENOSYS),
     ]
@@ -199,11 +209,12 @@ def _filter_program() -> list[bytes]:
 def _instruction(
     code: int, operand: int, *, jump_if_true: int = 0, jump_if_false: int = 0
 ) -> bytes:
+    """Return an instruction. The jumps are the number of instructions to skip."""
     return struct.pack("=HBBI", code, jump_if_true, jump_if_false, operand)
 
 
 def _machine() -> tuple[int, int, int, int]:
-    """Return the values of this processor in _MACHINES. Raises NoSandbox."""
+    """Return this processor's values in _MACHINES. Raises NoSandbox."""
     try:
         return _MACHINES[platform.machine()]
     except KeyError:
@@ -211,7 +222,7 @@ def _machine() -> tuple[int, int, int, int]:
 
 
 def _call(function: Any, *arguments: Any) -> int:
-    """Call a function of libc. Raises NoSandbox."""
+    """Call a function of libc. Raises NoSandbox if the call fails."""
     result: int = function(*arguments)
     if result < 0:
         raise NoSandbox(os.strerror(ctypes.get_errno()))

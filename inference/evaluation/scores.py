@@ -13,12 +13,14 @@ from inference.evaluation.task import Task
 from inference.filtering.syntax_check import count_syntax_errors
 
 _Z: Final = 1.96  # quantile of the normal distribution for a 95% interval
-_MAX_COMPARED_CHARS: Final = 4_000
-_PARSING_S: Final = 2.0
+_MAX_COMPARED_CHARS: Final = 4_000  # SequenceMatcher may take quadratic time
+_PARSING_S: Final = 2.0  # CPU time for parsing a file
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
+    """A share or a mean over tasks, with the ends of its 95% interval."""
+
     value: float
     low: float
     high: float
@@ -26,12 +28,15 @@ class Estimate:
 
 
 def is_exact_match(task: Task, text: str) -> bool:
-    """Return whether the text equals the answer, apart from white space at the end."""
+    """Return whether the text equals the answer, except for white space at the end."""
     return text.rstrip() == task.answer.rstrip()
 
 
 def edit_similarity(task: Task, text: str) -> float:
-    """Return the share of characters in common, from 0 to 1."""
+    """Return the share of characters that the text has in common with the answer, from 0 to 1.
+
+    Only the first `_MAX_COMPARED_CHARS` characters are compared, without white space at the end.
+    """
     answer, text = task.answer.rstrip()[:_MAX_COMPARED_CHARS], text.rstrip()[:_MAX_COMPARED_CHARS]
     return SequenceMatcher(None, answer, text, autojunk=False).ratio()
 
@@ -60,7 +65,7 @@ def _count_errors(task: Task, middle: str) -> int | None:
 
 
 def share_of(outcomes: Sequence[bool]) -> Estimate:
-    """Return the share of true outcomes with Wilson's interval."""
+    """Return the share of true outcomes with Wilson's interval. There must be an outcome."""
     number = len(outcomes)
     share = sum(outcomes) / number
     centre = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
@@ -73,7 +78,10 @@ def share_of(outcomes: Sequence[bool]) -> Estimate:
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
-    """Return the mean with its interval by the normal approximation."""
+    """Return the mean with its interval by the normal approximation.
+
+    The interval of a single value is infinite. There must be a value.
+    """
     mean, number = fmean(values), len(values)
     half_width = _Z * stdev(values) / math.sqrt(number) if number > 1 else math.inf
     return Estimate(mean, mean - half_width, mean + half_width, number)

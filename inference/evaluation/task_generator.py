@@ -14,8 +14,8 @@ _MAX_FILES: Final = 5_000
 _MAX_FILE_BYTES: Final = 200_000  # larger files are skipped: they are probably generated code
 _MIN_LINES: Final = 8  # of a file
 _MAX_TASKS_PER_FILE: Final = 12
-_LINES_OF_ANSWER: Final = (2, 8)  # minimum, maximum
-_CHARS_OF_SPAN: Final = (4, 120)  # minimum, maximum
+_LINES_OF_ANSWER: Final = (2, 8)  # minimum, maximum; for the kind MULTI_LINE
+_CHARS_OF_SPAN: Final = (4, 120)  # minimum, maximum; for the kind RANDOM_SPAN
 _SKIPPED_FOLDERS: Final = frozenset({"node_modules", "__pycache__", "vendor"})
 
 
@@ -27,7 +27,10 @@ class _SourceFile:
 
 
 def generate_tasks(repository: Path, *, num_tasks: int, seed: int) -> list[Task]:
-    """Return at most `num_tasks` tasks of all kinds, from as many files as possible."""
+    """Return at most `num_tasks` tasks of all kinds, from as many files as possible.
+
+    The list is empty if the repository has no usable files.
+    """
     rng = random.Random(seed)
     files = list(_read_files(repository))
     rng.shuffle(files)
@@ -59,7 +62,7 @@ def _read_files(repository: Path) -> Iterator[_SourceFile]:
 
 
 def _read_file(path: Path, repository: Path) -> _SourceFile | None:
-    """Return the file if its language is known and it has enough text."""
+    """Return the file. None: it is a link, too large, too short, not text, or has no grammar."""
     grammar = grammar_of("", path.name)
     if grammar is None or path.is_symlink() or path.stat().st_size > _MAX_FILE_BYTES:
         return None
@@ -73,7 +76,7 @@ def _read_file(path: Path, repository: Path) -> _SourceFile | None:
 
 
 def _cut_task(file: _SourceFile, kind: TaskKind, rng: random.Random) -> Task | None:
-    """Return a task of this kind; None if the drawn place is blank."""
+    """Return a task of this kind; None: the randomly chosen answer is blank."""
     if kind is TaskKind.RANDOM_SPAN:
         start = rng.randrange(len(file.text))
         end = min(len(file.text), start + rng.randint(*_CHARS_OF_SPAN))
@@ -94,9 +97,9 @@ def _cut_task(file: _SourceFile, kind: TaskKind, rng: random.Random) -> Task | N
 
 
 def _cut_lines(text: str, kind: TaskKind, rng: random.Random) -> tuple[int, int]:
-    """Return the start and the end of a random answer.
+    """Return the positions in `text` where a random answer starts and ends.
 
-    The answer starts within a line, and ends with this line or a later one.
+    The answer starts within a line, and ends with that line or a later one.
     """
     lines = text.splitlines(keepends=True)
     first = rng.randrange(len(lines))

@@ -1,8 +1,8 @@
 """`manage.py index_public_code FOLDER --to FILE`: builds the index of public code.
 
-FOLDER contains repositories. Their files are read if their names show that they are source code.
-Hashes are sorted in runs on disk and merged, so the folder may be larger than memory. The speed is
-about 2 MB a second. The index is about half as large as the text.
+FOLDER contains repositories. Files are read if their names show that they are source code. The
+hashes are sorted in parts (runs) on disk and then merged, so the folder may be larger than memory.
+About 2 MB of text are read in a second. The index is about half as large as the text.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from caret.foundation.parsing.grammars import grammar_of
 from inference.filtering.fingerprints import (
     WINDOW_CHARS,
     WINNOW,
-    normalise,
+    remove_white_space,
     window_hashes,
     winnow,
 )
@@ -30,12 +30,13 @@ from inference.filtering.public_code_index import HASH_BYTES, HEADER, MAGIC, VER
 
 MAX_FILE_BYTES: Final = 1024 * 1024  # larger files are skipped: they are probably generated code
 RUN_HASHES: Final = 4_000_000  # hashes sorted at once: 32 MB on disk, ten times as much in memory
-_READ_HASHES: Final = 64 * 1024
+_READ_HASHES: Final = 64 * 1024  # hashes read or written at once
 _SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 EXIT_USAGE: Final = 2
 
 
 def main(argv: list[str]) -> int:
+    """Write the index and print its size. Return the exit status. Raises OSError."""
     options = _make_parser().parse_args(argv)
     if not options.folder.is_dir():
         sys.stderr.write(f"caret: {options.folder} is not a folder.\n")
@@ -58,25 +59,30 @@ def _make_parser() -> argparse.ArgumentParser:
         "tenants whose policy withholds public code.",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder with repositories")
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the index")
+    parser.add_argument(
+        "--json", action="store_true", help="print the numbers of files and hashes as JSON"
+    )
     return parser
 
 
 def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tuple[int, int]:
-    """Write the index atomically. Return the numbers of files and hashes. Raises OSError."""
+    """Write the index atomically. Return the numbers of files and hashes. Raises OSError.
+
+    `run_hashes`: the maximum number of hashes in a run.
+    """
     num_files = 0
 
-    def hashes() -> Iterator[int]:
+    def iterate_hashes() -> Iterator[int]:
         nonlocal num_files
         for text in _iterate_source_texts(folder):
             num_files += 1
-            yield from winnow(window_hashes(normalise(text)))
+            yield from winnow(window_hashes(remove_white_space(text)))
 
     part_file = to.with_name(f"{to.name}.part")
     with ExitStack() as stack:
         runs = []
-        remaining_hashes = hashes()
+        remaining_hashes = iterate_hashes()
         while run := sorted(set(islice(remaining_hashes, run_hashes))):
             runs.append(stack.enter_context(tempfile.TemporaryFile()))
             array("Q", run).tofile(runs[-1])
@@ -107,7 +113,10 @@ def _read_run(file: BinaryIO) -> Iterable[int]:
 
 
 def _iterate_source_texts(folder: Path) -> Iterator[str]:
-    """Yield the texts of source files. Symbolic links are skipped: they may lead anywhere."""
+    """Yield the texts of source files.
+
+    Large files are skipped, and so are symbolic links, because they may lead outside the folder.
+    """
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
         for name in sorted(names):

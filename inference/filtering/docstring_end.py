@@ -1,7 +1,7 @@
 """Ends a completion in docstring mode at the end of its docstring.
 
-Otherwise the model would continue with the code below. The docstring begins before the cursor or
-with the completion. Pure, except for `end_docstring`, which wraps a stream.
+Otherwise the model would continue with the code below the docstring. The docstring begins before
+the cursor or with the completion. Only `end_docstring` reads a stream; all else is pure.
 """
 
 import re
@@ -12,6 +12,7 @@ from typing import Final
 from inference.pools.engine import EngineChunk, EngineStop
 
 _NEARBY_LINES: Final = 40  # before the cursor, searched for the beginning of the docstring
+# The mark that begins a docstring -> the mark that ends it.
 _ENDS: Final = {'"""': '"""', "'''": "'''", "/**": "*/", "/*": "*/"}
 _OPENER: Final = re.compile(r"""\s*(?:[rRuU]?(\"{3}|'{3})|(/\*\*?))""")
 _BEFORE_DOCSTRING: Final = re.compile(r":\s*(?:#.*)?$")  # the end of a line that opens a block
@@ -21,13 +22,13 @@ class DocstringEnd:
     """Cuts a completion at the end of its docstring."""
 
     def __init__(self, prefix: str) -> None:
-        self._text = ""
-        self._end = _find_open_end(prefix)  # None: the docstring has not begun
+        self._text = ""  # the completion so far
+        self._end = _find_open_end(prefix)  # the ending mark; None: the docstring has not begun
         self._start = 0  # index in the text from which the end is searched
         self.has_ended = False
 
     def feed(self, text: str) -> str:
-        """Return the part of the text that belongs to the docstring; "" after `has_ended`."""
+        """Return the text up to the end of the docstring; "" after `has_ended`."""
         if self.has_ended:
             return ""
         num_before = len(self._text)
@@ -55,7 +56,7 @@ async def end_docstring(
 
 
 def _find_open_end(prefix: str) -> str | None:
-    """Return the text that ends the docstring around the cursor; None if there is no docstring."""
+    """Return the mark that ends the docstring around the cursor; None: no docstring is open."""
     lines = prefix.split("\n")[-_NEARBY_LINES:]
     for index in range(len(lines) - 1, -1, -1):
         match = _OPENER.match(lines[index])
@@ -72,7 +73,11 @@ def _find_open_end(prefix: str) -> str | None:
 
 
 def _may_open(mark: str, lines_above: list[str]) -> bool:
-    """Return whether the mark opens a docstring: the same quotes may also end one."""
+    """Return whether the mark opens a docstring.
+
+    In Python the same quotes may end a docstring. They open one only below a comment, below a line
+    that opens a block, or if there is no text above.
+    """
     if mark.startswith("/"):
         return True
     above = next((line for line in reversed(lines_above) if line.strip()), "")

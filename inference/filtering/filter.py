@@ -31,11 +31,11 @@ from inference.pools.engine import EngineChunk, EngineStop
 
 
 class TokenHealer:
-    """Removes the word that the prompt withheld (`healed`) from the beginning of the text."""
+    """Removes the word that the prompt withheld (`healed`) from the beginning of the completion."""
 
     def __init__(self, healed: str) -> None:
         self._awaited = healed  # the part of the withheld word that was not generated yet
-        self.reason: FilterReason | None = None  # set when nothing can be shown
+        self.reason: FilterReason | None = None  # set when no text can be shown
 
     def feed(self, text: str) -> str:
         """Return the text after the withheld word, or "" while the word is incomplete."""
@@ -49,7 +49,7 @@ class TokenHealer:
         return text[num_common:]
 
     def finish(self) -> None:
-        """Handle the end of the engine's text."""
+        """Set the reason if the engine's text has ended before the end of the withheld word."""
         if self._awaited:
             self.reason = FilterReason.HEALING_MISMATCH
 
@@ -58,7 +58,7 @@ log = structlog.get_logger(__name__)
 # A secret may begin at most this many characters before the cursor. The gate checks these
 # characters with each piece of the first line.
 _LINE_BEFORE_CHARS: Final = 200
-FILTERS: Final = ("syntax", "plain")  # values that an experiment may use; plain: without the parser
+FILTERS: Final = ("syntax", "plain")  # for experiments; "plain" does not check the syntax
 
 
 def check_filters(variants: Iterable[Variant]) -> None:
@@ -79,14 +79,18 @@ def filter(
     *,
     public_code: PublicCodeIndex | None = None,
 ) -> aclosing[AsyncGenerator[str, None]]:
-    """Return the texts to show, none of them empty. Leaving the context stops the stream.
+    """Return a context manager with the texts to show, none of them empty.
 
-    Raw prompts and chats are not truncated; only what the policy withholds is removed. An edit has
-    no texts: the request trace gets it.
+    Leaving the context closes the stream.
 
-    The request trace gets the finish reason: `stop` or `length` from the engine (`length` if the
-    engine was lost), `stop` if the filter truncated, and `filtered` if the engine generated text
-    but nothing is useful to show, even if some was sent. It also gets the filter reason.
+    The answers to raw prompts and chats are not truncated, but text that the policy withholds is
+    removed. An edit has no texts: the request trace gets the edit.
+
+    The request trace also gets the filter reason and the finish reason:
+    - `stop` or `length` from the engine (`length` if the engine was lost);
+    - `stop` if the filter truncated the completion;
+    - `filtered` if the engine generated text and the client must show nothing, even if a part of
+      the text was sent.
     """
     request = admitted.request
     if prompt.region is not None:
@@ -227,7 +231,7 @@ async def _forward_filtered(
 
 
 def _to_finish_reason(stop: EngineStop | None) -> FinishReason:
-    """Return the finish reason. It is LENGTH, too, if the engine was lost."""
+    """Return the finish reason. It is LENGTH if the engine was lost, and STOP if `stop` is None."""
     is_stop = stop in (None, EngineStop.STOP, EngineStop.LINE)
     return FinishReason.STOP if is_stop else FinishReason.LENGTH
 

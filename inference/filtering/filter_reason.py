@@ -1,4 +1,7 @@
-"""Why the filter truncated or withheld a completion. The values are stable, for usage records."""
+"""The reasons why the filter truncates or withholds a completion.
+
+Usage records contain the values, so existing values must not change.
+"""
 
 from enum import StrEnum
 
@@ -13,10 +16,10 @@ class FilterReason(StrEnum):
     INCOMPLETE_CHARACTER = "incomplete_character"  # bytes that are not a whole character
     BLANK = "blank"  # white space only
     SYNTAX = "syntax"  # the following text would have made the file more invalid
-    SECRET = "secret"  # noqa: S105  # a reason, not a password
-    PUBLIC_CODE = "public_code"
+    SECRET = "secret"  # noqa: S105  # the completion contains a secret
+    PUBLIC_CODE = "public_code"  # copies code of the index of public code
     NO_CHANGE = "no_change"  # an edit that changes nothing
     UNFINISHED = "unfinished"  # an edit without its end
     MARKERS = "markers"  # an edit with markers of the model's format in its text
     UNDOES_TYPING = "undoes_typing"  # an edit that undoes what the user has just done
-    ENGINE_DISCONNECTED = "engine_disconnected"  # broke off, and no other replica could continue
+    ENGINE_DISCONNECTED = "engine_disconnected"  # the engine failed; no other replica continued

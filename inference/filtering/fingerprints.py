@@ -1,9 +1,9 @@
-"""Hashes of windows of normalized text, which identify copied code.
+"""Hashes of windows of a text, which identify copied code.
 
-Text is normalized by removing its white space. Nothing else is changed, so that the definition of
-equal code is simple. A window has 150 characters; GitHub's filter compares "about 150 characters".
-The hash is that of Karp and Rabin (1987), modulo the prime 2^61 - 1. It moves the window by a
-character in constant time.
+White space is removed from the text first. Nothing else is changed, so the definition of equal code
+is simple. A window has 150 characters; GitHub's filter compares "about 150 characters". The hash is
+that of Karp and Rabin (1987), modulo the prime 2^61 - 1. The hash of the next window is computed in
+constant time.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ _BASE: Final = 1_000_003
 _OLDEST: Final = pow(_BASE, WINDOW_CHARS, _PRIME)  # factor of the character that leaves the window
 
 
-def normalise(text: str) -> str:
+def remove_white_space(text: str) -> str:
     return "".join(text.split())
 
 
@@ -31,7 +31,7 @@ class RollingHash:
         self._hash = 0
 
     def add(self, character: str) -> int | None:
-        """Add a character. Return the window's hash; None if there are too few characters yet."""
+        """Add a character. Return the window's hash; None: there are too few characters so far."""
         is_full = len(self._codes) == WINDOW_CHARS
         oldest = self._codes[0] if is_full else 0
         code = ord(character) + 1
@@ -41,6 +41,7 @@ class RollingHash:
 
 
 def window_hashes(text: str) -> Iterator[int]:
+    """Yield the hash of each window of a text without white space."""
     rolling = RollingHash()
     for character in text:
         if (hash_ := rolling.add(character)) is not None:

@@ -2,15 +2,17 @@
 
     engine > Truncator > LineGate > client
 
-The first line is sent as it grows, so that the first token does not wait for checks. Each further
-line is held until it is complete and checked. A line is valid if the file with the completion up to
-the end of this line has no more syntax errors than without it. An invalid line is held until a
-later line makes the file valid again. Lines that are still held at the end are dropped: the
-completion ends with its last valid line.
+The first line is sent as it grows, so that the first token does not wait for the syntax check. Each
+further line is held until it is complete and checked. A line is valid if the file with the
+completion up to the end of this line has no more syntax errors than without the completion. An
+invalid line is held until a later line makes the file valid again. Lines that are still held at the
+end are dropped, so the completion ends with its last valid line.
 
-The completion is withheld in three cases: no line was valid; the first line, or a line of which a
-part was sent, contains a secret; the text is public code. Then the finish reason is `filtered`, and
-clients that show text only at the end show nothing.
+The completion is withheld in three cases:
+- no line was valid;
+- the first line, or a line of which a part was sent, contains a secret;
+- the text is public code.
+Then the finish reason is `filtered`, and clients that show text only at the end show nothing.
 
 Other clients show text before the end. They treat a line as checked when its line break arrives. So
 the line break of a valid line is sent as soon as the next line has text, even if that text is
@@ -33,14 +35,14 @@ MAX_INVALID_LINES: Final = 12
 class LineChecks:
     """The checks; None switches a check off. The comments name the text that each check gets."""
 
-    is_valid: Callable[[str], bool] | None = None  # on all text up to the end of a line
-    # Whether the cursor's block ended before the last line. Called after is_valid, with the text
-    # and the index at which that line begins.
+    is_valid: Callable[[str], bool] | None = None  # on the completion up to the end of a line
+    # Whether the cursor's block ended before the last line. Called after is_valid, with the same
+    # text and the index at which that line begins.
     has_block_ended: Callable[[str, int], bool] | None = None
-    # The index in a line at which a secret may begin, and whether the line contains one. The first
-    # line includes the text before the cursor.
+    # On the current line so far: the index at which a secret may begin; None: no index. The first
+    # line includes the text before the cursor, here and in contains_secret.
     find_pending_secret: Callable[[str], int | None] | None = None
-    contains_secret: Callable[[str], bool] | None = None
+    contains_secret: Callable[[str], bool] | None = None  # on a whole line
     is_public: Callable[[str], bool] | None = None  # on the text since the last call
 
 
@@ -56,9 +58,9 @@ class LineGate:
         self._checks = checks
         self._is_verbatim = is_verbatim
         self._client_shows_text_early = client_shows_text_early
-        self._line_before = line_before  # the part of the cursor's line before the cursor
-        self._text = ""  # everything received
-        self._line_start = 0  # index of the current line
+        self._line_before = line_before  # the end of the cursor's line before the cursor
+        self._text = ""  # all text received before `has_ended`
+        self._line_start = 0  # index of the current line in the text
         self._num_sent_chars = 0
         self._num_sendable_chars = 0
         self._num_invalid_lines = 0  # since the last valid line
@@ -130,7 +132,10 @@ class LineGate:
             self._num_sendable_chars = max(self._num_sendable_chars, self._line_start)
 
     def _to_completion_index(self, index: int) -> int:
-        """Convert an index in the checked line to an index in the completion."""
+        """Convert an index in the checked line to an index in the completion.
+
+        The result is never before the end of the text that can already be sent.
+        """
         before = 0 if self._line_start else len(self._line_before)
         return max(self._num_sendable_chars, self._line_start + index - before)
 

@@ -1,8 +1,9 @@
 """Finds constructs that a text has opened but not closed, and candidates that close them.
 
-A line may end with an open bracket, or open a block whose body comes next. That is valid, but the
-parser needs the rest. A few tokens are enough to decide: brackets, quotes, and the words or tags
-that open and close blocks. Strings and comments are skipped.
+A line may end with an open bracket, or open a block whose body comes next. Such a line is valid,
+but the parser needs the closing text, too. To find open constructs, a few tokens are enough:
+brackets, quotes, and the words or tags that open and close blocks. Brackets in strings and comments
+are skipped.
 """
 
 import re
@@ -31,7 +32,8 @@ _LONG_QUOTES: Final = {
     Grammar.GO: ("`",),
     **dict.fromkeys((Grammar.BASH, Grammar.RUBY, Grammar.PHP, Grammar.SQL), ('"', "'")),
 }
-# The quantifiers are possessive, also in _TAG: backtracking would take quadratic time.
+# Blocks of Ruby. The quantifiers are possessive, also in _TAG: backtracking would take quadratic
+# time.
 _BY_END: Final = re.compile(
     r"^[ \t]*+(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
     r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*+(?:\|[^|\n]*+\|)?+[ \t]*+$)",
@@ -40,6 +42,7 @@ _BY_END: Final = re.compile(
 _SHELL: Final = re.compile(
     r"(?:^|;|&&|\|\|)[ \t]*(if|while|until|for|case|fi|done|esac)\b", re.MULTILINE
 )
+# The word that opens a block -> the words that begin and end its body; "": no word begins it.
 _SHELL_ENDS: Final = {
     "if": ("then", "fi"),
     "while": ("do", "done"),
@@ -106,7 +109,7 @@ def _find_closers(grammar: Grammar, text: str) -> str:
     """Return the text that closes brackets, long strings and comments, the innermost first."""
     stack, quote = _scan_text(grammar, text)
     end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
-    return _with_partners(grammar, text, end + "".join(reversed(stack)))
+    return _add_partners(grammar, text, end + "".join(reversed(stack)))
 
 
 def _scan_text(grammar: Grammar, text: str) -> tuple[list[str], str]:
@@ -118,8 +121,8 @@ def _scan_text(grammar: Grammar, text: str) -> tuple[list[str], str]:
         mark, position = match.group(), match.end()
         if quote:
             is_end = mark == quote or (quote == "/*" and mark == "*/")
-            is_torn = mark == "\n" and quote not in _long_quotes(grammar)
-            quote = "" if is_end or is_torn else quote
+            is_cut = mark == "\n" and quote not in _long_quotes(grammar)
+            quote = "" if is_end or is_cut else quote
         elif _begins_comment(grammar, mark):
             position = _end_of_line(text, position)
         elif mark in _QUOTES:
@@ -143,8 +146,8 @@ def _is_in_here_document(grammar: Grammar, text: str) -> bool:
     return delimiter is not None
 
 
-def _with_partners(grammar: Grammar, text: str, closers: str) -> str:
-    """Add the parts that `try {` and `do {` need after their closing bracket."""
+def _add_partners(grammar: Grammar, text: str, closers: str) -> str:
+    """Add the parts that `try {` and `do {` need after their closing brace."""
     if not closers.startswith("}"):
         return closers
     if _TRY.search(text):
@@ -183,6 +186,7 @@ def _find_block(grammar: Grammar, text: str) -> str:
 
 
 def _python_body(text: str) -> str:
+    """Return a body for the block or decorator on the last line; "" if the line needs no body."""
     line = text.rpartition("\n")[2]
     content = line.strip()
     indent = line[: len(line) - len(line.lstrip())]
@@ -217,8 +221,8 @@ def _shell_ends(text: str) -> str:
 
 def _shell_end(text: str, keyword: str) -> str:
     begin, end = _SHELL_ENDS[keyword]
-    begins = begin and not re.search(rf"\b{begin}\b", text[text.rfind(keyword) :])
-    return f"\n{begin if begins else ''}\n{':' if begin else ''}\n{end}"
+    is_begin_missing = begin and not re.search(rf"\b{begin}\b", text[text.rfind(keyword) :])
+    return f"\n{begin if is_begin_missing else ''}\n{':' if begin else ''}\n{end}"
 
 
 def _find_open_tags(text: str) -> str:

@@ -1,8 +1,8 @@
 """The index of public code, and the detection of public code in completions.
 
 The index file consists of a header and hashes in ascending order, eight bytes each. It is mapped
-into memory and searched by bisection. So it needs no startup time, and gateways on one machine
-share the memory. `manage.py index_public_code` writes the file.
+into memory and searched by bisection. So a gateway does not have to load it, and gateways on one
+machine share the memory. `manage.py index_public_code` writes the file.
 """
 
 import mmap
@@ -23,7 +23,7 @@ from caret.contracts.public_code import (
     index_file,
 )
 from caret.foundation.environment import BadSetting
-from inference.filtering.fingerprints import WINDOW_CHARS, WINNOW, RollingHash, normalise
+from inference.filtering.fingerprints import WINDOW_CHARS, WINNOW, RollingHash, remove_white_space
 from inference.pools.discovery.fleet_state_feed import FleetStateFeed
 
 log = structlog.get_logger(__name__)
@@ -31,12 +31,12 @@ log = structlog.get_logger(__name__)
 # Magic, version, characters per window, windows per kept hash, number of hashes.
 HEADER: Final = struct.Struct("<8sIIIxxxxQ")
 MAGIC: Final = b"caretpub"
-VERSION: Final = 1
+VERSION: Final = 1  # of the file format
 HASH_BYTES: Final = 8
 # At least this many characters of a window must come from the completion. A completion that adds
 # only a name or two to public code does not count as a copy.
 MIN_OWN_CHARS: Final = 50
-_MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, before normalization
+_MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, with white space
 
 
 class PublicCodeIndex(Protocol):
@@ -44,9 +44,10 @@ class PublicCodeIndex(Protocol):
 
 
 class PublicCodeIndexFile:
-    """A memory-mapped index. Files of other versions are rejected. Raises BadSetting."""
+    """A memory-mapped index."""
 
     def __init__(self, path: Path) -> None:
+        """Open a file. Raises BadSetting if it is unreadable, invalid or of another version."""
         try:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -79,7 +80,7 @@ class ActivePublicCodeIndex:
 
     @classmethod
     def open(cls, path: Path | None) -> Self:
-        """Open the file that CARET_PUBLIC_CODE_INDEX names, if any. Raises BadSetting."""
+        """Open the file of CARET_PUBLIC_CODE_INDEX; None: it is not set. Raises BadSetting."""
         return cls(PublicCodeIndexFile(path) if path else None)
 
     def start(self, index: PublicCodeIndex | None) -> None:
@@ -93,13 +94,13 @@ class PublicCodeMatcher:
     def __init__(self, public_code: PublicCodeIndex, *, prefix: str) -> None:
         self._public_code = public_code
         self._rolling = RollingHash()
-        context = normalise(prefix[-_MAX_CONTEXT_CHARS:])
+        context = remove_white_space(prefix[-_MAX_CONTEXT_CHARS:])
         for character in context[-(WINDOW_CHARS - MIN_OWN_CHARS) :]:
             self._rolling.add(character)
 
     def is_public(self, part: str) -> bool:
-        """Add a part of the completion. Return whether a window that ends in it is in the index."""
-        for character in normalise(part):
+        """Add a part of the completion. Return whether the index has a window that ends in it."""
+        for character in remove_white_space(part):
             hash_ = self._rolling.add(character)
             if hash_ is not None and self._public_code.contains(hash_):
                 return True
@@ -107,10 +108,10 @@ class PublicCodeMatcher:
 
 
 class PublicCodeFeed(FleetStateFeed):
-    """Reads from Redis which index operators have started, and follows the changes."""
+    """Reads from Redis the index that operators have started, and follows its changes."""
 
     name = "public_code"
-    version = PUBLIC_CODE_VERSION
+    version_key = PUBLIC_CODE_VERSION
     channel = PUBLIC_CODE_CHANGED
 
     def __init__(self, redis: Redis, active: ActivePublicCodeIndex, folder: Path) -> None:

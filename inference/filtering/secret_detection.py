@@ -1,6 +1,6 @@
 """Detects secrets in generated lines, also while a line is still growing.
 
-The rules are those that remove secrets from prompts (`inference.context.redaction.redact`).
+The same rules remove secrets from prompts (`inference.context.redaction.redact`).
 """
 
 import re
@@ -24,11 +24,11 @@ _KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.deny
 _NAMED: Final = re.compile(
     rf"(?<!\w)(?>\w*?(?:{'|'.join(DENYLIST)}))\w*+\W{{0,6}}?[=:(>][^)\]\w]*+", re.IGNORECASE
 )
-# A possible token: a run of characters with a digit, or a long run, so that names in code are not
-# held back. Or a URL up to its password, or the header of a private key. The whole run is matched
-# and then checked for a digit, because a lookahead from each character would take quadratic time.
-# The group is not possessive: with a possessive group, `re` of Python 3.11 skipped the header in
-# some tests.
+# A possible token is a run of characters with a digit, a long run, a URL up to its password, or the
+# header of a private key. Names in code are short runs without a digit, so they are not held back.
+# The whole run is matched and then checked for a digit, because a lookahead from each character
+# would take quadratic time. The group is not possessive: with a possessive group, `re` of Python
+# 3.11 skipped the header in some tests.
 _HEADER: Final = "-----BEGIN"
 _POSSIBLE_TOKEN: Final = re.compile(
     rf"(?:(?!{_HEADER})[\w+/=.-]){{{SHORT_RUN_CHARS},}}|://[^\s/:]++:[^\s/@]*+|{_HEADER}[A-Z ]*+"
@@ -39,12 +39,12 @@ _DIGIT: Final = re.compile(r"\d")
 
 
 def contains_secret(line: str, kind: FileType) -> bool:
-    is_key = "PRIVATE KEY" in line and any(header in line for header in _KEY_HEADERS)
-    return is_key or redact_lines([line], kind) != [line]
+    has_key_header = "PRIVATE KEY" in line and any(header in line for header in _KEY_HEADERS)
+    return has_key_header or redact_lines([line], kind) != [line]
 
 
 def find_pending_secret(line: str, kind: FileType) -> int | None:
-    """Return the index in a growing line at which a secret begins or may begin."""
+    """Return the index in a growing line at which a secret begins or may begin; None: no index."""
     name_match = _NAMED.search(line) if may_contain_keyword(line) else None
     starts = [name_match.end()] if name_match is not None else []
     tokens = list(_find_tokens(line))
@@ -56,6 +56,7 @@ def find_pending_secret(line: str, kind: FileType) -> int | None:
 
 
 def _find_tokens(line: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each possible token."""
     for match in _POSSIBLE_TOKEN.finditer(line):
         if match[0].startswith(_NOT_RUNS) or _DIGIT.search(match[0]):
             yield match.span()

@@ -1,11 +1,14 @@
 """Checks whether a completion makes the file's syntax more invalid.
 
-The file's errors with the completion are compared with its errors without the current line. If the
-file is valid without the line, it must be valid with the completed line, or the line must be
+The file's errors with the completion are compared with its errors without the cursor's line. If the
+file is valid without the line, the file must be valid with the completed line, or the line must be
 incomplete but valid (an open bracket, a block without its body). If the file is invalid without the
-line, the completed line must not add errors. In this case, and if the line is visibly incomplete,
-the file may also have as many errors as with the line that the user has begun. In doubt the
-completion is accepted: the filter withholds only clear errors.
+line, the completed line must not add errors.
+
+In three cases the file may also have as many errors as with the line that the user has begun: the
+file is invalid without the line; the line begins with a closing bracket; or the completion's last
+line is visibly incomplete. In doubt the completion is accepted: the filter withholds only clear
+errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,12 +26,14 @@ from inference.filtering.truncation.brackets import CLOSERS
 
 Parse = Callable[[bytes], Tree]  # the port to the parser; raises ParseAbandoned
 
-MAX_PARSING_S: Final = 0.06  # for one completion; about 60 short lines take half of it
+MAX_PARSING_S: Final = 0.06  # CPU time for one completion; about 60 short lines take half of it
 # A line that ends with one of these continues on the next line.
 _CONTINUATION_ENDS: Final = tuple("+-*/%=&|<>?!.\\~^")
+# A line that begins with one of these (a decorator, an attribute, a comment) needs the next line.
 _ANNOTATION: Final = ("@", "#[", "#")
 # Statements of these grammars span lines without any mark, so each line may be incomplete.
 _LENIENT: Final = frozenset({Grammar.SQL, Grammar.HTML, Grammar.YAML})
+# Grammars with preprocessor directives, which are not indented with their block.
 _DIRECTIVES: Final = frozenset({Grammar.C, Grammar.CPP, Grammar.CSHARP})
 _PHP_TAG: Final = "<?php"
 
@@ -105,11 +110,11 @@ class SyntaxChecker:
 
     @cached_property
     def _is_prose(self) -> bool:
-        """True inside a docstring or comment, of which an excerpt may contain one end only."""
+        """True if the cursor is in a docstring or comment. An excerpt may lack one end of it."""
         if self._grammar is Grammar.PYTHON:
             return any(self._prefix.count(quotes) % 2 for quotes in ('"""', "'''"))
-        has_comments = is_inside_literal(self._grammar, "/*")
-        return has_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
+        has_block_comments = is_inside_literal(self._grammar, "/*")
+        return has_block_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
 
     @cached_property
     def _near_excerpt(self) -> Excerpt:
@@ -118,12 +123,12 @@ class SyntaxChecker:
 
     @cached_property
     def _stable_errors_nearby(self) -> int:
-        """The number of errors without the current line."""
+        """The number of errors in the smaller excerpt without the cursor's line."""
         return self._count_errors(self._near_excerpt.stable_lines)
 
     @cached_property
     def _wide_excerpt(self) -> Excerpt:
-        """A larger excerpt if the smaller one has errors, which the cut may have caused."""
+        """The larger excerpt if the smaller one has errors: the cut may have caused them."""
         return (
             extract_excerpt(self._prefix, self._suffix, 1)
             if self._stable_errors_nearby
@@ -132,13 +137,14 @@ class SyntaxChecker:
 
     @cached_property
     def _stable_errors(self) -> int:
+        """The number of errors in the wide excerpt without the cursor's line."""
         return (
             self._count_errors(self._wide_excerpt.stable_lines) if self._stable_errors_nearby else 0
         )
 
     @cached_property
     def _errors_without_completion(self) -> int:
-        """The number of errors with the current line as the user has begun it."""
+        """The number of errors in the wide excerpt with the cursor's line, but no completion."""
         return self._count_errors(self._wide_excerpt.before + self._wide_excerpt.after)
 
     def _is_complete(self, completion: str) -> bool:
@@ -150,9 +156,9 @@ class SyntaxChecker:
     def has_block_ended(self, completion: str, line_start: int) -> bool:
         """Return whether the block ended before the completion's line at `line_start`.
 
-        This covers the top level of a file, where indentation does not show the end of a block: a
-        block ends after the first definition or other construct of several lines. Call it after
-        `is_valid`. False if the text is incomplete.
+        Only the top level of a file is checked, because indentation does not show the end of a
+        block there: the block ends after the first construct of several lines, such as a
+        definition. Call `is_valid` with the same completion first. False if the text is incomplete.
         """
         last_parse = self._last_parse
         if last_parse is None or last_parse.completion != completion:
@@ -191,10 +197,10 @@ class SyntaxChecker:
 
 
 def _starts_new_construct(root: Node, *, first: int, line: int) -> bool:
-    """Return whether the line starts something new after a construct of several lines.
+    """Return whether the line starts another construct after a construct of several lines.
 
-    `first` is the byte offset of the completion's first non-blank character, `line` that of the
-    line.
+    `first` is the byte offset of the completion's first non-blank character. `line` is the byte
+    offset of the line.
     """
     before = [child for child in root.named_children if child.end_byte <= line]
     has_definition = any(child.start_byte >= first and _num_lines(child) > 1 for child in before)
@@ -235,8 +241,8 @@ def is_syntax_broken(grammar: Grammar, excerpt: Excerpt, removed: str, added: st
 def count_syntax_errors(tree: Tree, *, looks_everywhere: bool = False) -> int:
     """Count the places at which the parser skipped or added text.
 
-    HTML's parser does not count unmatched end tags as errors, so its whole tree is searched for
-    them.
+    `looks_everywhere`: search the whole tree. HTML needs this, because its parser does not count
+    unmatched end tags as errors.
     """
     count = 0
     open_nodes: list[Node] = [tree.root_node]

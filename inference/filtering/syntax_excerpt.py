@@ -12,7 +12,8 @@ decreases.
             ...                 the nearest lines: kept
         }                       kept if it is a closing line
 
-The only language-specific knowledge is the beginning of lines that close or continue a block.
+This module has no grammars. It knows only brackets, quotes, and the words and marks at the
+beginning of lines that close or continue a block.
 """
 
 import re
@@ -22,7 +23,9 @@ from typing import Final
 SIZES: Final = ((8, 6), (40, 25))  # lines kept before and after the cursor
 # For each size: characters on each side that are searched for lines that open and close blocks.
 _MAX_CHARS: Final = (4_000, 8_000)
-_MAX_JOINED_LINES: Final = 20  # between a kept `} else {` and the `if (a) {` that it continues
+# Maximum distance between two lines of one construct that are kept together, for example between
+# `} else {` and its `if (a) {`.
+_MAX_JOINED_LINES: Final = 20
 # Lines that continue a block whose first line has the same indentation.
 _CONTINUES_BLOCK: Final = re.compile(
     r"[)\]}]|</|(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|then|do|when|in)\b"
@@ -49,7 +52,7 @@ class Excerpt:
 
 
 def extract_excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
-    """Return the excerpt. `size` is an index of SIZES; larger sizes take longer to parse."""
+    """Return the excerpt. `size` is an index into SIZES; larger excerpts take longer to parse."""
     num_before, num_after = SIZES[size]
     tail, head = prefix[-_MAX_CHARS[size] :], suffix[: _MAX_CHARS[size]]
     lines = tail.split("\n")
@@ -77,7 +80,7 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
     while position > 0 and (indent > 0 or continued_indent is not None):
         position -= 1
         line = lines[position]
-        # Most lines are indented more, or blank: only this much of them is read.
+        # Most lines are indented more, or blank. Their beginning is enough to skip them.
         if not line[
             : indent if continued_indent is None else max(indent, continued_indent + 1)
         ].strip():
@@ -113,6 +116,7 @@ def _find_whole_start(lines: list[str], num_kept: int) -> int:
 
 
 def _find_whole_end(lines: list[str], num_kept: int) -> int:
+    """Return the index after the last kept line, outside of brackets and long strings."""
     depth = num_quotes = 0
     for number, line in enumerate(lines, start=1):
         depth = max(0, depth - _count_closed(line))
@@ -137,12 +141,12 @@ def _count_quotes(text: str) -> int:
 
 
 def _find_continued_indent(below: str) -> int | None:
-    """Return the indentation of the construct that the line `below` continues, or None."""
+    """Return the indentation of the construct that the line `below` continues; None: none."""
     return _measure_indent(below) if _CONTINUES_BLOCK.match(below.lstrip()) else None
 
 
 def _find_head_end(lines: list[str], position: int) -> int:
-    """Return the index after the head at `position`, whose parameters may span several lines."""
+    """Return the index after the head at `position`: the lines above a block's body."""
     depth = 0
     for end in range(position, min(len(lines), position + _MAX_JOINED_LINES)):
         depth += sum(map(lines[end].count, "([")) - sum(map(lines[end].count, ")]"))
@@ -189,20 +193,23 @@ def _find_opening(lines: list[str], position: int) -> int:
 
 
 def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
-    """Return the rest of the cursor's line, `num_kept` more lines, and lines that close blocks."""
+    """Return the rest of the cursor's line, `num_kept` more lines, and lines that close blocks.
+
+    `indent` is the indentation of the cursor's line.
+    """
     end = _find_whole_end(lines, num_kept)
     selected = lines[:end]
-    last = next((_measure_indent(line) for line in selected[:0:-1] if line.strip()), indent)
+    last_indent = next((_measure_indent(line) for line in selected[:0:-1] if line.strip()), indent)
     depth = 0  # brackets opened by lines that are left out
     for line in lines[end:]:
-        if not line[: last + 1].strip():
+        if not line[: last_indent + 1].strip():
             continue  # indented more, or blank
         line_indent = _measure_indent(line)
         is_inside_omitted = depth > 0
         depth = max(0, depth - _count_closed(line))
         is_closing = _CLOSES_BLOCK.match(line, line_indent) is not None and not is_inside_omitted
-        if is_closing or line_indent < last:
-            last = line_indent
+        if is_closing or line_indent < last_indent:
+            last_indent = line_indent
         if is_closing:
             selected.append(line.rstrip().rstrip(","))  # the text after it is left out
         if line_indent == 0 and not is_inside_omitted:

@@ -1,8 +1,8 @@
 """The admit stage: check the policy and the limits, then hold a concurrency slot.
 
-The checks run in the order of what they depend on: the policy, which needs only the request; the
-tenant's quotas; the capacity that all tenants share. A rejection therefore tells a tenant only
-about itself, unless the service as a whole is full.
+The checks run in this order: the policy, the tenant's quotas, and last the capacity that all
+tenants share. So a rejection tells a tenant nothing about other tenants, unless the shared capacity
+is used up.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -22,7 +22,7 @@ from inference.gateway.load_shedding.load_shedder import LoadShedder
 from inference.gateway.rate_limits.quotas import Quotas
 from inference.gateway.supersession.registry import SupersessionRegistry
 
-# A prompt can name tens of thousands of paths. To compare them all would delay other requests.
+# A prompt can name tens of thousands of paths. Comparing them all would delay other requests.
 _MAX_COMPARED_PATHS: Final = 256
 
 
@@ -41,7 +41,7 @@ class SelectPool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionController:
-    """The parts that admission needs besides the request and its policy."""
+    """The parts that admission needs besides the request and the policy."""
 
     supersession: SupersessionRegistry
     quotas: Quotas
@@ -67,8 +67,8 @@ async def admit(
 
     The codes of ForbiddenRequest are `insufficient_scope`, `feature_disabled`, `path_required`,
     `path_excluded` and `region_not_allowed`. CompletionDropped means superseded, shed or over
-    budget. Raises ForbiddenRequest, TooManyRequests, CompletionDropped, and what `select_pool`
-    raises.
+    budget. Raises ForbiddenRequest, TooManyRequests, CompletionDropped, and the errors of
+    `select_pool`.
     """
     _check_scope(principal, request)
     allowed = _apply_policy(principal.snapshot.policy, request)
@@ -116,10 +116,11 @@ def _check_region(admission: AdmissionController, policy: TenantPolicy) -> None:
 
 
 def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
-    """Check the mode and the path. Return the request without what must not reach a prompt.
+    """Check the mode and the path. Return the request without texts that must not reach a prompt.
 
     Files, recent edits and definitions with excluded paths are removed. If the policy requires
-    paths, those without a path are removed, too. Raises ForbiddenRequest.
+    paths, files, recent edits and definitions without a path are removed, too. Raises
+    ForbiddenRequest.
     """
     if request.mode not in policy.features:
         raise ForbiddenRequest(
@@ -148,7 +149,7 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
 def _check_paths(policy: TenantPolicy, request: CompletionRequest) -> None:
     """Check that the policy excludes none of the file's possible paths. Raises ForbiddenRequest.
 
-    If there are too many to compare, the file counts as excluded.
+    If there are more than _MAX_COMPARED_PATHS, the file counts as excluded.
     """
     if not exclusion_names(policy.content_exclusion, request.repository):
         return

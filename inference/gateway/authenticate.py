@@ -11,8 +11,8 @@ from inference.completion.request import Principal
 from inference.errors import CompletionError, ForbiddenRequest, UnauthenticatedRequest
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 
-_DUMMY_DIGEST: Final = bytes(32)
-_CURRENT_PEPPER: Final = 1
+_DUMMY_DIGEST: Final = bytes(32)  # as long as a key's digest
+_CURRENT_PEPPER: Final = 1  # the pepper version of new keys
 _INACTIVE: Final = MappingProxyType(
     {
         TenantStatus.SUSPENDED: (
@@ -35,17 +35,17 @@ _TRIAL_ENDED: Final = (
 def authenticate(
     snapshot_store: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> Principal:
-    """Return the principal that the key belongs to.
+    """Return the principal of an API key.
 
-    `address` is the client's IP address, as trusted proxies report it. None means unknown; a key
-    that is bound to networks is then invalid.
+    `address` is the client's IP address, as trusted proxies report it. None means unknown. Then a
+    key that is bound to networks is invalid.
 
-    Only callers that send the whole key from an allowed network learn that it is revoked or
-    has expired. For all others the key is invalid.
+    Only callers that send the whole key from an allowed network learn that the key is revoked or
+    has expired, or that its tenant gets no completions. For all other callers the key is invalid.
 
     The codes of UnauthenticatedRequest are `missing_api_key`, `invalid_api_key`, `revoked_api_key`,
     `expired_api_key`, `tenant_suspended` (also closing or closed), and `snapshots_stale` (503) when
-    the gateway cannot verify keys. Those of ForbiddenRequest are `trial_ended`, and
+    the gateway cannot verify keys. The codes of ForbiddenRequest are `trial_ended`, and
     `region_not_allowed` when the tenant is pinned to another region.
 
     Raises UnauthenticatedRequest, ForbiddenRequest.
@@ -75,7 +75,7 @@ def authenticate(
 def find_key_error(
     snapshot_store: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> CompletionError:
-    """Return the error for a key that was valid when its request or connection began."""
+    """Return the error for a key that was valid earlier, when its request or connection began."""
     try:
         authenticate(snapshot_store, key_text, now_ms=now_ms, address=address)
     except CompletionError as error:

@@ -5,14 +5,15 @@ CARET_EXPERIMENTS_FILE names:
 
     [[experiments]]
     name = "suffix-share"
-    tenants = ["acme"]             # slugs; left out: all tenants whose policy allows experiments
+    tenants = ["acme"]             # slugs; left out: all tenants
     variants = [
         { name = "control", weight = 1 },
         { name = "wide", weight = 1, suffix_share = 0.35 },
     ]
 
-A user (or service key) stays in one variant, chosen by a hash of experiment, tenant and user. A
-tenant takes part in the first experiment that lists it or that lists no tenants.
+Each user and each service key gets the same variant every time, chosen by a hash of the experiment,
+the tenant and the user or key. A tenant takes part in the first experiment that lists it or that
+lists no tenants. If its policy forbids experiments, it takes part in none.
 """
 
 import hashlib
@@ -31,9 +32,11 @@ from inference.completion.variant import NO_VARIANT, Variant
 
 
 class ExperimentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An experiment in the operator's file."""
+
     name: str
     variants: tuple[VariantEntry, ...]
-    tenants: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()  # slugs; empty: all tenants
 
 
 class _ExperimentsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,12 +48,13 @@ class Experiment:
     name: str
     tenants: frozenset[str]  # slugs; empty: all tenants
     variants: tuple[Variant, ...]
-    thresholds: tuple[int, ...]  # cumulative weights, ascending
+    thresholds: tuple[int, ...]  # cumulative weights of the variants
 
     def is_enabled_for(self, slug: str) -> bool:
         return not self.tenants or slug in self.tenants
 
     def assign_variant(self, subject: str) -> Variant:
+        """Return the variant of a subject, always the same one. `subject` is `tenant|user`."""
         digest = hashlib.blake2b(f"{self.name}|{subject}".encode(), digest_size=8).digest()
         point = int.from_bytes(digest) % self.thresholds[-1]
         return next(
@@ -85,18 +89,19 @@ class ExperimentSet:
         return tuple(variant for experiment in self._experiments for variant in experiment.variants)
 
     def assign(self, principal: Principal) -> Variant:
+        """Return the principal's variant; NO_VARIANT if it takes part in no experiment."""
         snapshot, credential = principal.snapshot, principal.credential
         if not snapshot.policy.has_experiments:
             return NO_VARIANT
         for experiment in self._experiments:
             if experiment.is_enabled_for(snapshot.slug):
-                holder = credential.user_id or credential.key_id
-                return experiment.assign_variant(f"{snapshot.tenant_id}|{holder}")
+                user = credential.user_id or credential.key_id  # a service key has no user
+                return experiment.assign_variant(f"{snapshot.tenant_id}|{user}")
         return NO_VARIANT
 
 
 def read_experiments(path: Path) -> ExperimentSet:
-    """Read the operator's file. Raises BadSetting with the file and the entry."""
+    """Read the operator's file. Raises BadSetting, whose message names the file and the entry."""
     file = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS_FILE")
     names = [entry.name for entry in file.experiments]
     if len(set(names)) < len(names):
@@ -114,7 +119,7 @@ def _read_experiment(entry: ExperimentEntry, path: Path) -> Experiment:
 def make_experiment(
     name: str, *, tenants: Iterable[str], variants: Sequence[VariantEntry]
 ) -> Experiment:
-    """Return the experiment. Raises BadSetting with its name."""
+    """Return the experiment. Raises BadSetting, whose message names the experiment."""
     names = [variant.name for variant in variants]
     if not names or len(set(names)) < len(names):
         raise BadSetting(f"{name} needs variants with different names.")

@@ -1,4 +1,4 @@
-"""The receive stage: validate a request, or tell the client what is wrong with it."""
+"""The receive stage: validate a request, or raise an error for the client."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from inference.completion.incoming_request import Definition, IncomingRequest, U
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
 
-# A 5,000-line file has about 200 KB; beyond these sizes nothing could reach the prompt anyway.
+# A file of 5,000 lines has about 200 KB. Text beyond these sizes could not reach the prompt anyway.
 MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
 MAX_PROMPT_CHARS: Final = 2 * MAX_TEXT_CHARS  # of a raw prompt; no model has such a window
 MAX_MESSAGES: Final = 256  # of a chat
@@ -25,16 +25,16 @@ MAX_DEFINITIONS: Final = 16
 MAX_DEFINITIONS_CHARS: Final = 8 * 1024  # all together, paths included
 MAX_DIAGNOSTICS: Final = 16
 MAX_DIAGNOSTIC_CHARS: Final = 500
-MAX_LINE: Final = 2**31 - 1  # as in the Language Server Protocol
-MAX_STOPS: Final = 4  # limit of the engine
+MAX_LINE: Final = 2**31 - 1  # line number, as in the Language Server Protocol
+MAX_STOPS: Final = 4  # stop texts; the engine's limit
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
-MAX_ALTERNATIVE: Final = 16  # nobody looks through more suggestions
-# Sampling of alternatives: they differ enough to be worth a look, and are still code.
+MAX_ALTERNATIVE: Final = 16  # users do not look through more suggestions
+# The sampling of alternatives. It gives texts that differ from each other, but are still code.
 _TEMPERATURE: Final = 0.8
 _TOP_P: Final = 0.95
 MAX_TEMPERATURE: Final = 2.0  # as in OpenAI's protocol
-MAX_SEED: Final = 2**63 - 1  # the engine's type
+MAX_SEED: Final = 2**63 - 1  # the engine's seed is a signed 64-bit integer
 
 DEFAULT_MAX_TOKENS: Final = {
     Mode.INLINE: 64,
@@ -69,7 +69,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
     _check_edit_fields(draft, mode)
     _check_definitions(draft.definitions, mode)
     _check_sampling(draft.sampling)
-    max_tokens = 1 if draft.is_warm_up else _max_tokens(draft.max_tokens, mode)
+    max_tokens = 1 if draft.is_warm_up else _choose_max_tokens(draft.max_tokens, mode)
     return CompletionRequest(
         mode=mode,
         path=draft.path,
@@ -86,7 +86,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         is_warm_up=draft.is_warm_up,
         model=draft.model[:MAX_NAME_CHARS],  # no model has a longer name
         imports=tuple(name[:MAX_NAME_CHARS] for name in draft.imports[:MAX_IMPORTS]),
-        sampling=_sampling(draft),
+        sampling=_choose_sampling(draft),
         time_limits=draft.time_limits,
         recent_edits=draft.recent_edits,
         diagnostics=draft.diagnostics,
@@ -120,8 +120,8 @@ def _read_language(text: str) -> str:
     return language
 
 
-def _sampling(draft: UnvalidatedRequest) -> Sampling:
-    """Return the client's sampling, or that of an alternative: its number is the seed."""
+def _choose_sampling(draft: UnvalidatedRequest) -> Sampling:
+    """Return the client's sampling. For an alternative, its number is the seed of a fixed one."""
     if not 0 <= draft.alternative <= MAX_ALTERNATIVE:
         raise _bad_value("alternative", f"must be from 0 to {MAX_ALTERNATIVE}")
     if draft.alternative:
@@ -129,7 +129,7 @@ def _sampling(draft: UnvalidatedRequest) -> Sampling:
     return draft.sampling
 
 
-def _max_tokens(requested_tokens: int | None, mode: Mode) -> int:
+def _choose_max_tokens(requested_tokens: int | None, mode: Mode) -> int:
     if requested_tokens is None or requested_tokens < 0:  # below 0, clients mean no limit
         return DEFAULT_MAX_TOKENS[mode]
     if requested_tokens == 0:

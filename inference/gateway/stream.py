@@ -16,8 +16,9 @@ Send = Callable[[str], Awaitable[None]]
 async def stream(client: ResponseWriter, trace: RequestTrace) -> AsyncIterator[Send]:
     """Yield the function that sends text. On exit, tell the client how the completion ended.
 
-    Errors of the completion are handled here. A cancellation is re-raised. The client is told about
-    it only if the message of `Task.cancel` is a FinishReason or an error.
+    Errors of the completion are handled here. Defects and cancellations are re-raised. The client
+    is told about a defect (`internal_error`), and about a cancellation if the message of
+    `Task.cancel` is a FinishReason or an error.
     """
     try:
         yield _build_sender(client, trace)
@@ -56,7 +57,7 @@ def _build_sender(client: ResponseWriter, trace: RequestTrace) -> Send:
 
 
 async def _send_ignoring_disconnect(sending: Awaitable[None]) -> None:
-    # If the client has disconnected, the usage record is still written.
+    # The usage record is written even if the client has disconnected.
     with suppress(ClientDisconnected):
         await sending
 

@@ -1,8 +1,8 @@
 """Rejects engine settings that would let one tenant find data of another tenant.
 
-The prefix cache separates namespaces by the salt in its keys. Any other cache of an engine must
-have the salt in its keys, too, or must be disabled. ADR 0029 describes the tests with vLLM 0.32 and
-LMCache 0.5.6 that these rules are based on.
+The prefix cache separates namespaces by the salt in its cache keys. Any other cache of an engine
+must have the salt in its cache keys, too, or must be disabled. These rules are based on tests with
+vLLM 0.32 and LMCache 0.5.6 (ADR 0029).
 """
 
 from enum import StrEnum
@@ -20,6 +20,8 @@ _UNKNOWN_REASON: Final = "it is not known to include the tenant's salt in its ke
 
 
 class SpeculationMethod(StrEnum):
+    """The methods of speculative decoding."""
+
     NGRAM = "ngram"
     DRAFT = "draft"
     SUFFIX = "suffix"
@@ -33,8 +35,8 @@ def require_isolated_cache(
 ) -> None:
     """Reject the settings if tenants could share cached data.
 
-    None means not used; for `max_cached_requests` it means vLLM's default of 10,000. Raises
-    BadSetting.
+    None means that the feature is not used. `max_cached_requests` belongs to suffix decoding; None
+    means vLLM's default of 10,000. Raises BadSetting.
     """
     if speculation is SpeculationMethod.SUFFIX and max_cached_requests != 0:
         raise BadSetting(

@@ -16,15 +16,17 @@ from inference.completion.generation_options import (
 )
 from inference.pools.pool_config import Pool, Replica
 
-# Nobody waits longer for a suggestion. An engine that takes longer hangs or is overloaded.
+# No user waits longer for a suggestion. An engine that takes longer hangs or is overloaded.
 MAX_COMPLETION_S: Final = 30.0
 
 
 class EngineStop(StrEnum):
-    STOP = "stop"
-    LINE = "line"  # the stop string "\n": the text before a line break
+    """The reason why an engine's text ended."""
+
+    STOP = "stop"  # a stop token, or a stop text other than a line break
+    LINE = "line"  # the stop text "\n": the completion ends before a line break
     LENGTH = "length"
-    # The last possible replica failed after it had begun (generate.py).
+    # The last possible replica failed after its text had begun (generate.py).
     DISCONNECTED = "disconnected"
 
 
@@ -36,9 +38,9 @@ class EngineRequest:
     replica: Replica
     token_ids: list[int]
     stop_token_ids: list[int]
-    stop: tuple[str, ...]  # at most four
+    stop: tuple[str, ...]  # texts that end the completion; at most four
     max_tokens: int
-    salt: CacheSalt
+    salt: CacheSalt  # separates the namespaces of the prefix cache
     priority: int  # lower numbers leave the engine's queue first
     num_in_flight_at_replica: int = 0  # this gateway's other requests there, without warm-ups
     first_token_timeout_s: float = math.inf  # the replica is late if its first token takes longer
@@ -59,6 +61,7 @@ class EngineRequest:
         return self.replica.name
 
     def for_fallbacks(self) -> tuple["EngineRequest", ...]:
+        """Return the same request for each fallback replica."""
         return tuple(
             replace(self, replica=fallback, fallback_replicas=())
             for fallback in self.fallback_replicas
@@ -70,8 +73,8 @@ class EngineRequest:
     def resume_after(self, generated_token_ids: list[int]) -> "EngineRequest":
         """Return the request for the rest of a completion that has begun with these tokens.
 
-        There must be fewer than `max_tokens`. Nothing is required of the rest: the filter checks
-        whether both parts together begin with the required prefix.
+        There must be fewer of them than `max_tokens`. The rest has no required prefix: the filter
+        checks whether both parts together begin with it.
         """
         if not generated_token_ids:
             return self
@@ -90,7 +93,7 @@ class EngineChunk:
     text: str  # may be empty
     generated_tokens: int  # of the whole completion so far
     stop: EngineStop | None  # None: more may follow
-    cached_tokens: int | None = None  # of the prompt; only at the end
+    cached_tokens: int | None = None  # of the prompt; None: not the last chunk, or not reported
 
 
 class Engine(Protocol):

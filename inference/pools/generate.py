@@ -1,12 +1,13 @@
-"""The generate stage: call the engine, and note its progress in the request trace.
+"""The generate stage: call the engine, and record its progress in the request trace.
 
-If a replica fails, the next one is called, and the failed one is not called again. Text that was
-sent cannot be revoked, so the next replica continues after it. If decoding is greedy, it continues
-as the failed replica would have, except for numerical differences between batches.
+If a replica fails, the stage calls the next replica. A completion never returns to a failed
+replica. The client may already have text of the failed replica, so the next replica continues after
+this text. With greedy decoding, the next replica generates what the failed replica would have
+generated, except for numerical differences between batches.
 
-For single lines, the engine stops at the line break, because it reports cached tokens only for
-streams that it ends itself. If the completion continues below the line, a second request generates
-the rest. It has no line break among its stop strings.
+For a completion of one line, the engine stops at the line break, because the engine reports cached
+tokens only for streams that it ends itself. If the completion continues below the line, a second
+request generates the rest. The second request has no line break among its stop strings.
 """
 
 import asyncio
@@ -26,13 +27,13 @@ from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 
 # These errors show that the replica failed: another replica would have generated the text.
 _REPLICA_FAILURES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
-# After these errors, another replica may succeed. After other errors, it would fail, too.
+# The next replica is called only after these errors. After others, it would most likely fail, too.
 _RETRYABLE: Final = (*_REPLICA_FAILURES, "engine_timeout", "engine_busy")
-# Log events, by how the completion ends after a replica failed.
+# Log events after a replica failed, by the stop of the completion.
 _EVENTS: Final = {
-    None: "completion.resumed",  # it goes on at another replica
+    None: "completion.resumed",  # another replica continues
     EngineStop.DISCONNECTED: "completion.cut_off",
-    EngineStop.LENGTH: "completion.end_lost",  # nothing was missing except the end
+    EngineStop.LENGTH: "completion.end_lost",  # all tokens had been generated
 }
 log = structlog.get_logger(__name__)
 
@@ -55,11 +56,13 @@ async def generate(
     encoder: TokenEncoder,
     continues_below: ContinuesBelow | None = None,
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
-    """Yield the chunks of a completion. Leaving the context stops the engine at once.
+    """Yield an iterator of the completion's chunks. Leaving the context stops the engine at once.
 
     The iterator raises EngineError if all attempts fail before the first text. If they fail later,
-    it ends with EngineStop.DISCONNECTED, or with LENGTH if only the end was lost. One deadline
-    applies to all attempts together. Raises EngineError; BadRequest if the client reads too slowly.
+    its last chunk has EngineStop.DISCONNECTED, or LENGTH if all tokens had been generated.
+
+    `max_duration_s` limits all attempts together. Afterwards, the context raises EngineError, or
+    BadRequest if the client read too slowly. `continues_below` is used for completions of one line.
     """
     trace.mark_engine_called()
 
@@ -91,7 +94,7 @@ def _make_timeout_error(trace: RequestTrace) -> CompletionError:
 async def _stop_at_limits(
     stream: AsyncGenerator[EngineChunk, None], limits: TimeLimits
 ) -> AsyncGenerator[EngineChunk, None]:
-    """Yield the chunks until one of the client's time limits has passed, and then a stop."""
+    """Yield the chunks. When one of the client's time limits has passed, end with LENGTH."""
     clock_s = asyncio.get_running_loop().time
     due_s = _add_ms(clock_s(), limits.first_token_ms)
     num_tokens = 0
@@ -121,16 +124,16 @@ async def _stream_lines(
     continues_below: ContinuesBelow,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks of a line, and of the lines below it that belong to the completion."""
-    text, is_resumed = "", False
+    text, is_continued = "", False
     async with aclosing(stream_from(engine_request, "")) as chunks:
         async for chunk in chunks:
-            if is_resumed:
-                continue  # the remaining chunks contain only counts
+            if is_continued:
+                continue  # The remaining chunks only have counts, which are in the trace already.
             text += chunk.text
             if chunk.stop is EngineStop.LINE and continues_below(text):
-                is_resumed = len(encoder.encode(f"{text}\n")) < engine_request.max_tokens
-            yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_resumed else chunk
-    if is_resumed:
+                is_continued = len(encoder.encode(f"{text}\n")) < engine_request.max_tokens
+            yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_continued else chunk
+    if is_continued:
         async with aclosing(stream_from(engine_request.without_line_stop(), f"{text}\n")) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -145,13 +148,13 @@ async def _stream_chunks(
     *,
     text_before: str,
 ) -> AsyncGenerator[EngineChunk, None]:
-    """Yield the chunks after the text `text_before`."""
-    attempts = _drop_failed([engine_request, *engine_request.for_fallbacks()], trace)
+    """Yield the chunks that follow `text_before`, the text of an earlier request."""
+    requests = _drop_failed([engine_request, *engine_request.for_fallbacks()], trace)
     texts = [text_before]
     token_ids = encoder.encode(text_before) if text_before else []  # the token IDs of `texts`
     stop: EngineStop | None = None
     while stop is None:
-        request = attempts.pop(0).resume_after(token_ids)
+        request = requests.pop(0).resume_after(token_ids)
         try:
             with _track_attempt(request, replicas, trace) as attempt:
                 async with engine.complete(request) as chunks:
@@ -164,38 +167,38 @@ async def _stream_chunks(
         except EngineError as error:
             if stop is not None:
                 return  # the completion is complete: the rest of the stream is not needed
-            # Skip replicas that are being drained by now.
-            attempts = [
-                attempt
-                for attempt in attempts
-                if error.code in _RETRYABLE and not replicas.is_drained(attempt.replica)
+            # If the error is not retryable, no request remains. Replicas may be draining by now.
+            requests = [
+                fallback
+                for fallback in requests
+                if error.code in _RETRYABLE and not replicas.is_drained(fallback.replica)
             ]
-            if not (attempts or any(texts)):
+            if not (requests or any(texts)):
                 raise
-            # The text is encoded again, because the engine's count may include text that it held
-            # back as the possible beginning of a stop string. That text is generated again.
+            # The text is encoded again, because the engine may have counted tokens of text that it
+            # held back: the possible beginning of a stop string. That text is generated again.
             token_ids = encoder.encode("".join(texts))
             stop = _to_engine_stop(
-                num_left=engine_request.max_tokens - len(token_ids), has_next=bool(attempts)
+                num_left=engine_request.max_tokens - len(token_ids), has_next=bool(requests)
             )
             _log_failure(error, request, trace, stop)
         if stop is None:
-            trace.mark_rerouted(attempts[0])
+            trace.mark_rerouted(requests[0])
     yield EngineChunk("", trace.generated_tokens, stop)
 
 
-def _drop_failed(attempts: list[EngineRequest], trace: RequestTrace) -> list[EngineRequest]:
-    """Drop the replicas that failed while the first line was generated."""
-    names = [attempt.replica_name for attempt in attempts]
-    return attempts[names.index(trace.replica) :] if trace.replica in names else attempts
+def _drop_failed(requests: list[EngineRequest], trace: RequestTrace) -> list[EngineRequest]:
+    """Drop the requests to replicas that failed while the first line was generated."""
+    names = [request.replica_name for request in requests]
+    return requests[names.index(trace.replica) :] if trace.replica in names else requests
 
 
 def _clamp_to_prompt(
     cached_tokens: int | None, request: EngineRequest, num_generated: int
 ) -> int | None:
-    """Return the cached tokens of the prompt alone.
+    """Return the cached tokens of the prompt alone; None if the engine does not report them.
 
-    Text of an earlier attempt may be cached, too, but is not part of the prompt.
+    The engine may also have cached text of earlier attempts, which is not part of the prompt.
     """
     if cached_tokens is None:
         return None
@@ -203,9 +206,9 @@ def _clamp_to_prompt(
 
 
 def _to_engine_stop(*, num_left: int, has_next: bool) -> EngineStop | None:
-    """Return how a completion ends after a failed attempt; None if another replica continues."""
+    """Return the stop of a completion after a failed attempt; None if another replica continues."""
     if num_left <= 0:
-        return EngineStop.LENGTH  # only the end of the stream was lost
+        return EngineStop.LENGTH
     return None if has_next else EngineStop.DISCONNECTED
 
 
@@ -215,6 +218,7 @@ def _log_failure(
     trace: RequestTrace,
     stop: EngineStop | None,
 ) -> None:
+    """Log the failure, unless the completion has no token yet."""
     if trace.generated_tokens:
         log.warning(
             _EVENTS[stop],
@@ -257,6 +261,6 @@ def _on_chunk(
         generated_tokens=num_generated + chunk.generated_tokens,
         cached_tokens=_clamp_to_prompt(chunk.cached_tokens, request, num_generated),
     )
-    # Not every engine counts tokens while it streams.
+    # Text or a stop is enough, because not every engine counts tokens while it streams.
     if chunk.text or chunk.generated_tokens or chunk.stop:
         attempt.mark_succeeded()

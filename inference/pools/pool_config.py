@@ -4,33 +4,33 @@
     name = "fast"                  # in each usage record
     tier = "fast"                  # fast | quality
     model = "qwen"                 # the name under which the replicas serve the model
-    tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
+    tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on Hugging Face
     max_context_tokens = 8192      # of the replicas: prompt and completion together
     replicas = ["http://10.0.0.1:8000"]
-    layout = "stable"              # order of the prompt (layout.py); default: stable
+    layout = "stable"              # order of a prompt's segments (layout.py); default: stable
     family = "mellum"              # model family (model_families.py); default: detected by the
                                    # tokenizer's markers
-    edit_format = "zeta"           # prompt format of the mode edit (edit_formats.py); default: the
-                                   # family's, and for most families none
+    edit_format = "zeta"           # prompt format of the mode `edit` (edit_formats.py); default:
+                                   # that of the model family; most families have none
     has_token_healing = false      # true (default): a prompt ends before the partial word at the
-                                   # cursor, and the engine must begin with that word. false: the
-                                   # model continues the partial word
+                                   # cursor, and the completion must begin with that word. false:
+                                   # the model continues the partial word
     prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
-    block_size = 32                # of the prefix caches; default: what most replicas report
-    tenants = ["acme"]             # slugs: a dedicated pool; default: shared
+    block_size = 32                # tokens in a block of the prefix caches; default: the size that
+                                   # most replicas report
+    tenants = ["acme"]             # slugs of a dedicated pool's tenants; default: shared
 
-A pool without `tenants` is shared. The first shared pool of each tier serves all tenants to which
-operators have assigned no other pool (pool_selection.py). A replica may be in two pools. A table
-gives more options of a replica:
+The first shared pool of each tier serves all tenants to which operators have assigned no other pool
+(pool_selection.py). A replica may be in two pools. A table gives more options of a replica:
 
     replicas = [
         "http://10.0.0.1:8000",
         { url = "http://10.0.0.2:8000", kv_events = "tcp://10.0.0.2:5557", speculation = "ngram" },
     ]
 
-Instead of `replicas`, or in addition, `discover` names a headless service. Each of its addresses is
-a replica. They are resolved every few seconds. A table can give options of these replicas, too. In
-`kv_events` and `kv_replay`, each replica's address replaces the name.
+Instead of `replicas`, or in addition, `discover` names a headless service. Each address of the
+service is a replica. The name is resolved every few seconds. A table can give options of these
+replicas, too. In `kv_events` and `kv_replay`, each replica's address replaces the name.
 
     discover = "http://engines.caret.svc.cluster.local:8000"
 
@@ -46,19 +46,19 @@ Prompts are sent to these replicas. Default: none.
 
 A replica whose identity contradicts its pool is rejected (pool_members.py).
 
-kv_events        where the replica publishes KV events (vLLM's --kv-events-config). The gateway then
-                 prefers the replica that has more of a prompt in its cache. The events contain
-                 prompts in clear text, and anybody may subscribe: use a private network. A pool
-                 with one replica does not use them.
-kv_replay        the replica's `replay_endpoint`. Without it, a gateway only knows blocks that were
-                 stored after the gateway started.
+kv_events        the endpoint at which the replica publishes KV events (vLLM's --kv-events-config).
+                 The gateway then prefers the replica that has more of a prompt in its cache. The
+                 events contain prompts in clear text, and anybody may subscribe: use a private
+                 network. Not used if the replica's pool has no other replica.
+kv_replay        the `replay_endpoint` of the same option. Without it, a gateway only knows blocks
+                 that were stored after the gateway started.
 speculation      the method in --speculative-config: ngram, suffix, or draft for any other. Requests
                  in languages with a low acceptance rate go to the pool's replicas without
                  speculation. `suffix` also needs suffix_decoding_max_cached_requests = 0, here and
                  in --speculative-config: otherwise completions of one tenant become drafts for
                  another.
 kv_connector     from --kv-transfer-config: OffloadingConnector or LMCacheMPConnector, which have
-                 the tenant's salt in their keys. Any other is rejected.
+                 the tenant's salt in their cache keys. Any other is rejected.
 max_num_seqs     as in --max-num-seqs: the requests that the replica runs at once. Further requests
                  wait in its queue, and the gateway sheds prefetches. Default: unknown.
 """
@@ -83,17 +83,19 @@ from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, Prom
 from inference.context.prompt.token_budget import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
-MIN_CONTEXT_TOKENS: Final = 1024  # a completion of 512 (a chat may be longer) and its prompt
+MIN_CONTEXT_TOKENS: Final = 1024  # a prompt, and a completion of MAX_GENERATED_TOKENS (not a chat)
 
 
 class DiscoverySource(StrEnum):
-    """The source of a name's addresses."""
+    """The service that resolves the name in `discover`."""
 
     DNS = "dns"
     KUBERNETES = "kubernetes"
 
 
 class ReplicaEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A replica's table in the file, described above. PoolEntry is a pool's table."""
+
     url: str
     kv_events: str | None = None
     kv_replay: str | None = None
@@ -130,19 +132,19 @@ class _PoolsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Replica:
     """One engine server."""
 
-    name: str  # host:port, in usage records
+    name: str  # host:port, in usage records; without the port if the URL has none
     url: str  # without a trailing slash
     kv_events: str | None = None  # tcp://host:port; None: not published
-    kv_replay: str | None = None
+    kv_replay: str | None = None  # tcp://host:port; None: events are not replayed
     speculation: SpeculationMethod | None = None  # None: no speculation
-    max_num_seqs: int | None = None  # requests that it runs at once; None: unknown
+    max_num_seqs: int | None = None  # requests that the replica runs at once; None: unknown
 
     @property
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
 
     def with_address(self, address: str) -> "Replica":
-        """Return the replica at an IP address instead of its name."""
+        """Return the replica with an IP address instead of its host name."""
         return replace(
             self,
             name=_replace_host(f"//{self.name}", address).removeprefix("//"),
@@ -162,10 +164,10 @@ class Pool:
     replicas: tuple[Replica, ...]  # empty: none was found, or all were rejected
     discover: Replica | None = None  # its addresses are replicas; None: no discovery
     source: DiscoverySource = DiscoverySource.DNS  # of these addresses
-    block_tokens: int | None = None  # None: what most replicas state
-    prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
+    block_tokens: int | None = None  # `block_size`; None: the size that most replicas report
+    prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS
     tenants: frozenset[str] = frozenset()  # slugs of a dedicated pool; empty: shared
-    allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
+    allowed_replica_hosts: tuple[str, ...] = ()  # `additions_from`
 
     @property
     def edit_format(self) -> str | None:
@@ -174,7 +176,7 @@ class Pool:
 
     @property
     def max_num_seqs(self) -> int | None:
-        """The requests that its replicas run at once; None: unknown.
+        """The number of requests that all replicas together run at once; None: unknown.
 
         A replica without a known limit counts like the replica with the lowest limit.
         """
@@ -187,13 +189,10 @@ class Pool:
 
 
 class PoolConfig:
-    """All pools, by name and by the tenants that they serve.
-
-    The replicas of a pool may change; the pools themselves do not.
-    """
+    """All pools. Their replicas may change; all other properties stay the same."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        """Store the pools. They must include a shared pool for each tier."""
+        """The pools must include a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         all_pools = self._by_name.values()
         self._shared_pools: dict[Tier, str] = {}
@@ -209,7 +208,7 @@ class PoolConfig:
         return self._by_name
 
     def find_dedicated(self, slug: str, tier: Tier) -> str | None:
-        """Return the name of the pool that the file dedicates to the tenant."""
+        """Return the name of the tenant's dedicated pool; None if there is none."""
         return self._dedicated_pools.get((slug, tier))
 
     def find_shared(self, tier: Tier) -> Pool:
@@ -227,18 +226,18 @@ class PoolConfig:
 
 
 def read_pool_config(path: Path) -> PoolConfig:
-    """Read the operator's file. Messages name the setting and the pool. Raises BadSetting."""
+    """Read the operator's file. Raises BadSetting."""
     file = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
-    _check_shares(file.pools, path)
+    _check_pools(file.pools, path)
     pools = [_build_pool(entry, path) for entry in file.pools]
     _check_replicas(pools, path)
     return PoolConfig(pools)
 
 
-def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
-    """Check that names are unique and that each tier has a shared pool.
+def _check_pools(entries: tuple[PoolEntry, ...], path: Path) -> None:
+    """Check that names are unique, and that each tier has a shared pool.
 
-    Each tenant may have at most one dedicated pool per tier. Raises BadSetting.
+    A tenant may have only one dedicated pool in each tier. Raises BadSetting.
     """
     if duplicate := _find_duplicate(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools have the name {duplicate}.")
@@ -323,7 +322,7 @@ def _check_prompt_tokens(entry: PoolEntry, path: Path) -> None:
 
 
 def _find_edit_format(entry: PoolEntry, path: Path) -> str | None:
-    """Return the name of the pool's format of edits, or that of its model family."""
+    """Return the edit format of the pool, or else of its model family; None: no edits."""
     try:
         if entry.edit_format is not None:
             return get_edit_format(entry.edit_format).name
@@ -344,10 +343,10 @@ def _check_patterns(entry: PoolEntry, path: Path) -> None:
 
 
 def build_replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
-    """Return the replica of an entry. Messages name the pool. Raises BadSetting."""
+    """Check an entry, and return its replica. `pool`: name, for messages. Raises BadSetting."""
     if isinstance(entry, str):
         entry = ReplicaEntry(url=entry)
-    parts = _split_address(entry.url)
+    parts = _split_url(entry.url)
     if parts is None or parts.scheme not in ("http", "https"):
         raise BadSetting(
             f"CARET_POOLS_FILE: the pool {pool} has a replica whose url is not an HTTP URL, or has "
@@ -355,8 +354,8 @@ def build_replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
         )
     if entry.max_num_seqs is not None and entry.max_num_seqs < 1:
         raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has a max_num_seqs below 1.")
-    for address in (entry.kv_events, entry.kv_replay):
-        if address is not None and not _is_socket(address):
+    for url in (entry.kv_events, entry.kv_replay):
+        if url is not None and not _is_tcp_url(url):
             raise BadSetting(
                 f"CARET_POOLS_FILE: the pool {pool}: kv_events and kv_replay must be tcp:// "
                 "addresses."
@@ -379,15 +378,15 @@ def build_replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
     )
 
 
-def _is_socket(address: str) -> bool:
-    parts = _split_address(address)
+def _is_tcp_url(url: str) -> bool:
+    parts = _split_url(url)
     return parts is not None and parts.scheme == "tcp" and parts.port is not None
 
 
-def _split_address(address: str) -> SplitResult | None:
-    """Split a URL; None: it has no host, an invalid host or port, or a user name."""
+def _split_url(url: str) -> SplitResult | None:
+    """Return the URL's parts; None if its host or port is not valid, or if it has a user name."""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         is_valid = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
         return None

@@ -1,4 +1,6 @@
-"""An index of the prefixes in each replica's cache, from KV events. It is a hint, not a guarantee.
+"""An index of the prefixes in each replica's cache, from KV events.
+
+Events may be late or lost, so a replica may not have a prefix although the index contains it.
 
 Rules:
 1. Only hashes of blocks are stored, never tokens or salts.
@@ -21,12 +23,13 @@ from inference.prefix_cache.kv_events import (
     KvEvent,
 )
 
-# Two million tokens in blocks of 16; takes about 30 MB.
+# Per replica: two million tokens in blocks of 16. Takes about 30 MB.
 MAX_BLOCKS: Final = 131_072
-# Blocks in slower tiers do not count: the engine finds them itself, but loading takes time.
+# Blocks in slower memory or on disk do not count, because the engine must load them first.
 _COUNTED_MEDIA: Final = (None, "GPU")  # vLLM's CPU build also reports GPU
-_COUNTED_GROUPS: Final = (None, 0)  # in hybrid models, one group stands for all
-_HASH_BYTES: Final = 8  # among a million blocks, a collision occurs once in 30 million cases
+# A hybrid model has a cache for each group of layers. The first group represents all.
+_COUNTED_GROUPS: Final = (None, 0)
+_HASH_BYTES: Final = 8  # among a million blocks, two collide in 1 of 30 million cases
 _TOKEN_BYTES: Final = 4
 
 BlockHash = NewType("BlockHash", bytes)
@@ -35,19 +38,19 @@ BlockHash = NewType("BlockHash", bytes)
 class BlockHasher:
     """Computes the gateway's own hashes of token blocks in an engine's prefix cache.
 
-    A block's hash covers its tokens and the hash of the previous block; for the first block it
-    covers the namespace's salt. A hash thus identifies a whole prefix in one namespace. The engine
-    chains its hashes in the same way, but its hash function depends on version and settings. These
-    hashes are our own (ADR 0027). They are keyed with a secret of this process, so they reveal
-    nothing.
+    A block's hash covers its tokens and the hash of the previous block. The hash of the first block
+    covers the namespace's salt instead. A hash thus identifies a whole prefix in one namespace. The
+    engine chains its hashes in the same way, but its hash function depends on version and settings.
+    The gateway therefore computes its own hashes (ADR 0027). They depend on a secret of this
+    process, so they do not reveal tokens.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
-        """`key`: at most 64 bytes; None: a new random key."""
+        """`key`: the secret, at most 64 bytes; None: a new random secret."""
         self._key = os.urandom(32) if key is None else key
 
     def hash_root(self, salt: CacheSalt) -> BlockHash:
-        """Return the value that precedes the first block."""
+        """Return the hash that takes the place of a block before the first one."""
         digest = hashlib.blake2b(salt.encode(), digest_size=_HASH_BYTES, key=self._key).digest()
         return BlockHash(digest)
 
@@ -56,8 +59,8 @@ class BlockHasher:
     ) -> list[BlockHash]:
         """Return the hashes of all complete blocks, in order. 2,000 tokens take about 0.05 ms.
 
-        `before` is the hash of the previous block, or of the root. Raises OverflowError, TypeError
-        for an invalid token ID.
+        `before` is the hash of the previous block, or of the root. `block_tokens` is the size of a
+        block. Raises OverflowError or TypeError for an invalid token ID.
         """
         data = array("I", token_ids).tobytes()
         block_bytes = block_tokens * _TOKEN_BYTES
@@ -77,7 +80,7 @@ class ReplicaBlocks:
         self._max_blocks = max_blocks
         self._block_hashes: dict[EngineHash, BlockHash] = {}  # the oldest first
         self._blocks: set[BlockHash] = set()
-        self.block_tokens: int | None = None  # None: unknown
+        self.block_tokens: int | None = None  # size of a block; None: unknown
 
     def __len__(self) -> int:
         return len(self._block_hashes)
@@ -92,12 +95,12 @@ class ReplicaBlocks:
                 self._remove(event)
 
     def reset(self) -> None:
-        """Forget everything: the content of the cache is unknown."""
+        """Delete all blocks and their size, because the content of the cache is unknown."""
         self._clear()
         self.block_tokens = None
 
     def count_leading(self, chain: Sequence[BlockHash]) -> int:
-        """Return how many leading blocks of a prompt are cached."""
+        """Return the number of leading blocks that are cached. `chain`: all blocks of a prompt."""
         for index, block_hash in enumerate(chain):
             if block_hash not in self._blocks:
                 return index
@@ -116,12 +119,13 @@ class ReplicaBlocks:
             self._block_hashes[engine_hash] = block_hash
             self._blocks.add(block_hash)
         while len(self._block_hashes) > self._max_blocks:
-            self._forget_block(next(iter(self._block_hashes)))
+            self._remove_block(next(iter(self._block_hashes)))
 
     def _find_parent(self, event: BlockStored) -> BlockHash | None:
-        """Return the hash that precedes these blocks.
+        """Return the hash before the first of these blocks.
 
-        Return None if it is unknown, or if the blocks are not from a gateway's request.
+        Return None if it is unknown, or if the blocks do not belong to a request of a gateway: such
+        a request has a salt at its first block, and no further keys.
         """
         first_keys, *later_keys = event.extra_keys or [None]
         if any(keys for keys in later_keys):
@@ -133,7 +137,7 @@ class ReplicaBlocks:
         return self._hasher.hash_root(CacheSalt(first_keys[0]))
 
     def _has_known_size(self, event: BlockStored) -> bool:
-        """Return whether the blocks have the replica's size.
+        """Return whether the blocks have the size of the replica's first block.
 
         All blocks of a replica have the same size, except partial blocks of some models.
         """
@@ -143,35 +147,35 @@ class ReplicaBlocks:
 
     def _remove(self, event: BlockRemoved) -> None:
         for engine_hash in event.block_hashes:
-            self._forget_block(engine_hash)
+            self._remove_block(engine_hash)
 
-    def _forget_block(self, engine_hash: EngineHash) -> None:
+    def _remove_block(self, engine_hash: EngineHash) -> None:
         block_hash = self._block_hashes.pop(engine_hash, None)
         if block_hash is not None:
             self._blocks.discard(block_hash)
 
 
 class PrefixCacheIndex:
-    """The cached blocks of all replicas that publish events, by address."""
+    """The cached blocks of all replicas that publish events, by the replica's URL."""
 
     def __init__(self, hasher: BlockHasher | None = None) -> None:
         self._hasher = hasher or BlockHasher()
         self._blocks_by_url: dict[str, ReplicaBlocks] = {}
 
     def add_replica(self, url: str) -> ReplicaBlocks:
-        """Return the blocks of a replica, to be updated from its events."""
+        """Return the blocks of a replica, to be updated from its events. Add it if it is new."""
         return self._blocks_by_url.setdefault(url, ReplicaBlocks(self._hasher))
 
     def remove_replica(self, url: str) -> None:
-        """Forget a replica that is gone."""
+        """Delete the blocks of a replica whose events are no longer received."""
         self._blocks_by_url.pop(url, None)
 
     def count_cached_tokens(
         self, urls: Sequence[str], salt: CacheSalt, token_ids: Sequence[int]
     ) -> dict[str, int]:
-        """Return the number of leading cached tokens by address.
+        """Return by URL the number of tokens at the beginning of a prompt that are cached.
 
-        Replicas without known blocks are left out.
+        Replicas whose block size is unknown are left out.
         """
         chains: dict[int, list[BlockHash]] = {}
         cached = {}

@@ -1,7 +1,7 @@
-"""Updates one replica's index from the KV events that it publishes over ZeroMQ.
+"""Updates the index of one replica from the KV events that the replica publishes over ZeroMQ.
 
-No request waits for it: without current events, requests are routed by hash alone. Missed events
-are requested again if the replica supports replay. Otherwise its index is cleared.
+No request waits for events: if none are known, requests are routed by hash alone. Missed events are
+requested again if the replica supports replay. If they cannot be replayed, the index is cleared.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ import zmq.asyncio
 from inference.prefix_cache.cache_index import ReplicaBlocks
 from inference.prefix_cache.kv_events import MalformedKvEvents, decode_events
 
-_MAX_QUEUED: Final = 10_000  # messages; the socket drops further ones, which causes a gap
+_MAX_QUEUED: Final = 10_000  # messages; further ones are lost, which causes a gap
 _MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 _MAX_REPLAY_S: Final = 5.0
-_NUM_FRAMES: Final = 3  # topic, number, batch
+_NUM_FRAMES: Final = 3  # of a message: topic, sequence number, batch of events
 log = structlog.get_logger(__name__)
 
 
@@ -29,19 +29,21 @@ log = structlog.get_logger(__name__)
 class KvEventPublication:
     """The addresses at which a replica publishes its events."""
 
-    replica: str  # its name, for logs
+    replica: str  # name, for logs
     events: str  # tcp://host:port
     replay: str | None  # tcp://host:port; None: no replay
 
 
 class KvEventFeed:
+    """Receives the events of one replica, and applies them to its blocks in the index."""
+
     def __init__(self, publication: KvEventPublication, blocks: ReplicaBlocks) -> None:
         self._publication = publication
         self._blocks = blocks
         self._sequence = BatchSequence()
 
     async def run(self) -> None:
-        """Follow the events until cancelled."""
+        """Receive and apply the events until cancelled."""
         self._blocks.reset()
         self._sequence = BatchSequence()
         with _open_socket(zmq.SUB, self._publication.events) as subscription:
@@ -50,7 +52,7 @@ class KvEventFeed:
             while True:
                 frames = await subscription.recv_multipart()
                 await self._on_frames(frames)
-                # Messages in the queue are received without waiting: let other tasks run.
+                # Queued messages are received without waiting, so let other tasks run.
                 await asyncio.sleep(0)
 
     async def _on_frames(self, frames: list[bytes]) -> None:
@@ -70,7 +72,7 @@ class KvEventFeed:
             self._apply(number, frames[2])
 
     async def _catch_up(self) -> None:
-        """Request the events from the expected number on."""
+        """Apply the missed events, if the replica supports replay."""
         if self._publication.replay is None:
             return
         try:
@@ -94,14 +96,17 @@ class KvEventFeed:
             self._reset_blocks("garbled")
 
     def _reset_blocks(self, reason: str) -> None:
-        """Clear the index, since it may be wrong."""
+        """Clear the replica's index, because it may be wrong. `reason` is logged."""
         if len(self._blocks):
             log.info("kv_events.lost", replica=self._publication.replica, reason=reason)
         self._blocks.reset()
 
 
 async def _receive_replay(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield the replayed batches. vLLM sends them in order, and then an empty one."""
+    """Yield the number and payload of each replayed batch.
+
+    vLLM sends the batches in order, and then an empty payload.
+    """
     while True:
         _, _, number, payload = await socket.recv_multipart()
         if not payload:
@@ -123,23 +128,27 @@ def _open_socket(kind: int, address: str) -> Iterator[zmq.asyncio.Socket]:
 
 
 class SequenceStatus(StrEnum):
-    NEXT = "next"  # apply it
-    SEEN = "seen"  # a replay already included it
+    """The status of a batch that was just published, by its sequence number."""
+
+    NEXT = "next"  # the batch that was expected
+    SEEN = "seen"  # a replay already included the batch
     GAP = "gap"  # an earlier batch was lost
     RESTART = "restart"  # the engine restarted: its cache is empty
 
 
 class BatchSequence:
+    """The sequence numbers of one replica's batches. The first number after a start is 0."""
+
     def __init__(self) -> None:
         self._expected = 0  # the next number to apply
-        self._last_live: int | None = None  # last published number, without replays
+        self._last_live: int | None = None  # last published number; replays do not count
 
     @property
     def expected(self) -> int:
         return self._expected
 
     def check(self, number: int) -> SequenceStatus:
-        """Classify a published batch."""
+        """Return the status of a published batch. After a restart, number 0 is expected."""
         has_restarted = self._last_live is not None and number <= self._last_live
         self._last_live = number
         if has_restarted:

@@ -2,7 +2,8 @@
 
 Each namespace has a `cache_salt`, which the engine adds to the hash of a prompt's first block.
 Equal prompts in two namespaces therefore share no blocks. The salt cannot be guessed without the
-root secret. A new epoch of the tenant makes all earlier blocks of the tenant unreachable.
+root secret. When the cache epoch of a tenant changes, so do the salts of its namespaces, and all
+earlier blocks become unreachable.
 """
 
 import hashlib
@@ -14,7 +15,8 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import CacheSalt, TenantId
 from inference.completion.request import Principal
 
-_MAX_CACHED_SALTS: Final = 10_000  # of about 300 bytes each: every keystroke needs a salt
+# Salts are cached because each request needs one. A cached salt takes about 300 bytes.
+_MAX_CACHED_SALTS: Final = 10_000
 
 
 class CacheNamespaces:
@@ -26,7 +28,7 @@ class CacheNamespaces:
         self._cached_salt = lru_cache(maxsize=_MAX_CACHED_SALTS)(self._compute_salt)
 
     def derive_salt(self, principal: Principal) -> CacheSalt:
-        """Return the salt, 64 hex digits."""
+        """Return the salt of the principal's namespace, 64 hex digits."""
         return self._cached_salt(principal.snapshot.tenant_id, principal.namespace)
 
     def _compute_salt(self, tenant_id: TenantId, namespace: str) -> CacheSalt:

@@ -1,19 +1,20 @@
 """Warm-ups prefill the stable part of a file's prompts before the first request.
 
-They are requested by an editor that opens a file, and by the first completion in a repository: the
-next keystroke may supersede the completion's own prefill, but not a warm-up.
+Editors request a warm-up when they open a file. The first completion in a repository also causes a
+warm-up: the next keystroke may supersede the completion's own prefill, but not a warm-up.
 
 Rules:
-1. Nobody waits for a warm-up, and it delays nobody. It starts at a replica with no requests of this
-   gateway in flight, with the engine's lowest priority, and is cancelled when a request arrives
-   there. Prefilled blocks stay cached, so that a later attempt continues.
-2. It is not a request of the tenant: nobody is notified, no usage record is written, nothing is
-   billed. It needs what a request needs (key, policy, quota, concurrency slot) and counts towards
-   these limits.
+1. A warm-up does not delay requests. It starts only at a replica at which this gateway has no
+   requests in flight. It has the lowest priority in the engine's queue, and is cancelled when a
+   request arrives at the replica. Prefilled blocks stay cached, so a later attempt continues after
+   them.
+2. A warm-up is not a request of the tenant: clients get no response, no usage record is written,
+   and nothing is billed. A warm-up passes the same checks as a request (key, policy, quotas,
+   concurrency limits), and counts towards these limits.
 3. The queue is bounded. If a tenant has too many warm-ups, its oldest one is dropped. If the whole
-   queue is full, the new one is.
-4. While another tenant waits, a tenant has at most one running warm-up. Its second one is
-   cancelled, and continues after the other tenant's has started.
+   queue is full, the new warm-up is dropped.
+4. While another tenant waits, a tenant has at most one running warm-up. Its second warm-up is
+   cancelled, and continues after the other tenant's warm-up has started.
 """
 
 import asyncio
@@ -35,20 +36,21 @@ from inference.context.prompt.prompt import Prompt
 from inference.errors import CompletionDropped, CompletionError
 
 MAX_WAITING: Final = 16  # each holds the texts that an editor sent (see MAX_FRAME_CHARS)
-MAX_OF_TENANT: Final = 4
-MAX_AT_ONCE: Final = 2  # on this gateway
+MAX_OF_TENANT: Final = 4  # waiting
+MAX_AT_ONCE: Final = 2  # running on this gateway
 MAX_TRIES: Final = 6
 PAUSE_S: Final = 0.5  # before the next attempt: slightly longer than a pause between two keystrokes
-MAX_AGE_S: Final = 10.0
+MAX_AGE_S: Final = 10.0  # time since its arrival; older warm-ups are dropped
 # After this time without requests for a repository, the engines may have evicted its blocks.
 REMEMBERED_S: Final = 600.0
-_MAX_REMEMBERED: Final = 10_000
+_MAX_REMEMBERED: Final = 10_000  # namespaces and repositories
 log = structlog.get_logger(__name__)
 
-# A warm-up of fewer tokens is not worthwhile: it costs more than the prefill that it saves.
+# A warm-up of fewer tokens costs more than the prefill that it saves.
 MIN_TOKENS: Final = 64
 
-Warm = Callable[[IncomingRequest], Awaitable[None]]
+# Runs one attempt. Raises CompletionError, CompletionDropped.
+WarmUp = Callable[[IncomingRequest], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
@@ -59,10 +61,10 @@ class _WarmupRequest:
     attempt: asyncio.Future[None] | None = None  # None: waiting or pausing
 
 
-def stable_prefix(prompt: Prompt) -> Prompt:
-    """Return the stable part of the prompt.
+def cut_to_stable_part(prompt: Prompt) -> Prompt:
+    """Return a prompt of only the stable part.
 
-    CompletionDropped (filtered) means that it is too short. Raises CompletionDropped.
+    Raises CompletionDropped (`filtered`) if this part is too short (MIN_TOKENS).
     """
     if prompt.num_stable_tokens < MIN_TOKENS:
         raise CompletionDropped(FinishReason.FILTERED)
@@ -70,14 +72,15 @@ def stable_prefix(prompt: Prompt) -> Prompt:
 
 
 class WarmupQueue:
-    """The queue of warm-ups and their workers. Only one event loop may use it."""
+    """The queue of warm-ups, and its workers. Used on one event loop only."""
 
     def __init__(self, clock: Clock) -> None:
-        self.num_ended: Counter[str] = Counter()  # by result: warmed, shed, an error's code ...
+        self.num_ended: Counter[str] = Counter()  # by result, such as `warmed` or an error's code
         self._clock = clock
-        self._requests: list[_WarmupRequest] = []  # oldest first
+        self._requests: list[_WarmupRequest] = []  # waiting, oldest first
         self._has_requests = asyncio.Event()
         self._running: list[_WarmupRequest] = []  # longest running first
+        # The time of the last request for each namespace and repository, oldest first.
         self._seen_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     @property
@@ -87,8 +90,8 @@ class WarmupQueue:
     def on_file_opened(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
         """Queue a warm-up, unless the queue is full.
 
-        If the tenant has too many, it replaces the oldest of them: the user will probably edit the
-        latest file first.
+        If the tenant has too many, the new warm-up replaces its oldest one: the user will probably
+        edit the latest file first.
         """
         requests_of_tenant = [
             request for request in self._requests if request.tenant_id == tenant_id
@@ -104,7 +107,7 @@ class WarmupQueue:
         self._preempt()
 
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
-        """Queue a warm-up after the first completion of its namespace and repository."""
+        """Queue a warm-up if the request is the first of its namespace and repository."""
         request = admitted.request
         repository = request.repository
         # Nothing to warm up for edits: their prompts do not contain the repository's other files.
@@ -118,13 +121,13 @@ class WarmupQueue:
                 replace(arrival, draft=draft, request_id=new_request_id()),
             )
 
-    async def run(self, warm: Warm) -> None:
+    async def run(self, warm_up: WarmUp) -> None:
         """Run warm-ups until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(MAX_AT_ONCE):
-                group.create_task(self._run_worker(warm))
+                group.create_task(self._run_worker(warm_up))
 
-    async def _run_worker(self, warm: Warm) -> None:
+    async def _run_worker(self, warm_up: WarmUp) -> None:
         while True:
             await self._has_requests.wait()
             if not self._requests:  # another worker was faster
@@ -133,12 +136,12 @@ class WarmupQueue:
             request = self._take_next()
             self._running.append(request)
             try:
-                result = await self._run_request(request, warm)
+                result = await self._run_request(request, warm_up)
             finally:
                 self._running.remove(request)
             if result is not None:
                 self.num_ended[result] += 1
-            else:  # It has waited before, so it goes first, even if the queue is full.
+            else:  # This request has waited before, so it is first, even if the queue is full.
                 self._requests.insert(0, request)
                 self._has_requests.set()
 
@@ -151,13 +154,16 @@ class WarmupQueue:
         self._requests.remove(request)
         return request
 
-    async def _run_request(self, request: _WarmupRequest, warm: Warm) -> str | None:
-        """Run until there is a result; None: another tenant goes first, try again later."""
+    async def _run_request(self, request: _WarmupRequest, warm_up: WarmUp) -> str | None:
+        """Try until there is a result, and return it.
+
+        None: another tenant has precedence, so the request must wait again.
+        """
         while not self._is_blocking_tenant(request):
             if self._clock.monotonic_s() - request.arrival.received_s > MAX_AGE_S:
                 return "stale"
             request.num_tries += 1
-            result = await _try_warm_up(request, warm)
+            result = await _try_warm_up(request, warm_up)
             if result not in ("shed", "preempted") or request.num_tries >= MAX_TRIES:
                 return result
             if not self._is_blocking_tenant(request):
@@ -165,7 +171,7 @@ class WarmupQueue:
         return None
 
     def _is_blocking_tenant(self, request: _WarmupRequest) -> bool:
-        """Return whether its tenant has two running warm-ups while another tenant waits."""
+        """Return whether the request's tenant has two running warm-ups while another one waits."""
         num_of_tenant = sum(
             running_request.tenant_id == request.tenant_id for running_request in self._running
         )
@@ -178,9 +184,9 @@ class WarmupQueue:
         )
 
     def _preempt(self) -> None:
-        """Cancel the latest warm-up that blocks another tenant.
+        """Cancel the latest running warm-up that blocks another tenant.
 
-        A warm-up that pauses needs no cancelling: it checks by itself whether it blocks a tenant.
+        A pausing warm-up need not be cancelled, because it checks this condition after its pause.
         """
         latest = next(filter(self._is_blocking_tenant, reversed(self._running)), None)
         if latest is not None and latest.attempt is not None:
@@ -188,7 +194,7 @@ class WarmupQueue:
             latest.attempt = None  # cancel only once: it may take time to end
 
     def _is_new(self, scope: tuple[str, str]) -> bool:
-        """Return whether the scope had no request for REMEMBERED_S, and note this request.
+        """Return whether the scope had no request for REMEMBERED_S, and store this one's time.
 
         A scope is a namespace and a repository.
         """
@@ -201,17 +207,17 @@ class WarmupQueue:
         return now_s - last_s > REMEMBERED_S
 
 
-async def _try_warm_up(request: _WarmupRequest, warm: Warm) -> str:
+async def _try_warm_up(request: _WarmupRequest, warm_up: WarmUp) -> str:
     """Run one attempt, and return its result.
 
-    It is a task of its own, so that a request that needs the replica can cancel it alone.
+    The attempt is a separate task, so that it can be cancelled without the worker.
     """
-    task = request.attempt = asyncio.ensure_future(warm(request.arrival))
+    task = request.attempt = asyncio.ensure_future(warm_up(request.arrival))
     try:
         await asyncio.wait({task})
     finally:
         request.attempt = None
-        task.cancel()  # needed if the waiting task was cancelled; otherwise the task has ended
+        task.cancel()  # if the worker was cancelled; otherwise the task has already ended
         (error,) = await asyncio.gather(task, return_exceptions=True)
     if error is None:
         return "warmed"

@@ -1,15 +1,17 @@
-"""The journal of usage records: first in a local file, then in batches in the Redis stream.
+"""The journal of usage records: records go to a local file, and then in batches to a Redis stream.
 
-A record is written to the current segment before `append` returns, so unless the disk is full, no
-record is lost if this process ends. A background task sends complete batches. A segment is deleted
-when all its records are ingested (see also MAX_SHIPPED). Redis may lose entries, if it starts
-without its file, or if a replica without the last entries takes over. Then the segments are sent
-again. Segments that another gateway left behind are sent by the next gateway that uses the folder.
-Repeated sending is harmless: ingestion counts each record once, by its ID.
+`append` writes a record to the current segment before it returns. So no record is lost if this
+process ends, unless the disk is full. A background task periodically closes the current segment and
+sends its frames. A segment is deleted when all its records are ingested (see also MAX_SHIPPED).
+Redis may lose entries if it starts without its file, or if a Redis replica without the last entries
+takes over. Then the segments are sent again. If a gateway leaves segments behind, the next gateway
+that uses the folder sends them. Repeated sending is harmless: ingestion counts each record once, by
+its ID.
 
     journal/
-      <start>-<pid>.<n>.log    segments: frames of 4 bytes length + msgpack record array
-                               locked (flock) by the gateway that writes them
+      <start>-<pid>.<n>.log    a segment, locked (flock) by the gateway that writes it
+
+A segment is a list of frames. A frame has a length (4 bytes) and a msgpack array of records.
 
 The journal does not protect against the loss of the machine: an fsync would delay each completion
 by 5 ms.
@@ -31,10 +33,10 @@ import structlog
 
 from caret.contracts.usage import UsageRecord, encode_records
 
-_FRAME: Final = struct.Struct(">I")
+_FRAME: Final = struct.Struct(">I")  # the length of the data
 SHIP_EVERY_S: Final = 0.25  # a shipment costs as much CPU time as a completion
-MAX_RETRY_S: Final = 5.0  # the longest pause between failed shipments
-MAX_CLOSE_S: Final = 1.5  # of shutdown
+MAX_RETRY_S: Final = 5.0  # the longest pause after a failed shipment
+MAX_CLOSE_S: Final = 1.5  # for ingestion at shutdown
 # Frames per Redis pipeline: one pipeline with 500 frames blocked the event loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50
 # Shipped segments that are kept on disk while ingestion is down: those of one hour. Older segments
@@ -47,27 +49,28 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ShipmentReceipt:
-    server: str  # the run ID of the Redis server that has the segment; others may have lost it
-    entry: EntryId  # the last entry
+    # The run ID of the Redis server that got the segment. Another server may not have it.
+    server: str
+    entry: EntryId  # the segment's last entry
 
 
 @dataclass(frozen=True, slots=True)
 class IngestionBacklog:
-    server: str
-    oldest: EntryId | None  # oldest entry that is not ingested; None: all are
+    server: str  # the run ID of the Redis server that was asked
+    oldest: EntryId | None  # oldest entry that is not ingested; None: all are ingested
 
 
 class JournalShipper(Protocol):
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
-        """Deliver encoded record arrays. Raises OSError."""
+        """Deliver encoded arrays of records, at least one. Raises OSError."""
 
     async def read_backlog(self) -> IngestionBacklog:
         """Return the oldest entry that is not ingested yet. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
-class _ShippedPosition:
-    """A segment that Redis has. It may not be ingested yet."""
+class _ShippedSegment:
+    """A segment that was sent to Redis. It may not be ingested yet."""
 
     path: Path
     receipt: ShipmentReceipt
@@ -106,36 +109,37 @@ class FileJournal:
         self._name = f"{time.time_ns()}-{os.getpid()}"
         self._num_segments = 0
         self._current = self._create_segment()
-        self._closed: list[Path] = []
-        self._shipped: deque[_ShippedPosition] = deque()
-        self._is_closed = False
+        self._closed: list[Path] = []  # segments to send, oldest first
+        self._shipped: deque[_ShippedSegment] = deque()
+        self._is_closed = False  # `close` was called, and nothing was appended since
         self._unwritten: deque[bytes] = deque(maxlen=MAX_UNWRITTEN)
 
     @property
     def num_waiting_segments(self) -> int:
-        """Closed segments that Redis does not have, or has lost."""
+        """The number of closed segments that Redis does not have, or has lost."""
         return len(self._closed)
 
     @property
     def num_unwritten(self) -> int:
-        """Records that are only in memory because the disk is full."""
+        """The number of records that are only in memory, because the disk is full."""
         return len(self._unwritten)
 
     def append(self, record: UsageRecord) -> None:
+        """Write the record, or keep it in memory if it cannot be written."""
         data = encode_records([record])
         try:
             if self._is_closed:  # the next gateway sends records of completions that end this late
                 self._current, self._is_closed = self._create_segment(), False
             self._current.append(data)
         except OSError as error:
-            # The disk is full: keep the record in memory, and let the completion end normally.
+            # Most likely the disk is full. The completion ends normally.
             log.error(
                 "usage.journal_write_failed", error=type(error).__name__, held=len(self._unwritten)
             )
             self._unwritten.append(data)
 
     async def run(self, shipper: JournalShipper) -> None:
-        """Ship until cancelled. Outages of Redis delay records but lose none."""
+        """Ship until cancelled. An outage of Redis delays records, but no segment is lost."""
         self._closed += await asyncio.to_thread(list, find_abandoned_segments(self._folder))
         pause_s = SHIP_EVERY_S
         while True:
@@ -144,7 +148,10 @@ class FileJournal:
             pause_s = SHIP_EVERY_S if delivered else min(pause_s * 2, MAX_RETRY_S)
 
     async def ship(self, shipper: JournalShipper) -> bool:
-        """Send all segments. False if sending failed and the rest must wait."""
+        """Send all segments and the records in memory.
+
+        Return False if sending failed. The rest is sent by the next call.
+        """
         try:
             self._rotate_segment()
             await self._delete_ingested(shipper)
@@ -152,10 +159,10 @@ class FileJournal:
                 receipt = await ship_segment(self._closed[0], shipper)
                 path = self._closed.pop(0)
                 if receipt is not None:
-                    await self._track_shipped(_ShippedPosition(path, receipt))
+                    await self._track_shipped(_ShippedSegment(path, receipt))
             while self._unwritten:
                 # The record is removed before it is sent. Otherwise a full queue could drop it
-                # meanwhile, and the next record would be removed in its place.
+                # during the sending, and the next record would then be removed in its place.
                 await self._send_or_retain(self._unwritten.popleft(), shipper)
         except (OSError, TimeoutError) as error:
             log.warning("usage.delivery_failed", error=type(error).__name__)
@@ -163,7 +170,7 @@ class FileJournal:
         return True
 
     async def _delete_ingested(self, shipper: JournalShipper) -> None:
-        """Delete ingested segments, and ship again those that an earlier Redis may have lost."""
+        """Delete ingested segments. Queue the segments again that another Redis server got."""
         if not self._shipped:
             return
         backlog = await shipper.read_backlog()
@@ -179,7 +186,7 @@ class FileJournal:
         while self._shipped and self._shipped[0].is_ingested(backlog):
             await _delete_file(self._shipped.popleft().path)
 
-    async def _track_shipped(self, shipped: _ShippedPosition) -> None:
+    async def _track_shipped(self, shipped: _ShippedSegment) -> None:
         self._shipped.append(shipped)
         if len(self._shipped) > MAX_SHIPPED:
             await _delete_file(self._shipped.popleft().path)
@@ -221,12 +228,13 @@ class FileJournal:
 async def ship_segment(path: Path, shipper: JournalShipper) -> ShipmentReceipt | None:
     """Send a segment's frames in order.
 
-    None: the segment is empty, and was deleted, or another gateway has deleted it. Raises OSError.
+    Return None if the segment was empty and is now deleted, or if another gateway has deleted it.
+    Raises OSError.
     """
     try:
         frames = list(read_frames(await asyncio.to_thread(path.read_bytes)))
     except FileNotFoundError:
-        return None  # another gateway took the segment for abandoned, and has sent it
+        return None  # another gateway considered the segment abandoned, and has sent it
     receipts = [
         # If cancelled here, the segment is kept and sent again. Ingestion counts it once.
         await shipper.send_batches(frames[start : start + FRAMES_PER_BATCH])
@@ -235,7 +243,7 @@ async def ship_segment(path: Path, shipper: JournalShipper) -> ShipmentReceipt |
     if not receipts:
         await _delete_file(path)
         return None
-    # The first server's ID is stored: if that server was replaced, its frames may be lost.
+    # The ID of the first server is stored. If another server took over, it may not have all frames.
     return ShipmentReceipt(receipts[0].server, receipts[-1].entry)
 
 
@@ -244,9 +252,9 @@ async def _delete_file(path: Path) -> None:
 
 
 def read_frames(data: bytes) -> Iterator[bytes]:
-    """Yield the complete frames of a segment.
+    """Yield the data of each complete frame of a segment.
 
-    The last frame is incomplete, and skipped, if the writer was killed.
+    If the writer was killed, the last frame may be incomplete. It is skipped.
     """
     position = 0
     while position + _FRAME.size <= len(data):

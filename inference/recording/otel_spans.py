@@ -39,7 +39,7 @@ Attributes = dict[str, str | int]
 
 
 class SpanRecorder:
-    """A CompletionObserver that makes spans."""
+    """A CompletionObserver that makes a span of each completion, and one of each stage."""
 
     def __init__(
         self,
@@ -49,9 +49,10 @@ class SpanRecorder:
         *,
         trusts_clients: bool = False,
     ) -> None:
-        """With `trusts_clients`, a client's trace decides whether its completion is sampled.
+        """`trusts_clients`: the sampler sees whether the client's trace is sampled.
 
-        Without it, the client's trace only decides which trace the spans belong to.
+        A parent-based sampler then follows the client's decision. In both cases, the spans belong
+        to the client's trace, if there is one.
         """
         self._trusts_clients = trusts_clients
         self._sampler = sampler
@@ -102,14 +103,14 @@ class SpanRecorder:
         context = Context()
         if parent is not None and self._trusts_clients:
             context = set_span_in_context(NonRecordingSpan(parent))
-        # Samplers use the low 64 bits as random; in a UUID, two of them are constant.
+        # Samplers use the low 64 bits as random. In a UUID, the highest two of them are constant.
         random_id = (request_id << 2) & _LOW_64_BITS
         decision = self._sampler.should_sample(context, random_id, "completion").decision
         return decision is Decision.RECORD_AND_SAMPLE
 
 
 class _WallClock:
-    """Converts monotonic seconds to Unix nanoseconds, by the two times of the request's arrival."""
+    """Converts monotonic seconds to Unix nanoseconds: the arrival's time is known in both."""
 
     def __init__(self, trace: RequestTrace) -> None:
         self._received_s = trace.arrival.received_s
@@ -120,6 +121,7 @@ class _WallClock:
 
 
 def parse_trace_parent(header: str | None) -> SpanContext | None:
+    """Return the client's span; None if the header is missing or invalid."""
     match = _TRACE_PARENT.fullmatch(header or "")
     if match is None:
         return None

@@ -1,8 +1,9 @@
 """Exports spans to an OpenTelemetry collector over HTTP, in a separate thread.
 
-OpenTelemetry's own variables configure it (OTEL_EXPORTER_OTLP_ENDPOINT and related ones,
-OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_...). An unreachable
-collector costs completions nothing: the queue is bounded, and excess spans are dropped.
+OpenTelemetry's own environment variables configure the export (OTEL_EXPORTER_OTLP_ENDPOINT and
+related ones, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_...). An
+unreachable collector does not delay completions: the queue is bounded, and excess spans are
+dropped.
 """
 
 import asyncio
@@ -20,17 +21,19 @@ from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioB
 
 from inference.recording.otel_spans import SpanRecorder
 
-MAX_LAST_EXPORT_S: Final = 2.0
+MAX_LAST_EXPORT_S: Final = 2.0  # at shutdown
 
 
 @asynccontextmanager
 async def open_otlp_exporter(
     *, share: float | None, trusts_clients: bool
 ) -> AsyncIterator[SpanRecorder]:
-    """Export spans until the context is left, then send the rest if the collector is fast.
+    """Yield a recorder whose spans are exported.
 
-    `share` is the sampled share of completions, 0 to 1; None: OTEL_TRACES_SAMPLER decides. With
-    `trusts_clients`, a client's trace decides whether its completion is sampled.
+    On exit, wait up to MAX_LAST_EXPORT_S until the remaining spans are sent.
+
+    `share` is the sampled share of completions, 0 to 1; None: OTEL_TRACES_SAMPLER decides.
+    `trusts_clients`: see SpanRecorder.
     """
     # At a lower level, each retry of each batch would log a line.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
@@ -44,7 +47,7 @@ async def open_otlp_exporter(
 
 
 def _make_sampler(share: float | None) -> Sampler:
-    if share is None:
+    if share is None:  # the provider reads OTEL_TRACES_SAMPLER
         return TracerProvider(shutdown_on_exit=False).sampler
     return ParentBased(root=TraceIdRatioBased(share))
 
@@ -58,9 +61,9 @@ def _make_resource() -> Resource:
 
 
 async def _shut_down(processor: BatchSpanProcessor) -> None:
-    """Shut down without waiting for the collector, which may take half a minute.
+    """Shut down, but wait at most MAX_LAST_EXPORT_S. A slow collector may need half a minute.
 
-    It runs in a separate thread: a thread of the executor would delay the end of the process.
+    The shutdown has its own thread, because a thread of the executor would delay the process's end.
     """
     loop, stop_event = asyncio.get_running_loop(), asyncio.Event()
 
@@ -74,4 +77,4 @@ async def _shut_down(processor: BatchSpanProcessor) -> None:
         async with asyncio.timeout(MAX_LAST_EXPORT_S):
             await stop_event.wait()
     except TimeoutError:
-        pass  # spans are diagnostic data, not records
+        pass  # spans may be lost: they are not billing data

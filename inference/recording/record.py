@@ -1,4 +1,4 @@
-"""The record stage: exactly one usage record per completion, however it ends."""
+"""The record stage: one usage record for each completion whose key and request are valid."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,17 +15,17 @@ from inference.errors import CompletionError
 
 class Journal(Protocol):
     def append(self, record: UsageRecord) -> None:
-        """Store the record until it is delivered, even if the process ends before."""
+        """Store the record until it is delivered, even if this process ends before."""
 
 
 class CompletionObserver(Protocol):
     def on_completed(self, trace: RequestTrace) -> None:
-        """Note that a completion has ended. Must take only microseconds."""
+        """Called when a completion has ended. Must take only microseconds."""
 
 
 class CompletionListener(CompletionObserver, Protocol):
     def on_started(self, trace: RequestTrace) -> None:
-        """Note that a completion has begun. Its trace may be read until it ends."""
+        """Called when a completion has begun. Its trace may be read until the completion ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Recorder:
     clock: Clock
     observers: tuple[CompletionObserver, ...] = ()  # metrics, slow log, spans, content capture
     listeners: tuple[CompletionListener, ...] = ()  # speculation
-    models: Mapping[str, str] = field(default_factory=dict)  # by the pool's name
+    models: Mapping[str, str] = field(default_factory=dict)  # each pool's model, by pool name
 
 
 @contextmanager
 def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrace]:
     """Open the request trace of a completion. On exit, close it and write its usage record.
 
-    Requests without a valid key or a valid body leave no record.
+    Requests without a valid key or a valid body have no record.
     """
     trace = RequestTrace(arrival=arrival, clock=recorder.clock)
     for listener in recorder.listeners:
@@ -57,19 +57,19 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
             if trace.principal is not None and trace.request is not None:
                 model = recorder.models.get(trace.pool, "")
                 recorder.journal.append(
-                    _record_of(trace, trace.principal, trace.request, model=model)
+                    _build_record(trace, trace.principal, trace.request, model=model)
                 )
         finally:
             _notify_observers(recorder, trace)
 
 
 def _notify_observers(recorder: Recorder, trace: RequestTrace) -> None:
-    """Notify the listeners first, because they hold the request trace and its text until then."""
+    """Notify the listeners first, because until then they keep the request trace and its text."""
     for observer in (*recorder.listeners, *recorder.observers):
         observer.on_completed(trace)
 
 
-def _record_of(
+def _build_record(
     trace: RequestTrace, principal: Principal, request: CompletionRequest, *, model: str
 ) -> CompletionRecord:
     return CompletionRecord(

@@ -1,4 +1,4 @@
-"""Delivers usage records to the Redis stream."""
+"""Delivers the batches of the usage journal to a Redis stream."""
 
 from typing import Any
 
@@ -10,14 +10,16 @@ from inference.recording.journal import EntryId, IngestionBacklog, ShipmentRecei
 
 
 class RedisShipper:
+    """A JournalShipper."""
+
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
-        """Send the batches, at least one. Each becomes a stream entry.
+        """Send the batches, at least one. Each becomes an entry of the stream.
 
-        After an error, some entries may have been written: sending them again is harmless. Raises
-        OSError.
+        After an error, some entries may have been written. Sending their batches again is harmless.
+        Raises OSError.
         """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
@@ -33,8 +35,8 @@ class RedisShipper:
     async def read_backlog(self) -> IngestionBacklog:
         """Return the oldest entry of the stream.
 
-        Ingestion deletes the entries that it has ingested, in any order. So all entries that are
-        older than the oldest one in the stream have been ingested. Raises OSError.
+        Ingestion deletes ingested entries, in any order. So all entries that are older than the
+        oldest one in the stream have been ingested. Raises OSError.
         """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
@@ -47,7 +49,7 @@ class RedisShipper:
 
 
 def _run_id(server: dict[str, Any]) -> str:
-    """Return the run ID, which differs after each start and on each replica."""
+    """Return the run ID. Each Redis server has a new one after each start."""
     return str(server["run_id"])
 
 

@@ -1,9 +1,9 @@
-"""The slowest completions of the last hour, for the operators' page, without user IDs.
+"""The slowest completions of the last hour, for the operators' page, without user and key IDs.
 
 A completion is slow if its latency exceeds its mode's target. The latency is the time until the
 first text, or until the end if there was no text. Completions are ranked by the ratio of latency to
-target. Of every five minutes, up to _MAX_PER_SLOT completions are kept, so that slow ones remain
-when older ones expire.
+target. Time is divided into slots of five minutes. Up to _MAX_PER_SLOT completions are kept for
+each slot, so that some remain when older slots expire. SlowLog logs slow completions.
 """
 
 from heapq import heappush, heappushpop
@@ -22,7 +22,7 @@ from inference.recording.record import Journal
 from inference.recording.stage_timings import compute_stage_timings
 
 KEPT_S: Final = 3_600
-MAX_RECORDS: Final = 50
+MAX_RECORDS: Final = 50  # on the page
 _SLOT_S: Final = 300
 _MAX_PER_SLOT: Final = 20
 _HeapEntry = tuple[float, int, CompletionRecord]  # latency / target, order of arrival, record
@@ -37,6 +37,7 @@ class SlowestRequests:
         self._numbers = count()
 
     def add(self, record: CompletionRecord) -> None:
+        """Keep the record if the completion was slow."""
         waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
         slowness = waited_ms / FIRST_TOKEN_TARGETS_MS[record.mode]
         if slowness <= 1:
@@ -59,6 +60,7 @@ class SlowestRequests:
         return [record for _, _, record in entries[:MAX_RECORDS]]
 
     def encode(self) -> bytes:
+        """Return the records as msgpack, slowest first."""
         return encode_records(list(self.records()))
 
     def _evict_expired(self) -> None:
@@ -71,7 +73,7 @@ class SlowestRequests:
 
 
 class SlowestRequestsJournal:
-    """The journal; also notes the slow completions that pass through it."""
+    """The journal; also adds the completions that are written to it to SlowestRequests."""
 
     def __init__(self, journal: Journal, slowest: SlowestRequests) -> None:
         self._journal = journal
@@ -84,12 +86,12 @@ class SlowestRequestsJournal:
 
 
 def _anonymize(record: CompletionRecord) -> CompletionRecord:
-    """Remove the user and the key: operators need neither to explain a slow request."""
+    """Remove the IDs of user and key. Operators do not need them to explain a slow request."""
     return replace(record, user_id=None, key_id=KeyId(""))
 
 
-# At most MAX_LINES lines are logged in PER_S seconds. Under overload all completions are slow, and
-# metrics count them.
+# At most MAX_LINES lines are logged in PER_S seconds. Under overload, all completions may be slow.
+# Metrics count them all.
 MAX_LINES: Final = 10
 PER_S: Final = 10.0
 log = structlog.get_logger(__name__)
@@ -100,9 +102,9 @@ class SlowLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._since_s = clock.monotonic_s()
-        self._num_lines = 0
-        self._num_withheld = 0  # since the last line
+        self._since_s = clock.monotonic_s()  # start of the current period of PER_S seconds
+        self._num_lines = 0  # due in this period, including withheld ones
+        self._num_withheld = 0  # since the last logged line
 
     def on_completed(self, trace: RequestTrace) -> None:
         request, first_ms = trace.request, trace.first_token_ms

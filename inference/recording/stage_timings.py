@@ -5,8 +5,8 @@
     arrival                                    engine's     first    the     journalled
                                                first token  text     end
 
-Once there is text, generate, filter and stream run concurrently. Here each lasts until its first
-output was ready, and `stream` gets the rest.
+After the first token, generate, filter and stream run concurrently. Here, generate and filter end
+with their first output, and the rest of the time belongs to stream.
 """
 
 from typing import Final, NamedTuple
@@ -29,7 +29,7 @@ class StageTiming(NamedTuple):
 def compute_stage_timings(trace: RequestTrace, *, recorded_s: float) -> list[StageTiming]:
     """Return the timings in order, without stages that were not reached.
 
-    `trace` must be closed.
+    `recorded_s` is the end of the record stage, in monotonic seconds.
     """
     closed_s = trace.closed_s if trace.closed_s is not None else recorded_s
     began_s = trace.arrival.received_s
@@ -47,7 +47,7 @@ def compute_stage_timings(trace: RequestTrace, *, recorded_s: float) -> list[Sta
 
 
 def _list_marks(trace: RequestTrace) -> tuple[float | None, ...]:
-    """Return the times at which the stages up to `filter` ended."""
+    """Return the times at which the stages up to `filter` ended; None: the stage did not end."""
     return (
         trace.received_s,
         trace.authenticated_s,

@@ -2,10 +2,11 @@
 
 snippet_cache.py         recent results
 send_queue.py            bounded queue of files and queries
-background_snippets.py   implements the port: reads the cache, fills the queue
-redis_client.py          sends the queue to Redis and receives results
+background_snippets.py   implements SnippetSource: reads the cache, fills the queue
+redis_client.py          sends the queue's messages to Redis, and receives results
+tenant_lru.py            the bounded map of the cache, the queue and the client
 redaction.py             removes secrets before text leaves the gateway
-Retrieval                composes these parts
+Retrieval (below)        composes these parts
 """
 
 from redis.asyncio import Redis
@@ -19,6 +20,8 @@ from inference.retrieval.snippet_cache import SnippetCache
 
 
 class Retrieval(BackgroundSnippets):
+    """The SnippetSource of a gateway. A background task must run `client`."""
+
     def __init__(self, redis: Redis, *, root_secret: bytes, clock: Clock) -> None:
         cache, queue = SnippetCache(clock), SendQueue(clock)
         super().__init__(cache, queue)

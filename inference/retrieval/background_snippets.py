@@ -10,18 +10,20 @@ from inference.completion.snippet import Snippet
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 
-_IMPORTS_CHARS: Final = 300  # part of the query
-_SUFFIX_CHARS: Final = 300  # part of the query: text after the cursor improves the results
+# The longest parts of a query. Text after the cursor improves the results.
+_IMPORTS_CHARS: Final = 300
+_SUFFIX_CHARS: Final = 300
 
 
 class BackgroundSnippets:
-    """Implements SnippetSource. Takes microseconds, and never waits."""
+    """A SnippetSource that takes microseconds and never waits."""
 
     def __init__(self, cache: SnippetCache, queue: SendQueue) -> None:
         self._cache = cache
         self._queue = queue
 
     def find(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
+        """Return cached snippets. Queue a query and the request's files if they are due."""
         policy = admitted.principal.snapshot.policy
         request = admitted.request
         if not _is_about_a_file(request) or not is_indexing_allowed(
@@ -31,13 +33,13 @@ class BackgroundSnippets:
         key = _build_file_key(admitted, request.path)
         if self._queue.is_due(key, is_query=True):
             self._enqueue(admitted, key, _build_query(request), is_query=True)
-        self._send_files(admitted, key)
+        self._enqueue_files(admitted)
         return self._cache.find(key, policy)
 
-    def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
+    def _enqueue_files(self, admitted: AdmittedRequest) -> None:
         for path, text in _iterate_texts(admitted.request):
             key = _build_file_key(admitted, path)
-            # Checked before the parts of the current file are joined, which takes longer.
+            # This check comes first, because joining the parts of the current file takes longer.
             if self._queue.is_due(key, is_query=False):
                 self._enqueue(admitted, key, "".join(text), is_query=False)
 
@@ -62,7 +64,10 @@ def _is_about_a_file(request: CompletionRequest) -> bool:
 
 
 def _iterate_texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the path and text (in parts) of files for the index, the current file first."""
+    """Yield path and text (in parts) of the files for the index, the current file first.
+
+    Skip files longer than MAX_FILE_CHARS.
+    """
     if len(request.prefix) + len(request.suffix) <= MAX_FILE_CHARS:
         yield request.path, (request.prefix, request.suffix)
     for file in request.files:
@@ -71,7 +76,7 @@ def _iterate_texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str,
 
 
 def _build_query(request: CompletionRequest) -> str:
-    """Return the text around the cursor. Put imports before it if they are further away."""
+    """Return the text around the cursor, after the imports if they are too far from the cursor."""
     after = request.suffix[:_SUFFIX_CHARS]
     num_before = MAX_QUERY_CHARS - len(after)
     if len(request.prefix) <= num_before or not request.imports:

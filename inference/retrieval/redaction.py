@@ -1,6 +1,6 @@
-"""Removes secrets from text before it leaves the gateway, in slices.
+"""Removes secrets from text, before the text leaves the gateway.
 
-Other tasks on the event loop run between two slices.
+The text is processed in slices. Other tasks on the event loop run between two slices.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from inference.context.redaction.redact import (
     redact_private_keys,
 )
 
-# A slice of ordinary code takes about 0.3 ms, a slice of text that is designed to be slow 2 ms.
+# A slice of ordinary code takes about 0.3 ms. Text that is designed to be slow takes 2 ms.
 _SLICE_CHARS: Final = 2_000
-_MIN_LINE_CHARS: Final = 100  # shorter lines cost as much as a line of this length
+_MIN_LINE_CHARS: Final = 100  # a shorter line takes as much time as a line of this length
 
 
 async def redact_in_slices(path: str, text: str) -> str:
     """Return the text without its secrets. `path` selects the rules of its file type."""
-    kind, lines, num_chars = file_type(path), [], 0
+    kind, lines, num_chars = file_type(path), [], 0  # num_chars: of the current slice
     for line in redact_private_keys(text).split("\n"):
         spans: list[tuple[int, int]] = []
         for new_spans in find_secret_spans(line, kind):

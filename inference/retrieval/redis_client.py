@@ -1,6 +1,7 @@
-"""Sends files and queries to Redis, and receives results. Requests never wait for it.
+"""Sends files and queries to Redis, and receives results. Requests never wait for Redis.
 
-If Redis or the worker is down, messages are dropped; later requests send them again.
+If Redis or the worker that processes the messages is down, messages are dropped. Later requests
+send them again.
 """
 
 import asyncio
@@ -38,13 +39,14 @@ from inference.retrieval.snippet_cache import FileKey, SnippetCache
 from inference.retrieval.tenant_lru import MAX_SHARE, TenantLru
 
 POLL_S: Final = 0.1  # between two reads of the results, while a query is pending
-IDLE_S: Final = 5.0  # the same while no query is pending
-MAX_WAIT_S: Final = 30.0  # for a result
-RESEND_S: Final = 600.0  # for unchanged files: the index may have lost or dropped them
+IDLE_S: Final = 5.0  # timeout of the wait for a message, while no query is pending
+MAX_WAIT_S: Final = 30.0  # for the result of a query
+# Unchanged files are sent again after this time, because the index may have lost or dropped them.
+RESEND_S: Final = 600.0
 _MAX_PENDING: Final = 1_000  # queries
 _MAX_RESULTS: Final = 64  # received at once
 _MAX_UPLOADS: Final = 50_000  # digests of uploaded files
-_PAUSE_S: Final = 1.0
+_PAUSE_S: Final = 1.0  # after an error of Redis
 log = structlog.get_logger(__name__)
 
 
@@ -52,7 +54,7 @@ log = structlog.get_logger(__name__)
 class _PendingQuery:
     tenant_id: TenantId
     key: FileKey
-    until_s: float
+    until_s: float  # monotonic; without a result, the query is dropped then
 
 
 class RetrievalClient:
@@ -64,10 +66,10 @@ class RetrievalClient:
         self._cache = cache
         self._queue = queue
         self._clock = clock
-        self._gateway = secrets.token_hex(16)
-        self._secret = secrets.token_bytes(32)
+        self._gateway = secrets.token_hex(16)  # ID of this process, in queries
+        self._secret = secrets.token_bytes(32)  # for the digests of files
         self._pending_queries: OrderedDict[str, _PendingQuery] = OrderedDict()  # by query_id
-        # The digest of each uploaded file, and the time from which it is sent again.
+        # The digest of each uploaded file, and the time after which the file is sent again.
         self._last_uploads = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_UPLOADS)
 
     async def run(self) -> None:
@@ -88,15 +90,15 @@ class RetrievalClient:
             self._cache.evict_expired()
 
     async def send_pending(self) -> None:
-        """Send everything in the queue. Raises RedisError."""
+        """Send all messages of the queue, except files that are not due. Raises RedisError."""
         while (message := self._queue.dequeue()) is not None:
             if message.is_query:
                 await self._send_query(message)
-            elif self._is_upload_due(message):
+            elif self._claim_upload(message):
                 await self._send_file(message)
 
     async def receive_results(self) -> None:
-        """Receive the results that have arrived. Raises RedisError."""
+        """Cache the snippets of results that have arrived. Raises RedisError."""
         self._expire_pending()
         if not self._pending_queries:
             return
@@ -126,20 +128,24 @@ class RetrievalClient:
         self._pending_queries[query.query_id] = _PendingQuery(
             message.tenant_id, message.key, until_s
         )
-        self._bound_pending(message.tenant_id)
+        self._limit_pending(message.tenant_id)
 
-    def _bound_pending(self, tenant_id: TenantId) -> None:
+    def _limit_pending(self, tenant_id: TenantId) -> None:
         """Drop a pending query if there are too many.
 
-        Drop the oldest query of this tenant if it has more than its share, otherwise the oldest
-        query of the tenant with the most queries.
+        If this tenant has more than its share, its oldest query is dropped. Otherwise, the oldest
+        query of the tenant with the most queries is dropped.
         """
         counts = Counter(query.tenant_id for query in self._pending_queries.values())
         if counts[tenant_id] <= _MAX_PENDING * MAX_SHARE:
             if len(self._pending_queries) <= _MAX_PENDING:
                 return
             ((tenant_id, _),) = counts.most_common(1)
-        ids = (key for key, query in self._pending_queries.items() if query.tenant_id == tenant_id)
+        ids = (
+            query_id
+            for query_id, query in self._pending_queries.items()
+            if query.tenant_id == tenant_id
+        )
         del self._pending_queries[next(ids)]
 
     async def _append_to_stream(
@@ -154,8 +160,8 @@ class RetrievalClient:
         limits = (str(STREAM_MS), str(max_entries))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, data), FIELD, *limits))
 
-    def _is_upload_due(self, message: OutgoingMessage) -> bool:
-        """Return whether to send the file, and note it.
+    def _claim_upload(self, message: OutgoingMessage) -> bool:
+        """Return whether to send the file. If so, store it as sent.
 
         A file is sent if it is suitable as context, and is new, changed or due again (RESEND_S).
         """
@@ -187,7 +193,7 @@ class RetrievalClient:
             self._queue.schedule_retry(query.key)
 
     def _expire_pending(self) -> None:
-        """Drop queries whose results take too long, oldest queries first."""
+        """Drop queries whose results take too long. Let later requests send them again."""
         now_s = self._clock.monotonic_s()
         scopes = set()
         while self._pending_queries:
@@ -198,12 +204,12 @@ class RetrievalClient:
             self._queue.schedule_retry(query.key)
             scopes.add(query.key.scope)
         for scope in scopes:
-            self._resend_files(scope)
+            self._reset_uploads(scope)
 
-    def _resend_files(self, scope: tuple[str, str]) -> None:
+    def _reset_uploads(self, scope: tuple[str, str]) -> None:
         """Let later requests send the files of the scope again.
 
-        If no worker is running, they were not indexed.
+        The files may not be indexed, because no worker may be running.
         """
         self._queue.reset_files(scope)
         self._last_uploads.remove_scope(scope)

@@ -1,6 +1,6 @@
-"""A bounded queue of files and queries to send, with the time at which each may be sent again.
+"""A bounded queue of files and queries to send, with the time after which each may be sent again.
 
-Messages that do not fit into the queue do not count as sent, so the next request sends them.
+A message that does not fit into the queue does not count as sent, so the next request queues it.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from inference.retrieval.tenant_lru import TenantLru
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
 MAX_QUERIES: Final = 256
-MAX_TENANT_SHARE: Final = 0.25  # of these places, so that one tenant does not block the others
-MAX_NOTED: Final = 25_000  # files whose next time is stored, and as many queries
+MAX_TENANT_SHARE: Final = 0.25  # of each limit, so that one tenant does not block the others
+MAX_SCHEDULES: Final = 25_000  # stored times of files, and as many of queries
 # After a file or query was sent, it is not sent again for this time.
 FILE_EVERY_S: Final = 120.0
 QUERY_EVERY_S: Final = 60.0
-# If nothing was found, the files may not be indexed yet. The pause doubles each time.
+# The pause after an empty result, because the files may not be indexed yet. It doubles each time.
 FIRST_EMPTY_S: Final = 3.0
 
 
@@ -31,13 +31,13 @@ class OutgoingMessage:
     tenant_id: TenantId
     scope: RetrievalScope
     is_query: bool
-    text: str  # of the file; for a query, around the cursor
+    text: str  # the file's text; for a query, the text around the cursor
 
 
 @dataclass(slots=True)
 class _ResendSchedule:
-    due_s: float = 0.0  # monotonic
-    pause_s: float = FIRST_EMPTY_S / 2  # the last pause after an empty result
+    due_s: float = 0.0  # monotonic; the message may be sent again after this time
+    pause_s: float = FIRST_EMPTY_S / 2  # the last pause after an empty result; doubled before use
 
 
 class SendQueue:
@@ -47,28 +47,29 @@ class SendQueue:
         self._clock = clock
         self._files: deque[OutgoingMessage] = deque()
         self._queries: deque[OutgoingMessage] = deque()
-        self._num_of_tenant: Counter[tuple[TenantId, bool]] = Counter()
-        self._file_schedules = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
-        self._query_schedules = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
+        self._num_queued: Counter[tuple[TenantId, bool]] = Counter()  # by tenant and is_query
+        self._file_schedules = TenantLru[FileKey, _ResendSchedule](max_items=MAX_SCHEDULES)
+        self._query_schedules = TenantLru[FileKey, _ResendSchedule](max_items=MAX_SCHEDULES)
         self._is_filled = asyncio.Event()
 
     def is_due(self, key: FileKey, *, is_query: bool) -> bool:
+        """Return whether the file, or the query for it, may be sent now."""
         schedule = self._schedules_for(is_query=is_query).get(key)
         return schedule is None or schedule.due_s <= self._clock.monotonic_s()
 
     def enqueue(self, message: OutgoingMessage) -> None:
-        """Queue the message if there is room."""
-        key = message.tenant_id, message.is_query
+        """Queue the message if there is room. It is then not due for a while."""
+        counted_as = message.tenant_id, message.is_query
         queue, limit = self._queue_for(is_query=message.is_query)
-        if len(queue) >= limit or self._num_of_tenant[key] >= int(limit * MAX_TENANT_SHARE):
+        if len(queue) >= limit or self._num_queued[counted_as] >= int(limit * MAX_TENANT_SHARE):
             return
         queue.append(message)
-        self._num_of_tenant[key] += 1
+        self._num_queued[counted_as] += 1
         self._postpone(message)
         self._is_filled.set()
 
     def schedule_retry(self, key: FileKey) -> None:
-        """Schedule the query again, because its result was empty or did not arrive."""
+        """Let the query be sent again earlier, because its result was empty or did not arrive."""
         schedule = self._query_schedules.get(key)
         if schedule is not None:
             schedule.pause_s = min(schedule.pause_s * 2, QUERY_EVERY_S)
@@ -86,16 +87,19 @@ class SendQueue:
         schedules.set(message.key, schedule)
 
     def dequeue(self) -> OutgoingMessage | None:
-        """Return the next message. Queries come first: the user is editing their files now."""
+        """Remove and return the next message; None if there is none.
+
+        Queries come first, because users are editing their files now.
+        """
         queue = self._queries or self._files
         if not queue:
             self._is_filled.clear()
             return None
         message = queue.popleft()
-        key = message.tenant_id, message.is_query
-        self._num_of_tenant[key] -= 1
-        if not self._num_of_tenant[key]:
-            del self._num_of_tenant[key]
+        counted_as = message.tenant_id, message.is_query
+        self._num_queued[counted_as] -= 1
+        if not self._num_queued[counted_as]:
+            del self._num_queued[counted_as]
         return message
 
     async def wait_for_message(self, *, timeout_s: float) -> None:
@@ -107,10 +111,10 @@ class SendQueue:
             pass
 
     def clear(self) -> None:
-        """Drop all messages. Later requests send them again."""
+        """Drop all messages and times. Later requests queue the messages again."""
         self._files.clear()
         self._queries.clear()
-        self._num_of_tenant.clear()
+        self._num_queued.clear()
         self._file_schedules.clear()
         self._query_schedules.clear()
 

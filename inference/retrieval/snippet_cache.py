@@ -3,7 +3,8 @@
 Rules:
 1. Snippets are kept in memory only, for at most LIFETIME_S.
 2. A file key belongs to a cache namespace (tenant, epoch, and in strict isolation the user).
-   Requests in other namespaces do not find its snippets, and a purge makes them unreachable.
+   Requests in other namespaces do not find the file's snippets. A new epoch of the tenant makes
+   all earlier snippets unreachable.
 3. Snippets that the current policy does not allow are never returned.
 """
 
@@ -24,28 +25,28 @@ MAX_ENTRIES: Final = 1_000  # with up to 8 snippets of 3,000 characters each
 class FileKey:
     """A file that a user edits."""
 
-    namespace: str
+    namespace: str  # see Principal.namespace
     repository: str
     path: str
 
     @property
     def scope(self) -> tuple[str, str]:
+        """The namespace and the repository."""
         return self.namespace, self.repository
 
 
 @dataclass(slots=True)
 class _CachedSnippets:
     snippets: tuple[Snippet, ...]
-    until_s: float
-    # The snippets allowed by the last policy. Policies are replaced, never modified.
-    policy: TenantPolicy | None = None
-    allowed: tuple[Snippet, ...] = field(default=())
+    until_s: float  # monotonic; the entry expires then
+    policy: TenantPolicy | None = None  # of the last request; policies are replaced, never modified
+    allowed: tuple[Snippet, ...] = field(default=())  # the snippets that this policy allows
 
 
 class SnippetCache:
     """The snippet cache of one gateway. Used on one event loop only.
 
-    The least recently used file of a tenant is evicted first.
+    A tenant's least recently used file is evicted first.
     """
 
     def __init__(self, clock: Clock, *, max_entries: int = MAX_ENTRIES) -> None:
@@ -53,6 +54,7 @@ class SnippetCache:
         self._entries = TenantLru[FileKey, _CachedSnippets](max_items=max_entries)
 
     def find(self, key: FileKey, policy: TenantPolicy) -> tuple[Snippet, ...]:
+        """Return the file's snippets that the policy allows; none if they are not cached."""
         entry = self._entries.get(key)
         if entry is None:
             return ()
@@ -68,7 +70,7 @@ class SnippetCache:
         self._entries.set(key, _CachedSnippets(snippets, self._clock.monotonic_s() + LIFETIME_S))
 
     def evict_expired(self) -> None:
-        """Drop expired entries, also those that are no longer requested."""
+        """Remove expired entries, also those that no request needs any more."""
         now_s = self._clock.monotonic_s()
         for key in [key for key, entry in self._entries.items() if entry.until_s <= now_s]:
             self._entries.remove(key)

@@ -1,24 +1,24 @@
-"""A bounded map with an LRU order per tenant.
+"""A bounded map that evicts the least recently used entries (LRU), tenant by tenant.
 
 Rules:
 1. The size is limited, and no tenant has more than a quarter of the entries. So busy tenants evict
    their own entries.
-2. The entries of one scope are found without a search.
+2. All entries of one scope can be removed without a search.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
-MAX_SHARE: Final = 0.25  # of one tenant
+MAX_SHARE: Final = 0.25  # of all entries, for one tenant
 
 
 class TenantScoped(Protocol):
-    """A key that belongs to a tenant. Compared and hashed by value."""
+    """A key of the map that belongs to a tenant. Compared and hashed by value."""
 
     @property
     def scope(self) -> tuple[str, str]:
-        """The namespace, which begins with the tenant, and the repository."""
+        """The cache namespace, which begins with the tenant ID, and the repository."""
 
 
 Key = TypeVar("Key", bound=TenantScoped)
@@ -41,6 +41,7 @@ class TenantLru(Generic[Key, Value]):
             yield from entries.items()
 
     def get(self, key: Key) -> Value | None:
+        """Return the value; None if there is none. This does not count as a use: see `touch`."""
         entries = self._by_tenant.get(_tenant_of(key))
         return None if entries is None else entries.get(key)
 
@@ -49,6 +50,7 @@ class TenantLru(Generic[Key, Value]):
         self._by_tenant[_tenant_of(key)].move_to_end(key)
 
     def set(self, key: Key, value: Value) -> None:
+        """Store the value. Evict an entry of this tenant, or of the largest one, if necessary."""
         entries = self._by_tenant.setdefault(_tenant_of(key), OrderedDict())
         self._num_items += key not in entries
         entries[key] = value

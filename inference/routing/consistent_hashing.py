@@ -1,10 +1,11 @@
-"""Consistent hashing with bounded load: ranks the replicas for a key. Pure.
+"""Consistent hashing with bounded load: ranks the replicas for a routing key. Pure.
 
-Rendezvous scores (Thaler and Ravishankar 1998) rank the replicas for each key. If a replica is
-lost, only its own keys move, each to its next replica, and they return with the replica. The load
-bound is that of Mirrokni, Thorup and Zadimoghaddam 2016 (arXiv 1608.01350): no replica gets more
-than CAPACITY times the mean number of requests. Excess requests go to the key's next replica, which
-then also caches the prefix.
+Rendezvous scores (Thaler and Ravishankar 1998) rank the replicas for each routing key. If a replica
+is lost, only its own keys move, each to its next replica. They move back when the replica returns.
+
+The load bound is that of Mirrokni, Thorup and Zadimoghaddam 2016 (arXiv 1608.01350): no replica
+gets more than CAPACITY times the mean number of requests in flight, or MIN_CAPACITY if this is
+more. Excess requests go to the key's next replica, which then also caches the prefix.
 """
 
 import hashlib
@@ -15,17 +16,17 @@ from typing import Final
 from inference.pools.pool_config import Replica
 
 CAPACITY: Final = 1.25  # times the mean number of requests in flight
-# Fewer requests than this never move a request away from its prefix: prefilling 2,000 tokens again
-# costs more than waiting behind so many cached requests.
+# A replica with fewer requests in flight always has capacity, because waiting for so few requests
+# takes less time than prefilling 2,000 tokens again at another replica.
 MIN_CAPACITY: Final = 8
-# One prefill chunk of the local installation's engine. For a smaller gain, a second copy of the
-# prefix is not worthwhile.
+# A replica must have so many more cached tokens to be preferred, because it gets a second copy of
+# the prefix. This is one prefill chunk of the local installation's engine.
 MIN_GAIN_TOKENS: Final = 128
 
 
-def rank_by_hash(key: str, replicas: Sequence[Replica]) -> list[Replica]:
+def rank_by_hash(routing_key: str, replicas: Sequence[Replica]) -> list[Replica]:
     """Return all replicas, best first. Takes about a microsecond per replica."""
-    return sorted(replicas, key=lambda replica: _compute_score(key, replica), reverse=True)
+    return sorted(replicas, key=lambda replica: _compute_score(routing_key, replica), reverse=True)
 
 
 def filter_with_capacity(
@@ -38,9 +39,10 @@ def filter_with_capacity(
 
 
 def prefer_cached(replicas: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
-    """Move the replica that has clearly more of the prompt in its cache to the front.
+    """Move a replica to the front that has many more tokens of the prompt in its cache.
 
-    `cached` has the number of cached tokens by address, for replicas that publish events.
+    `cached`: the number of cached tokens by URL, for replicas that publish events. Nothing changes
+    if the first replica is not among them.
     """
     first = replicas[0]
     if first.url not in cached:
@@ -52,6 +54,6 @@ def prefer_cached(replicas: Sequence[Replica], cached: Mapping[str, int]) -> tup
     return (best, *(replica for replica in replicas if replica is not best))
 
 
-def _compute_score(key: str, replica: Replica) -> bytes:
-    text = f"{key}|{replica.url}".encode("utf-8", "replace")
+def _compute_score(routing_key: str, replica: Replica) -> bytes:
+    text = f"{routing_key}|{replica.url}".encode("utf-8", "replace")
     return hashlib.blake2b(text, digest_size=16).digest()

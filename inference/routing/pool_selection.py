@@ -1,18 +1,18 @@
 """Selection of the pool for a request: by tier, language, and model.
 
-Operators assign pools to tenants and publish a catalogue of models; policies say which of these
-models a user may use. All of it is in the snapshot, so that a selection is a few dictionary
+Operators assign pools to tenants and publish a catalogue of models. Policies state which of these
+models a user may use. The snapshot contains all of this, so a selection needs only a few dictionary
 look-ups. Rules:
 
-1. A request that names a model gets it, or an error. The name has no effect if the tier has no
-   published model, or if the name means the default.
+1. A request that names a model gets this model, or an error. The name has no effect if the tier has
+   no published model, or if the name means the default (DEFAULT_MODEL_NAMES).
 2. Otherwise the policy's default model for the language is used, then the pool that operators have
    assigned, then the first model of the catalogue that the policy allows. Without a published
    model, the tier's first shared pool takes the place of the catalogue.
 3. Edits use the first of these pools whose model has a prompt format for edits. Without a published
    model, the tier's other pools follow.
 4. A pool that is dedicated to another tenant is never used, even if an assignment or a catalogue
-   names it, and nothing shows that it exists.
+   names it. No response shows that such a pool exists.
 """
 
 import re
@@ -29,9 +29,10 @@ from inference.completion.request_trace import DEFAULT_MODEL_NAME
 from inference.errors import CompletionError, EngineError, ForbiddenRequest, UnknownModel
 from inference.pools.pool_config import Pool, PoolConfig
 
-# Requests with these names get the default model. In our settings for editors that require a name,
-# it is DEFAULT_MODEL_NAME.
+# Requests with these names get the default model. Some editors require a name; Caret's settings for
+# them contain DEFAULT_MODEL_NAME.
 DEFAULT_MODEL_NAMES: Final = frozenset(["", DEFAULT_MODEL_NAME, "default"])
+# Names that an error message may repeat.
 _NAME: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)
 Value = TypeVar("Value")
 
@@ -40,7 +41,10 @@ class PoolSelector:
     def __init__(
         self, pools: PoolConfig, may_use_pool: Callable[[str, TenantId], bool] = lambda *_: True
     ) -> None:
-        """`may_use_pool` is False for a pool that is dedicated to another tenant."""
+        """`may_use_pool` gets the name of a pool and a tenant ID.
+
+        It returns False if operators have dedicated the pool to another tenant.
+        """
         self._pools = pools
         self._may_use_pool = may_use_pool
 
@@ -53,11 +57,10 @@ class PoolSelector:
         model: str,
         is_edit: bool = False,
     ) -> str:
-        """Return the name of the pool.
+        """Return the name of the pool. `model` is the name in the request; "": none.
 
-        The codes are `model_not_found`, `model_not_allowed` and `mode_unavailable`
-        (ForbiddenRequest) and `no_pool` (EngineError). Raises UnknownModel, ForbiddenRequest,
-        EngineError.
+        Raises UnknownModel (`model_not_found`), ForbiddenRequest (`model_not_allowed`,
+        `mode_unavailable`), EngineError (`no_pool`).
         """
         if model not in DEFAULT_MODEL_NAMES and tier in snapshot.models:
             pool = self._select_named(snapshot, tier, language, model)
@@ -74,7 +77,7 @@ class PoolSelector:
     def find_modes(self, principal: Principal) -> frozenset[Mode]:
         """Return the modes that the principal can request.
 
-        Key and policy must allow them, and edits also need a model that can propose them.
+        Key and policy must allow the modes. Edits also need a model that can propose edits.
         """
         snapshot, tier = principal.snapshot, tier_of(Mode.EDIT)
         pools = chain(
@@ -94,10 +97,10 @@ class PoolSelector:
     def _find_edit_pools(
         self, snapshot: TenantSnapshot, tier: Tier, language: str
     ) -> Iterator[Pool]:
-        """Return the pools for an edit that names no model, best first.
+        """Yield the pools for an edit request that names no model, best first.
 
-        Without a published model, all usable pools of the tier are among them: the first shared one
-        serves blocks and chats, and another may be there for edits.
+        Without a published model, all usable pools of the tier follow: the first shared pool serves
+        blocks and chats, and another pool may serve edits.
         """
         yield from self._find_candidates(snapshot, tier, language)
         if tier not in snapshot.models:
@@ -106,7 +109,7 @@ class PoolSelector:
                     yield pool
 
     def find_default_model(self, snapshot: TenantSnapshot, tier: Tier) -> str | None:
-        """Return the model of requests that name none; None: the policy allows none."""
+        """Return the model of requests that name none; None if the policy allows no model."""
         candidates = self._find_candidates(snapshot, tier, ANY_LANGUAGE)
         return next((pool.model for pool in candidates if _is_allowed(snapshot, pool.model)), None)
 
@@ -133,7 +136,10 @@ class PoolSelector:
     def _find_candidates(
         self, snapshot: TenantSnapshot, tier: Tier, language: str
     ) -> Iterator[Pool]:
-        """Return the pools for a request that names no model, best first."""
+        """Yield the pools for a request that names no model, best first. The policy is not checked.
+
+        A pool may occur twice.
+        """
         default_model = _find_for_language(snapshot.policy.default_models.get(tier), language)
         if default_model is not None:
             pool = self._find_pool_of_model(snapshot, tier, language, default_model)
@@ -153,6 +159,7 @@ class PoolSelector:
     def _find_pool_of_model(
         self, snapshot: TenantSnapshot, tier: Tier, language: str, model: str
     ) -> Pool | None:
+        """Return the pool to use for a model; None if no usable pool serves it."""
         assigned = self._find_assigned(snapshot, tier, language)
         if assigned is not None and assigned.model == model:
             return assigned
@@ -164,7 +171,7 @@ class PoolSelector:
         return next((pool for pool in assigned_pools if pool.model == model), None)
 
     def _find_assigned(self, snapshot: TenantSnapshot, tier: Tier, language: str) -> Pool | None:
-        """Return the pool that operators assigned at run time or in the pools file."""
+        """Return the tenant's pool, assigned at runtime or in the pools file; None: neither."""
         for name in (
             _find_for_language(snapshot.pools.get(tier), language),
             self._pools.find_dedicated(snapshot.slug, tier),
@@ -174,18 +181,20 @@ class PoolSelector:
         return None
 
     def _list_assigned(self, snapshot: TenantSnapshot, tier: Tier) -> Iterator[Pool]:
+        """Yield the pools that operators assigned at runtime, for any language."""
         for name in snapshot.pools.get(tier, {}).values():
             pool = self._find_usable(snapshot, tier, name)
             if pool is not None:
                 yield pool
 
     def _find_unassigned(self, snapshot: TenantSnapshot, tier: Tier) -> Iterator[Pool]:
-        """Return the pool for all tenants, unless it is dedicated to another tenant by now."""
+        """Yield the tier's first shared pool, unless it is dedicated to another tenant by now."""
         pool = self._find_usable(snapshot, tier, self._pools.find_shared(tier).name)
         if pool is not None:
             yield pool
 
     def _find_usable(self, snapshot: TenantSnapshot, tier: Tier, name: str) -> Pool | None:
+        """Return the pool; None if it is missing, has another tier, or is not for this tenant."""
         pool = self._pools.by_name.get(name)
         if pool is None or pool.tier is not tier:
             return None
@@ -229,11 +238,12 @@ def _is_allowed(snapshot: TenantSnapshot, model: str) -> bool:
 
 
 def _find_for_language(entries: Mapping[str, Value] | None, language: str) -> Value | None:
+    """Return the entry of the language, or else the entry of any language; None: neither exists."""
     if not entries:
         return None
     return entries.get(language) or entries.get(ANY_LANGUAGE)
 
 
 def _show_name(name: str) -> str:
-    """Return a model's name for an error, or nothing if it could be code or an API key."""
+    """Return a space and the model's name, for an error; "" if it could be code or an API key."""
     return f" {name}" if _NAME.fullmatch(name) and parse_key(name) is None else ""

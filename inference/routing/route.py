@@ -1,6 +1,6 @@
 """The route stage: choose the replica that most likely has the prefix cached and has capacity.
 
-If no replica of a pool is available, one is used nevertheless: that is how its recovery is noticed.
+If no replica of a pool is available, one is used nevertheless, so that a recovery is noticed.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import CacheNamespaces
 from inference.routing.consistent_hashing import filter_with_capacity, prefer_cached, rank_by_hash
 
+# In the engine's queue. Lower numbers come first.
 _PRIORITIES: Final = {
     Mode.INLINE: 0,
     Mode.FIM: 1,
@@ -32,13 +33,14 @@ _PRIORITIES: Final = {
 }
 _LAST: Final = 4  # for warm-ups
 # Requests without a path prefer the same replica if this many first tokens of their prompts are
-# equal: a few lines of code, and twice the largest default block size of engines.
+# equal. These are a few lines of code, and twice the largest default block size of engines.
 _HEAD_TOKENS: Final = 64
 _MAX_RETRIES: Final = 1  # at other replicas; a user does not wait for more
-# A first token is late after this many times its target: 0.4 s for inline. On a GPU, a cold prompt
-# of 6,000 tokens takes half of that.
+# A first token is late after this many times the mode's latency target: 0.4 s for inline. On a GPU,
+# a cold prompt of 6,000 tokens takes half of this time.
 LATE_TARGETS: Final = 5
-# The longest answer of a chat takes 40 s at 100 tokens a second, and its reader sees it grow.
+# The longest response of a chat takes 40 s at 100 tokens a second. Users see it while it is
+# generated, so they also wait for slower engines.
 MAX_CHAT_S: Final = 300.0
 
 
@@ -55,7 +57,7 @@ class Router:
         speculation: SpeculationTracker,
         targets_ms: Mapping[Mode, float],
     ) -> None:
-        """`targets_ms` are those of the first token."""
+        """`targets_ms` are the latency targets of the first token."""
         self.pools = pools
         self.namespaces = namespaces
         self.replicas = replicas
@@ -67,8 +69,8 @@ class Router:
 def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRequest:
     """Return the request to the engine.
 
-    CompletionDropped (shed) means that a warm-up's replica is busy, or that the pool has no replica
-    that is not drained. Raises CompletionDropped.
+    Raises CompletionDropped (`shed`) if a warm-up's replica is busy, if all replicas of the pool
+    are draining, or if the pool has no replicas.
     """
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.derive_salt(admitted.principal)
@@ -83,7 +85,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         stop_token_ids=prompt.stop_token_ids,
         required_prefix=prompt.healed_prefix,
         stop=(*request.stop, "\n") if prompt.is_single_line else request.stop,
-        max_tokens=_max_tokens(request, prompt),
+        max_tokens=_limit_max_tokens(request, prompt),
         salt=salt,
         priority=_LAST if request.is_warm_up else _PRIORITIES[request.mode],
         num_in_flight_at_replica=num_in_flight,
@@ -96,7 +98,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
     )
 
 
-def _max_tokens(request: CompletionRequest, prompt: Prompt) -> int:
+def _limit_max_tokens(request: CompletionRequest, prompt: Prompt) -> int:
     if prompt.max_tokens is None:
         return request.max_tokens
     return min(request.max_tokens, prompt.max_tokens)
@@ -105,12 +107,12 @@ def _max_tokens(request: CompletionRequest, prompt: Prompt) -> int:
 def _choose_replicas(
     router: Router, admitted: AdmittedRequest, prompt: Prompt, *, salt: CacheSalt
 ) -> tuple[Replica, ...]:
-    """Return the replica to use first, and those to use if it fails. Raises CompletionDropped."""
+    """Return the replica to use first, then its fallbacks. Raises CompletionDropped."""
     replicas = router.pools.by_name[admitted.pool].replicas
     undrained = [replica for replica in replicas if not router.replicas.is_drained(replica)]
     if not undrained:
         raise CompletionDropped(FinishReason.SHED)
-    by_hash = rank_by_hash(_build_key(salt, admitted.request, prompt), undrained)
+    by_hash = rank_by_hash(_build_routing_key(salt, admitted.request, prompt), undrained)
     available = [replica for replica in by_hash if router.replicas.is_available(replica)] or by_hash
     fast = [
         replica for replica in available if not router.replicas.is_ejected(replica)
@@ -127,7 +129,10 @@ def _choose_replicas(
 def _drop_unprofitable_speculation(
     router: Router, admitted: AdmittedRequest, replicas: list[Replica]
 ) -> list[Replica]:
-    """Leave out speculating replicas if speculation does not pay off for the language."""
+    """Drop speculating replicas if speculation is not profitable for the language.
+
+    If no replica would remain, drop none.
+    """
     if router.speculation.is_profitable(admitted.pool, admitted.request.language):
         return replicas
     return [replica for replica in replicas if replica.speculation is None] or replicas
@@ -142,10 +147,10 @@ def _prefer_cached_replicas(
     return prefer_cached(replicas, router.index.count_cached_tokens(urls, salt, prompt.token_ids))
 
 
-def _build_key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:
-    """Return a key that requests with a common prefix share.
+def _build_routing_key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:
+    """Return a routing key. Requests with the same key prefer the same replica.
 
-    These are requests for the same file or, without a path, requests whose prompts begin alike.
+    They belong to the same file. Without a path, they have prompts with the same first tokens.
     """
     if request.path:
         return f"{salt}|{request.repository}|{request.path}"

@@ -1,9 +1,8 @@
-"""The console's ASGI application: Django, for pages and the REST API, behind its middleware.
+"""The console's ASGI application: Django, for pages and the REST API, behind ASGI middleware.
 
-    health checks > static files > credentials > body limit > concurrency limit > Django
+    health checks > static files > credential notes > body limit > concurrency limit > Django
 
-A separate WebSocket serves the live metrics of the pages. Only the gateway, another process, serves
-completions.
+A WebSocket sends live metrics to the pages. Completions are served by another process, the gateway.
 """
 
 import os
@@ -28,7 +27,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 keep_cancellations()
 
 LIVE_PATH: Final = "/live"
-# A request in flight occupies a thread and a Postgres connection.
+# Each running request occupies a thread and a Postgres connection.
 LIMITS: Final = ConcurrencyLimits(
     max_requests=64,
     max_wait_s=10.0,
@@ -43,7 +42,7 @@ LIMITS: Final = ConcurrencyLimits(
 log = structlog.get_logger(__name__)
 
 
-def _add_guards(application: Application) -> Application:
+def _add_middleware(application: Application) -> Application:
     # Imported here: static_files needs Django to be set up.
     from console.web.static_files import StaticFiles, list_static_files
 
@@ -57,10 +56,10 @@ def _add_guards(application: Application) -> Application:
 
 
 async def _is_ready() -> bool:
-    """Return whether Postgres and Redis answer.
+    """Return whether Postgres and Redis respond.
 
-    The check runs on its own thread and closes the connection of that thread. The connections of
-    requests stay open.
+    The check runs in a thread of its own, and closes the Postgres connection of this thread. The
+    connections of requests stay open.
     """
     return await sync_to_async(_ping_databases, thread_sensitive=False)()
 
@@ -95,11 +94,12 @@ def _make_live_metrics() -> Application:
     return application
 
 
-_pages: Final = _add_guards(_make_handler())
+_pages: Final = _add_middleware(_make_handler())
 _live: Final = _make_live_metrics()
 
 
 async def console(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """The ASGI application that the server calls."""
     if scope["type"] != "websocket":
         await _pages(scope, receive, send)
     elif scope["path"] == LIVE_PATH:

@@ -1,7 +1,7 @@
 """The worker's Celery application: `celery -A caret.celery worker --beat`.
 
-`task_routes` routes every task to a queue. The worker starts only with a database role that
-row-level security binds, and with the root keys.
+`task_routes` assigns each task to a queue. The worker starts only with a database role that is
+bound by row-level security, and with the root keys.
 """
 
 import logging
@@ -20,8 +20,8 @@ from caret.foundation.log_config import configure_logging
 from caret.foundation.metrics_server import serve_metrics
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
-# The system checks would import every URL of the console and the API. That takes three seconds, and
-# neither worker nor beat needs it. StartupChecks below checks what a worker needs.
+# Django's system checks would import all URLs of the console and the API. The import takes three
+# seconds, and neither worker nor beat needs it. StartupChecks has the checks that a worker needs.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("caret")
@@ -79,7 +79,8 @@ app.conf.task_create_missing_queues = False
 # restarts all intervals.
 app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
-    # A task expires if no worker starts it in time; the next tick sends it again.
+    # All times are seconds. A task expires if no worker starts it in time. Then beat sends the next
+    # one after the usual interval.
     "ingest-usage": {
         "task": "tenants.usage.tasks.ingest_usage",
         "schedule": 1.0,
@@ -137,7 +138,7 @@ app.conf.beat_schedule = {
         "schedule": 24 * 3600.0,
         "options": {"expires": 24 * 3600.0},
     },
-    # Retention counts days, so hours between ticks suffice; a started purge continues.
+    # Retention is counted in days, so an interval of hours is short enough.
     "purge-due": {
         "task": "tenants.privacy.tasks.purge_due",
         "schedule": 6 * 3600.0,
@@ -159,7 +160,8 @@ app.conf.beat_schedule = {
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    # A gateway that was disconnected delivers its journal late, with records of erased users.
+    # A gateway that was disconnected delivers its journal late. It may contain records of users who
+    # were erased in the meantime.
     "pseudonymize-late-records": {
         "task": "tenants.compliance.tasks.pseudonymize_late_records",
         "schedule": 6 * 3600.0,
@@ -197,14 +199,14 @@ app.conf.beat_schedule = {
         "schedule": 15.0,
         "options": {"expires": 30.0},
     },
-    # The task signs new heads once an hour. It runs more often than that, because a restart of beat
-    # restarts the intervals.
+    # The task signs new heads once an hour. It runs more often, because a restart of beat restarts
+    # the intervals.
     "sign-audit-heads": {
         "task": "tenants.security.tasks.sign_audit_heads",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
-    # An hour is aggregated again after new records arrive; reports need that once a minute.
+    # An hour is aggregated again after new records of it arrive. Reports may be a minute old.
     "roll-up-usage": {
         "task": "tenants.usage.tasks.roll_up_usage",
         "schedule": 60.0,
@@ -236,8 +238,8 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    # Days are counted again: outcomes arrive up to half an hour late, and records of a disconnected
-    # gateway even later.
+    # Earlier days are counted again, too: outcomes arrive up to half an hour late, and records of a
+    # disconnected gateway even later.
     "count-pool-usage": {
         "task": "tenants.fleet.tasks.count_pool_usage",
         "schedule": 300.0,
@@ -258,7 +260,7 @@ class StartupChecks(bootsteps.Step):  # type: ignore[misc]  # celery has no type
     """
 
     def __init__(self, parent: Any, **kwargs: Any) -> None:
-        # Imported here: settings can be read only after Celery has loaded them.
+        # Imported here: the settings must be loaded first.
         from caret.foundation.postgres.roles import require_rls_bound_role
         from tenants.security.encryption.startup_check import require_root_keys
 
@@ -273,7 +275,7 @@ app.steps["worker"].add(StartupChecks)
 @setup_logging.connect  # type: ignore[untyped-decorator]  # keeps Celery from configuring logging
 def _configure_logging(**_: Any) -> None:
     configure_logging("worker")
-    # At INFO, these log three lines for every tick.
+    # At INFO, these loggers write three lines for each scheduled task.
     for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -288,13 +290,13 @@ def _on_task_started(task_id: str, **_: Any) -> None:
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
 def _on_task_finished(task_id: str, task: Task, state: str | None, **_: Any) -> None:
-    # Imported here: settings are available by now.
+    # Imported here: the settings must be loaded first.
     from tenants.base.redis_connection import connect_to_redis
     from tenants.base.worker_metrics import TaskCounts
 
     took_s = time.monotonic() - _began_s.pop(task_id, time.monotonic())
     name = task.name.rpartition(".")[2]
-    with suppress(redis.RedisError):  # Redis is unavailable, so this worker gets no tasks either
+    with suppress(redis.RedisError):  # without Redis, this worker gets no tasks, either
         TaskCounts(connect_to_redis()).on_finished(
             name, took_s=took_s, has_failed=state != "SUCCESS", now_s=time.time()
         )

@@ -12,10 +12,10 @@ from caret.local.errors import ExitCode, ServiceFailed, StartupError
 
 
 def run(argv: list[str]) -> int:
-    """Run a command and return its exit code.
+    """Run a command and return its exit code. `argv[0]` is the script.
 
-    After an expected error, such as a wrong setting, a port in use or a full disk, print a sentence
-    and no traceback.
+    After an expected error, such as a wrong setting, a port in use or a full disk, print a message
+    without a traceback.
     """
     command = argv[1] if len(argv) > 1 else "help"
     try:
@@ -31,7 +31,10 @@ def run(argv: list[str]) -> int:
 
 
 def _help(argv: list[str]) -> int:
-    """Print our overview, or a command's help. Django's overview does not list our commands."""
+    """Print the overview of commands, or a command's help.
+
+    Django's own overview does not list the commands of this module.
+    """
     if not (arguments := argv[2:]):
         from caret.cli_help import render_overview
 
@@ -145,6 +148,6 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
-def _report_error(sentence: str, code: ExitCode) -> int:
-    sys.stderr.write(f"caret: {sentence.rstrip()}\n")
+def _report_error(message: str, code: ExitCode) -> int:
+    sys.stderr.write(f"caret: {message.rstrip()}\n")
     return code

@@ -1,6 +1,6 @@
 """The output of `manage.py help`: the commands, grouped by purpose.
 
-It reads no settings, because it must work before the installation, too.
+This module reads no settings, because the help must also work before an installation exists.
 """
 
 from typing import Final
@@ -52,8 +52,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "Data and keys": {
         "backup": "write all data to a file, its keys to another",
-        "restore": "restore an installation from these two files",
-        "replay_erasures": "repeat erasures that a backup undid",
+        "restore": "restore an installation from the files of `backup`",
+        "replay_erasures": "repeat erasures that a restored backup undid",
         "rotate_encryption_keys": "wrap tenant and data keys with new keys",
         "export_data_subject": "export a person's data, signed",
         "erase_user": "erase a person in a tenant",

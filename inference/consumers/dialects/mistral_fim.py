@@ -21,8 +21,8 @@ from inference.errors import CompletionError
 
 
 class FimBody(msgspec.Struct, frozen=True):
-    prompt: str
-    suffix: str | None = None
+    prompt: str  # the text before the cursor
+    suffix: str | None = None  # the text after the cursor
     model: str | None = None
     max_tokens: int | None = None
     stop: Stops = None
@@ -53,26 +53,27 @@ class FimCompletion(msgspec.Struct, frozen=True):
     choices: list[WholeChoice]
     usage: Usage
     object: str = "chat.completion"
-    # Left out if finish_reason is exact.
+    # The exact finish reason; left out if `finish_reason` says the same.
     caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class FimChunk(msgspec.Struct, frozen=True):
     id: str
-    created: int
+    created: int  # Unix seconds
     model: str
     choices: list[ChunkChoice]
     object: str = "chat.completion.chunk"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET  # only in the last chunk
-    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # only in the last chunk
+    # Only in the last chunk: the exact finish reason; left out if `finish_reason` says the same.
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class FimError(msgspec.Struct, frozen=True):
     message: str
     type: str  # one of the codes in platform/docs/protocol.md
     object: str = "error"
-    param: str | None = None
-    code: str | None = None
+    param: str | None = None  # the invalid field; null: the message alone describes the error
+    code: str | None = None  # always null: `type` has the code
 
 
 class FimResponseEncoder:
@@ -122,7 +123,7 @@ def parse_request(body: bytes) -> ParsedRequest:
             stop=normalize_stops(request.stop),
             model=request.model or "",
         ),
-        make_client=make_response_writer(FimResponseEncoder, SSE if request.stream else None),
+        make_writer=make_response_writer(FimResponseEncoder, SSE if request.stream else None),
     )
 
 

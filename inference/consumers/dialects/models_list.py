@@ -1,4 +1,4 @@
-"""Lookups of models. They need an API key but have no rate limits."""
+"""The list of models, and the base of endpoints that need an API key but have no rate limits."""
 
 from itertools import chain
 from typing import Final
@@ -18,7 +18,7 @@ from inference.pipeline import DataPlane
 from inference.routing.pool_selection import DEFAULT_MODEL_NAMES
 
 MODEL_PATH: Final = "/v1/models/"  # followed by the name of a model
-ONE_MODEL: Final = f"{MODEL_PATH}{{name}}"
+MODEL_ROUTE: Final = f"{MODEL_PATH}{{name}}"  # in the table of routes and in OpenAPI
 
 
 class AuthenticatedJsonConsumer(HttpConsumer):
@@ -54,15 +54,21 @@ class AuthenticatedJsonConsumer(HttpConsumer):
         return error_body(error)
 
     def list_models(self) -> list[str]:
-        """Return exactly the models that the key may use, the fast tier's first."""
+        """Return the models that the key may use, without duplicates, the fast tier's first."""
         return list(dict.fromkeys(chain.from_iterable(self.list_models_by_tier().values())))
 
     def list_models_by_tier(self) -> dict[Tier, list[str]]:
-        """Return the models that the key may use in each tier, the default first."""
+        """Return the models that the key may use in each tier, the tier's default first.
+
+        The list is empty if the key may use no mode of the tier.
+        """
         snapshot, modes = self.principal.snapshot, self.principal.modes
         allowed_tiers = {tier_of(mode) for mode in modes}
-        list_models = self.plane.pool_selector.list_models
-        return {tier: list_models(snapshot, tier) if tier in allowed_tiers else [] for tier in Tier}
+        selector = self.plane.pool_selector
+        return {
+            tier: selector.list_models(snapshot, tier) if tier in allowed_tiers else []
+            for tier in Tier
+        }
 
 
 class ModelCapabilities(msgspec.Struct, frozen=True):
@@ -76,10 +82,10 @@ class ModelCapabilities(msgspec.Struct, frozen=True):
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
-    id: str
+    id: str  # the model's name
     capabilities: ModelCapabilities
     object: str = "model"
-    created: int = 0  # unknown
+    created: int = 0  # Unix seconds; 0: unknown
     owned_by: str = "caret"
     type: str = "base"  # Mistral's clients require it
 
@@ -97,7 +103,10 @@ class ModelsConsumer(AuthenticatedJsonConsumer):
 
 
 class ModelConsumer(AuthenticatedJsonConsumer):
-    """`GET /v1/models/NAME`. A name may contain slashes."""
+    """`GET /v1/models/NAME`. A name may contain slashes.
+
+    `caret` and `default` stand for the first model of the list.
+    """
 
     def build_response(self, _body: bytes) -> ModelInfo:
         name = self.scope["path"].removeprefix(MODEL_PATH)

@@ -1,6 +1,7 @@
 """`POST /api/chat` in Ollama's format: lines of JSON, streamed by default.
 
-A request without messages asks to load the model, which is always loaded.
+A request without messages asks to load the model. The model is always loaded, so the response comes
+at once, without text.
 """
 
 from typing import Any, Final, Literal
@@ -27,21 +28,21 @@ from inference.consumers.http.responses import NDJSON, make_response_writer
 from inference.gateway.receive import MAX_MESSAGES
 
 # Replaces the messages of a request that has none, because `receive` requires at least one.
-_NO_MESSAGES: Final = (ChatMessage("user", ""),)
+_PLACEHOLDER_MESSAGES: Final = (ChatMessage("user", ""),)
 
 
 class OllamaMessage(msgspec.Struct, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: str = ""
-    images: list[str] | None = None
+    images: list[str] | None = None  # rejected unless empty
 
 
 class OllamaChatBody(UnsupportedFields, frozen=True):
     model: str | None = None
     messages: list[OllamaMessage] | None = None
-    stream: bool | None = None  # None: true
+    stream: bool | None = None  # None means true
     options: Options | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None  # rejected unless empty
 
 
 class OllamaChatMessage(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ class OllamaChatMessage(msgspec.Struct, frozen=True):
 
 class OllamaChatChunk(msgspec.Struct, frozen=True):
     model: str
-    created_at: str
+    created_at: str  # ISO 8601, UTC
     message: OllamaChatMessage
     done: bool = False
 
@@ -89,7 +90,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         mode=Mode.CHAT,
         prefix="",
         # One more than the limit, so that `receive` rejects too many messages.
-        messages=tuple(map(_to_message, messages[: MAX_MESSAGES + 1])) or _NO_MESSAGES,
+        messages=tuple(map(_to_message, messages[: MAX_MESSAGES + 1])) or _PLACEHOLDER_MESSAGES,
         max_tokens=limit,
         is_warm_up=is_warm_up or not messages,
         stop=normalize_stops(options.stop),
@@ -99,7 +100,7 @@ def parse_request(body: bytes) -> ParsedRequest:
     )
     framing = None if request.stream is False else NDJSON
     return ParsedRequest(
-        protocol="ollama", draft=draft, make_client=make_response_writer(OllamaChatEncoder, framing)
+        protocol="ollama", draft=draft, make_writer=make_response_writer(OllamaChatEncoder, framing)
     )
 
 

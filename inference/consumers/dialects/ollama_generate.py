@@ -1,8 +1,10 @@
 """`POST /api/generate` in Ollama's format: lines of JSON, streamed by default.
 
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
-fill-in-the-middle prompt of some model family; any other prompt is used unchanged. A request with
-an empty prompt asks to load the model, which is always loaded.
+fill-in-the-middle prompt of some model family; any other prompt is used unchanged.
+
+A request without prompt and suffix asks to load the model. The model is always loaded, so the
+response comes at once, without text.
 """
 
 from dataclasses import replace
@@ -28,9 +30,10 @@ from inference.errors import BadRequest, CompletionError, UnknownModel
 
 
 class Options(msgspec.Struct, frozen=True):
-    num_predict: int | None = None  # below 0: the mode's default applies
+    # The most tokens to generate. None or below 0: the mode's default. 0: respond without text.
+    num_predict: int | None = None
     stop: Stops = None
-    # For chats only.
+    # For chats only; other completions ignore the following fields.
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
@@ -48,13 +51,13 @@ class GenerateBody(UnsupportedFields, frozen=True):
     model: str | None = None
     prompt: str | None = None
     suffix: str | None = None
-    stream: bool | None = None  # None: true
+    stream: bool | None = None  # None means true
     options: Options | None = None
 
 
 class GenerateChunk(msgspec.Struct, frozen=True):
     model: str
-    created_at: str
+    created_at: str  # ISO 8601, UTC
     response: str
     done: bool = False
 
@@ -63,20 +66,20 @@ class FinalFields(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of the last line of every response. Durations are in nanoseconds."""
 
     model: str
-    created_at: str
+    created_at: str  # ISO 8601, UTC
     done: bool = True
-    done_reason: str  # load, or the finish reason
+    done_reason: str  # `load` for a warm-up, otherwise the finish reason
     total_duration: int
     load_duration: int = 0
-    prompt_eval_count: int
-    prompt_eval_duration: int
-    eval_count: int
-    eval_duration: int
+    prompt_eval_count: int  # tokens of the prompt
+    prompt_eval_duration: int  # from the engine request to its first token
+    eval_count: int  # generated tokens
+    eval_duration: int  # from the first text to the end
 
 
 class GenerateFinal(FinalFields, frozen=True, kw_only=True):
     response: str
-    context: list[int] = []
+    context: list[int] = []  # Ollama's token IDs of the conversation; always empty here
 
 
 class OllamaError(msgspec.Struct, frozen=True):
@@ -98,9 +101,9 @@ class OllamaResponseEncoder:
 
 
 def build_final_fields(trace: RequestTrace) -> dict[str, Any]:
-    """Build the fields of FinalFields."""
+    """Return the arguments for FinalFields."""
     engine_ms = trace.engine_ms or 0.0
-    first_ms = trace.first_token_ms or trace.total_ms
+    first_ms = trace.first_token_ms or trace.total_ms  # without text, the two times are equal
     is_loading = trace.arrival.draft.is_warm_up
     return {
         "model": trace.model_name,
@@ -115,6 +118,7 @@ def build_final_fields(trace: RequestTrace) -> dict[str, Any]:
 
 
 def format_time(arrival: IncomingRequest) -> str:
+    """Return the time of the request in ISO 8601, UTC."""
     moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
     return moment.isoformat().replace("+00:00", "Z")
 
@@ -143,14 +147,17 @@ def parse_request(body: bytes) -> ParsedRequest:
         draft=replace(
             draft, is_warm_up=is_warm_up, trigger=trigger, model=read_model_name(request.model)
         ),
-        make_client=make_response_writer(
+        make_writer=make_response_writer(
             OllamaResponseEncoder, None if request.stream is False else NDJSON
         ),
     )
 
 
 def decode_body(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
-    """Decode a body. Raises BadRequest, with Ollama's message if the body is empty."""
+    """Decode a body. Raises BadRequest, also if an unsupported field is set.
+
+    An empty body gets Ollama's own message.
+    """
     if not body:
         raise BadRequest("invalid_json", "missing request body")
     request = decode(decoder, body)
@@ -162,9 +169,9 @@ def decode_body(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
 
 
 def refuse_capability(name: str, is_requested: object) -> None:
-    """Reject the request if it needs a capability that the models lack.
+    """Reject the request if it asks for a capability that the models lack.
 
-    Clients recognize the message. Raises BadRequest.
+    The message is Ollama's, because clients recognize it. Raises BadRequest.
     """
     if is_requested:
         message = f"this model does not support {name}"

@@ -1,4 +1,4 @@
-"""Lookups of Ollama's clients: the models and their capabilities."""
+"""Endpoints of Ollama's clients for models, the version, and embeddings, which are rejected."""
 
 from typing import Final
 
@@ -28,16 +28,17 @@ class Details(msgspec.Struct, frozen=True):
 class OllamaModel(msgspec.Struct, frozen=True):
     name: str
     model: str
-    modified_at: str = "1970-01-01T00:00:00Z"  # unknown
-    size: int = 0
+    # The defaults of the following fields mean that the value is unknown.
+    modified_at: str = "1970-01-01T00:00:00Z"
+    size: int = 0  # bytes
     digest: str = ""
     details: Details = Details()
 
 
 class RunningModel(OllamaModel, frozen=True):
     expires_at: str = "9999-12-31T23:59:59Z"  # never
-    size_vram: int = 0
-    context_length: int = PROMPT_TOKENS[Tier.FAST]
+    size_vram: int = 0  # bytes; unknown
+    context_length: int = PROMPT_TOKENS[Tier.FAST]  # tokens
 
 
 class RunningModels(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class OllamaVersion(msgspec.Struct, frozen=True):
 
 class ModelBody(msgspec.Struct, frozen=True):
     model: str | None = None
-    name: str | None = None
+    name: str | None = None  # older name of `model`
 
 
 class ShowResponse(msgspec.Struct, frozen=True):
@@ -70,13 +71,13 @@ class ShowResponse(msgspec.Struct, frozen=True):
     parameters: str = ""
     template: str = _TEMPLATE
     details: Details = Details()
-    capabilities: tuple[str, ...] = ("completion", "insert")
-    modified_at: str = "1970-01-01T00:00:00Z"
+    capabilities: tuple[str, ...] = ("completion", "insert")  # insert: fill-in-the-middle
+    modified_at: str = "1970-01-01T00:00:00Z"  # unknown
 
 
 class OllamaConsumer(AuthenticatedJsonConsumer):
     def select_pool(self, request: ModelBody) -> str:
-        """Return the pool of the model. Raises CompletionError."""
+        """Return the name of the model's pool in the fast tier. Raises CompletionError."""
         return self.plane.pool_selector.select(
             self.principal.snapshot,
             Tier.FAST,
@@ -89,21 +90,21 @@ class OllamaConsumer(AuthenticatedJsonConsumer):
 
 
 class TagsConsumer(OllamaConsumer):
-    """`GET /api/tags`"""
+    """`GET /api/tags`: the models that the key may use."""
 
     def build_response(self, _body: bytes) -> Tags:
         return Tags([OllamaModel(name, name) for name in self.list_models()])
 
 
 class RunningModelsConsumer(OllamaConsumer):
-    """`GET /api/ps`: the loaded models, which are all models."""
+    """`GET /api/ps`: the loaded models, which are all models that the key may use."""
 
     def build_response(self, _body: bytes) -> RunningModels:
         return RunningModels([RunningModel(name, name) for name in self.list_models()])
 
 
 class VersionConsumer(OllamaConsumer):
-    """`GET /api/version`"""
+    """`GET /api/version`: the version of Ollama that we emulate."""
 
     def build_response(self, _body: bytes) -> OllamaVersion:
         return OllamaVersion()
@@ -113,18 +114,18 @@ _model_decoder: Final = msgspec.json.Decoder(ModelBody)
 
 
 class ShowConsumer(OllamaConsumer):
-    """`POST /api/show`."""
+    """`POST /api/show`: the description of one model of the fast tier."""
 
     methods = (b"POST",)
     max_body_bytes = 64 * 1024
 
     def build_response(self, body: bytes) -> ShowResponse:
-        name = self.select_pool(decode_body(_model_decoder, body))
+        pool_name = self.select_pool(decode_body(_model_decoder, body))
         return ShowResponse(
             model_info={
                 "general.architecture": "caret",
-                "general.basename": self.plane.router.pools.by_name[name].model,
-                "caret.context_length": self.plane.prompt_writers[name].get_budget_tokens(
+                "general.basename": self.plane.router.pools.by_name[pool_name].model,
+                "caret.context_length": self.plane.prompt_writers[pool_name].get_budget_tokens(
                     Tier.FAST
                 ),
             }

@@ -2,7 +2,7 @@
 
 Messages may contain text only. Images, tool calls and other content are rejected.
 
-Three fields are extensions. `caret_files` has files as context; the gateway drops those that the
+Three fields are extensions. `caret_files` has files as context. The gateway drops files that the
 policy excludes. `caret_path` and `caret_repository` replace the headers X-Caret-Path and
 X-Caret-Repository, because headers cannot contain all Unicode characters.
 """
@@ -21,7 +21,7 @@ from inference.completion.incoming_request import (
     UnvalidatedRequest,
 )
 from inference.completion.request_trace import RequestTrace
-from inference.consumers.dialects.openai_completions import StreamOptions, check_choices
+from inference.consumers.dialects.openai_completions import StreamOptions, check_num_choices
 from inference.consumers.http.completions import Dialect, ParsedRequest
 from inference.consumers.http.finish_reasons import caret_finish_reason, openai_finish_reason
 from inference.consumers.http.openai_schemas import Usage, build_usage, error_body
@@ -64,16 +64,17 @@ class ChatBody(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     max_completion_tokens: int | None = None  # newer name of max_tokens
     n_predict: int | None = None  # llama.cpp's name of max_tokens
-    n: int | None = None
+    n: int | None = None  # number of choices; only 1 is supported
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     caret_path: str = ""  # of the file that the chat is about
     caret_repository: str = ""
-    caret_files: list[ChatFile] = []  # the most important one first
+    caret_files: list[ChatFile] = []  # the most important file first
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
+    # The following fields are rejected if they have an effect.
     logprobs: bool | None = None
     response_format: ResponseFormat | None = None
     tools: list[dict[str, Any]] | None = None
@@ -87,8 +88,9 @@ class AssistantMessage(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    # None: left out of the JSON.
     content: str | None = None
-    role: str | None = None
+    role: str | None = None  # only in the first chunk
 
 
 class MessageChoice(msgspec.Struct, frozen=True):
@@ -112,18 +114,19 @@ class ChatCompletion(msgspec.Struct, frozen=True):
     choices: list[MessageChoice]
     usage: Usage
     object: str = "chat.completion"
-    # Left out if finish_reason is exact.
+    # The exact finish reason; left out if `finish_reason` says the same.
     caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChatChunk(msgspec.Struct, frozen=True):
     id: str
-    created: int
+    created: int  # Unix seconds
     model: str
     choices: list[DeltaChoice]
     object: str = "chat.completion.chunk"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET  # only in the last chunk, on request
-    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # with the last choice
+    # Only with the last choice: the exact finish reason; left out if `finish_reason` says the same.
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChatResponseEncoder:
@@ -170,7 +173,7 @@ def parse_request(body: bytes) -> ParsedRequest:
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,
         prefix="",
-        # One more than the limit, so that `receive` rejects too many messages.
+        # One more than the limits, so that `receive` rejects too many messages or files.
         messages=tuple(_to_message(message) for message in request.messages[: MAX_MESSAGES + 1]),
         path=request.caret_path,
         repository=request.caret_repository,
@@ -184,8 +187,8 @@ def parse_request(body: bytes) -> ParsedRequest:
     )
     options = request.stream_options or StreamOptions()
     make_encoder = partial(ChatResponseEncoder, wants_usage=bool(options.include_usage))
-    make_client = make_response_writer(make_encoder, SSE if request.stream else None)
-    return ParsedRequest(protocol="chat", draft=draft, make_client=make_client)
+    make_writer = make_response_writer(make_encoder, SSE if request.stream else None)
+    return ParsedRequest(protocol="chat", draft=draft, make_writer=make_writer)
 
 
 def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
@@ -201,11 +204,11 @@ def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
 
 
 def _check_options(request: ChatBody) -> None:
-    """Check fields that the decoder accepts with any value. Raises BadRequest."""
+    """Check that there are messages, and reject options without support. Raises BadRequest."""
     if not request.messages:
         message = "messages must have at least one entry."
         raise BadRequest("invalid_field", message, param="messages")
-    check_choices(request.n)
+    check_num_choices(request.n)
     refuse_if("n", request.n is not None and request.n > 1)
     refuse_if("logprobs", request.logprobs)
     refuse_if("response_format", request.response_format not in (None, ResponseFormat()))
@@ -215,7 +218,7 @@ def _check_options(request: ChatBody) -> None:
 
 
 def _read_max_tokens(request: ChatBody) -> int | None:
-    """Return the limit of tokens, under whichever name the client sent it."""
+    """Return the limit of tokens. Of its three names, the newest has priority."""
     limits = (request.max_completion_tokens, request.max_tokens, request.n_predict)
     return next((limit for limit in limits if limit is not None), None)
 

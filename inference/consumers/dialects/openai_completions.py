@@ -2,9 +2,10 @@
 
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
 fill-in-the-middle prompt of some model family; any other prompt is used unchanged. With `segments`,
-the body is in Tabby's format, as Tabby uses the same path. The response has one choice for each
-prompt, whatever `n` is. `temperature` is ignored and decoding is greedy, so further choices would
-be equal.
+the body is in Tabby's format, because Tabby uses the same URL path.
+
+The response has one choice for each prompt, for any value of `n`. `temperature` is ignored and
+decoding is greedy, so further choices would be equal.
 """
 
 from collections.abc import Sequence
@@ -42,13 +43,14 @@ class CompletionBody(msgspec.Struct, frozen=True):
     model: str | None = None
     suffix: str | None = None
     max_tokens: int | None = None
-    n: int | None = None
+    n: int | None = None  # number of choices; checked, but otherwise ignored
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    # `echo` and `logprobs` are rejected if they have an effect.
     echo: bool | None = None
     logprobs: int | bool | None = None
-    # Tabby's field, which `tabby_completions` reads.
+    # Tabby's field. `tabby_completions` parses it.
     segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
@@ -68,7 +70,7 @@ class Completion(msgspec.Struct, frozen=True):
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
-    # Left out if finish_reason is exact.
+    # The exact finish reason; left out if `finish_reason` says the same, and for several prompts.
     caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -131,7 +133,7 @@ def parse_request(body: bytes) -> ParsedRequest | BatchRequest:
         return tabby_completions.parse_request(body)
     if request.prompt is None:
         raise BadRequest("invalid_field", "prompt is missing.", param="prompt")
-    check_choices(request.n)
+    check_num_choices(request.n)
     refuse_if("echo", request.echo)
     refuse_if("logprobs", request.logprobs)
     prompts = read_prompts(request.prompt)
@@ -143,7 +145,7 @@ def parse_request(body: bytes) -> ParsedRequest | BatchRequest:
     return ParsedRequest(
         protocol="openai",
         draft=drafts[0],
-        make_client=make_response_writer(make_encoder, SSE if request.stream else None),
+        make_writer=make_response_writer(make_encoder, SSE if request.stream else None),
     )
 
 
@@ -158,7 +160,8 @@ def _build_draft(request: CompletionBody, prompt: str) -> UnvalidatedRequest:
     )
 
 
-def check_choices(n: int | None) -> None:
+def check_num_choices(n: int | None) -> None:
+    """Raises BadRequest."""
     if n is not None and n < 1:
         raise BadRequest("invalid_field", "n must be at least 1.", param="n")
 

@@ -1,6 +1,7 @@
-"""`POST /v1/completions` with `segments`, as Tabby's agent requests it: never streamed.
+"""`POST /v1/completions` with `segments`, which Tabby's agent sends. It is never streamed.
 
-The agent truncates the text itself.
+The agent cuts off superfluous lines itself. So these requests have the mode fim, in which the text
+ends where the model ends it.
 """
 
 from itertools import chain, islice
@@ -18,12 +19,12 @@ from inference.consumers.http.request_bodies import decode
 from inference.consumers.http.responses import FullResponseWriter, HttpExchange
 from inference.gateway.receive import MAX_FILES
 
-ID_PREFIX: Final = "cmpl-"  # precedes the request ID; the agent's events use the same form
+ID_PREFIX: Final = "cmpl-"  # precedes the request ID, here and in the agent's events
 
 
 class CodeFile(msgspec.Struct, frozen=True):
     filepath: str
-    body: str
+    body: str  # a part of the file
 
 
 class Segments(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class Segments(msgspec.Struct, frozen=True):
     suffix: str | None = None
     filepath: str | None = None
     git_url: str | None = None
-    # Each in descending order of score; a file may be in several.
+    # Each list is in descending order of relevance. A file may be in several lists.
     relevant_snippets_from_changed_files: list[CodeFile] | None = None
     relevant_snippets_from_recently_opened_files: list[CodeFile] | None = None
     declarations: list[CodeFile] | None = None
@@ -60,7 +61,7 @@ class TabbyResponseEncoder:
         return TabbyCompletion(self._id, [TabbyChoice(text)])
 
     def encode_end(self, _trace: RequestTrace) -> list[TabbyCompletion]:
-        return []
+        return []  # never called, because nothing is streamed
 
     def encode_full(self, text: str, trace: RequestTrace) -> TabbyCompletion:
         return self.encode_delta(text, trace)
@@ -82,7 +83,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         repository=_repository_name(segments.git_url or ""),
         files=_to_files(segments),
     )
-    return ParsedRequest(protocol="tabby", draft=draft, make_client=_build_writer)
+    return ParsedRequest(protocol="tabby", draft=draft, make_writer=_build_writer)
 
 
 def _build_writer(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:
@@ -90,16 +91,19 @@ def _build_writer(http: HttpExchange, arrival: IncomingRequest) -> ResponseWrite
 
 
 def _repository_name(git_url: str) -> str:
-    """Return the name that policies use: `git@example.com:acme/shop.git` is `shop`."""
+    """Return the repository's name in policies: for `git@example.com:acme/shop.git`, `shop`."""
     return git_url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
 
 
 def _to_files(segments: Segments) -> tuple[ContextFile, ...]:
-    """Return the files, most relevant first. `receive` keeps the order of files without time."""
+    """Return the first snippets of all lists, as files without a time.
+
+    `receive` keeps the order of files without a time.
+    """
     snippets = chain(
         segments.relevant_snippets_from_changed_files or (),
         segments.relevant_snippets_from_recently_opened_files or (),
         segments.declarations or (),
     )
     first = islice(snippets, MAX_FILES)
-    return tuple(ContextFile(file.filepath, file.body, 0.0) for file in first)
+    return tuple(ContextFile(file.filepath, file.body, edited_at=0.0) for file in first)

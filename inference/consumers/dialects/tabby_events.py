@@ -1,8 +1,8 @@
 """Requests of Tabby's agent other than completions: health, settings and events.
 
-After any error the agent checks health, and shows "disconnected" if that fails. Unavailable pools
-therefore cause no error here. The agent expects the version of a Tabby server and rejects newer
-versions than it knows.
+After any error the agent checks health, and shows "disconnected" if the health check fails. So the
+health check succeeds even if no pool is available. The agent expects the version of a Tabby server,
+and rejects versions that are newer than those it knows.
 """
 
 from typing import Final
@@ -29,8 +29,9 @@ class Version(msgspec.Struct, frozen=True):
 class TabbyHealth(msgspec.Struct, frozen=True):
     """The health response. It has all fields, since the agent crashes if one is missing."""
 
-    model: str
-    chat_model: str | None
+    model: str  # "": the policy allows no model of the fast tier
+    chat_model: str | None  # None: the policy allows no model of the quality tier
+    # The following values are the same for every gateway. They do not describe its hardware.
     device: str = "cuda"
     arch: str = ""
     cpu_info: str = ""
@@ -61,9 +62,9 @@ class ServerSettingConsumer(AuthenticatedJsonConsumer):
 
 
 class EventBody(msgspec.Struct, frozen=True):
-    type: str
-    completion_id: str = ""
-    select_kind: str | None = None  # line: only the first line was accepted
+    type: str  # view, select or dismiss; others are ignored
+    completion_id: str = ""  # ID_PREFIX and the request ID
+    select_kind: str | None = None  # `line`: only the first line was accepted
     elapsed: float | None = None  # milliseconds since the suggestion was shown
 
 
@@ -82,8 +83,8 @@ _decoder: Final = msgspec.json.Decoder(EventBody)
 class EventsConsumer(AuthenticatedJsonConsumer):
     """`POST /v1/events`: outcomes of suggestions.
 
-    Other events, and those of unknown completions, are ignored without an error: after an error the
-    agent would check health again.
+    Other events, and events of unknown completions, are ignored without an error: after an error,
+    the agent would check health.
     """
 
     methods = (b"POST",)
@@ -94,7 +95,7 @@ class EventsConsumer(AuthenticatedJsonConsumer):
         outcome = _OUTCOMES.get(event.type)
         if outcome is OutcomeEvent.ACCEPTED and "line" in (
             event.select_kind,
-            self._read_select_kind(),
+            self._read_select_kind_of_query(),
         ):
             outcome = OutcomeEvent.PARTIALLY_ACCEPTED
         if outcome is not None:
@@ -103,7 +104,7 @@ class EventsConsumer(AuthenticatedJsonConsumer):
             self.plane.suggestions.report(self.principal, request_id, outcome, after_ms=elapsed_ms)
         return EventAck()
 
-    def _read_select_kind(self) -> str:
-        """Return `select_kind` from the query string, where the agent writes it, too."""
+    def _read_select_kind_of_query(self) -> str:
+        """Return `select_kind`, which the agent also writes into the query string; "" if absent."""
         query: str = self.scope["query_string"].decode("latin-1")
         return parse_qs(query).get("select_kind", [""])[0]

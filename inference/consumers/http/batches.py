@@ -1,4 +1,4 @@
-"""Several prompts in one request: one completion for each of them, in one response.
+"""Several prompts in one request (a batch): one completion for each prompt, in one response.
 
 The completions run one after the other. Each has its own ID, limits, costs and usage record. The
 first error ends the batch.
@@ -19,7 +19,9 @@ from inference.errors import CompletionError
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    index: int  # of the prompt
+    """The completion of one prompt."""
+
+    index: int  # of the prompt, from 0
     text: str
     trace: RequestTrace
 
@@ -31,14 +33,14 @@ class BatchEncoder(Protocol):
         """Return the stream event for one part."""
 
     def encode_batch_end(self, parts: Sequence[BatchPart]) -> Sequence[msgspec.Struct]:
-        """Return the last events of a stream."""
+        """Return the last events of a stream; may be empty."""
 
     def encode_batch(self, parts: Sequence[BatchPart]) -> msgspec.Struct:
         """Return the whole response, if it is not streamed."""
 
 
 class PartCollector:
-    """The ResponseWriter of one part: it stores the completion."""
+    """The ResponseWriter of one part: it stores the completion or its error."""
 
     def __init__(self, index: int) -> None:
         self._index = index
@@ -50,6 +52,7 @@ class PartCollector:
         self._texts.append(text)
 
     async def write_done(self, trace: RequestTrace) -> None:
+        # The pipeline may have written text before the filter withheld it.
         is_withheld = trace.finish_reason is FinishReason.FILTERED
         text = "" if is_withheld else "".join(self._texts)
         self.part = BatchPart(self._index, text, trace)
@@ -59,7 +62,7 @@ class PartCollector:
 
 
 class BatchResponseWriter:
-    """Writes each part when it is completed, or all parts together at the end.
+    """Writes each part when it is completed (streamed), or all parts together at the end.
 
     All methods may raise ClientDisconnected.
     """
@@ -83,6 +86,7 @@ class BatchResponseWriter:
             end = b"".join(map(SSE.frame, events)) + SSE.end
             await self._http.send_body_part(end, is_last=True)
             return
+        # The header shows the first finish reason that the response itself cannot show exactly.
         irregular_traces = (part.trace for part in self._parts if not is_regular(part.trace))
         headers = build_finish_headers(next(irregular_traces, self._parts[0].trace))
         await self._http.send_json(encode(self._encoder.encode_batch(self._parts)), headers)

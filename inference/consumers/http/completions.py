@@ -1,8 +1,8 @@
 """The HTTP completion consumer; each protocol adds its dialect.
 
-The tenant's policy excludes files by path and repository. Both come from the body if the protocol
-has fields for them, otherwise from the headers X-Caret-Path and X-Caret-Repository. Without these,
-the path comes from a comment of the prompt.
+The tenant's policy excludes files by path and repository. Both come from the body if it names them,
+otherwise from the headers X-Caret-Path and X-Caret-Repository. If neither names the path, it comes
+from a comment of the prompt.
 """
 
 import asyncio
@@ -35,24 +35,23 @@ from inference.pipeline import DataPlane, serve
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 
-
-MakeClient = Callable[[HttpExchange, IncomingRequest], ResponseWriter]
+MakeResponseWriter = Callable[[HttpExchange, IncomingRequest], ResponseWriter]
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
     """A valid body: the requested completion and the format of the response."""
 
-    protocol: str  # in usage records
+    protocol: str  # its name in usage records
     draft: UnvalidatedRequest
-    make_client: MakeClient
+    make_writer: MakeResponseWriter
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """A valid body with several prompts."""
 
-    protocol: str
+    protocol: str  # its name in usage records
     drafts: Sequence[UnvalidatedRequest]  # at least two
     make_encoder: Callable[[IncomingRequest], BatchEncoder]
     is_streamed: bool
@@ -74,7 +73,7 @@ class CompletionConsumer(HttpConsumer):
         self, plane: DataPlane, dialect: Dialect, identical_requests: IdenticalRequests
     ) -> None:
         super().__init__()
-        self._identical = identical_requests
+        self._identical_requests = identical_requests
         self._plane = plane
         self._dialect = dialect
         self._received_s = plane.clock.monotonic_s()
@@ -102,7 +101,7 @@ class CompletionConsumer(HttpConsumer):
                 await self._respond_to_batch(parsed_request)
             else:
                 arrival = self._make_arrival(parsed_request.protocol, parsed_request.draft)
-                await self._complete(arrival, parsed_request.make_client)
+                await self._complete(arrival, parsed_request.make_writer)
 
     async def _respond_to_batch(self, batch: BatchRequest) -> None:
         first = self._make_arrival(batch.protocol, batch.drafts[0])
@@ -112,8 +111,8 @@ class CompletionConsumer(HttpConsumer):
             arrival = first if index == 0 else self._make_next_arrival(first, draft)
             collector = PartCollector(index)
             try:
-                await self._complete(arrival, lambda *_, part=collector: part)
-            finally:  # also runs if the key was revoked, which sets the error and cancels this task
+                await self._complete(arrival, lambda *_, collector=collector: collector)
+            finally:  # also if the key has ended, which sets the error and cancels this task
                 if collector.error is not None:
                     await writer.write_error(collector.error)
             if collector.part is None:
@@ -148,44 +147,45 @@ class CompletionConsumer(HttpConsumer):
             request_id=new_request_id(),
         )
 
-    async def _complete(self, arrival: IncomingRequest, make_client: MakeClient) -> None:
+    async def _complete(self, arrival: IncomingRequest, make_writer: MakeResponseWriter) -> None:
         """Serve the request, or respond with the completion of an identical request."""
         if arrival.draft.is_warm_up:
-            await self._warm_up(arrival, make_client(self, arrival))
+            await self._warm_up(arrival, make_writer(self, arrival))
             return
         identity = identify(self._principal, arrival)
         if identity is None:
-            await serve(self._plane, arrival, make_client(self, arrival))
+            await serve(self._plane, arrival, make_writer(self, arrival))
             return
-        while (running := self._identical.find(identity)) is not None:
-            shared = await self._wait_for(running, arrival, make_client)
+        while (running := self._identical_requests.find(identity)) is not None:
+            shared = await self._wait_for(running, arrival, make_writer)
             if shared is not None:
                 self.request_id = shared.arrival.request_id
-                await shared.replay(make_client(self, shared.arrival))
+                await shared.replay(make_writer(self, shared.arrival))
                 return
-        with self._identical.run(identity, arrival) as running:
-            client = SharingResponseWriter(make_client(self, arrival), running)
-            await serve(self._plane, arrival, client)
+        with self._identical_requests.run(identity, arrival) as running:
+            writer = SharingResponseWriter(make_writer(self, arrival), running)
+            await serve(self._plane, arrival, writer)
 
     async def _wait_for(
-        self, running: RunningRequest, arrival: IncomingRequest, make_client: MakeClient
+        self, running: RunningRequest, arrival: IncomingRequest, make_writer: MakeResponseWriter
     ) -> SharedCompletion | None:
+        """Return the completion of the running request; None if it cannot be shared."""
         try:
             return await running.wait()
         except asyncio.CancelledError as cancelled:
             if cancelled.args and isinstance(cancelled.args[0], CompletionError):
                 # The key or its tenant is no longer active.
                 trace = RequestTrace(arrival=arrival, clock=self._plane.clock)
-                await make_client(self, arrival).write_error(cancelled.args[0], trace)
+                await make_writer(self, arrival).write_error(cancelled.args[0], trace)
             raise
 
-    async def _warm_up(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
+    async def _warm_up(self, arrival: IncomingRequest, writer: ResponseWriter) -> None:
         """Warm up in the background, and respond at once without text. Raises BadRequest."""
         receive(arrival)
         # Raw prompts and chats have no known stable part.
         if not (arrival.draft.is_raw or arrival.draft.messages):
             self._plane.warmup_queue.on_file_opened(self._principal.snapshot.tenant_id, arrival)
-        await client.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
+        await writer.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 
     def encode_error(self, error: CompletionError) -> bytes:
         return self._dialect.encode_error(error)
@@ -196,7 +196,8 @@ class CompletionConsumer(HttpConsumer):
     def _cancel_on_key_end(self) -> AbstractContextManager[None]:
         """Cancel the completion when its key or its tenant is no longer active.
 
-        The client gets the reason as an error, in a stream after the text so far.
+        The client gets the reason as an error. In a stream, the error follows the text so far.
+        Raises TooManyRequests when the block begins, if the key has too many connections.
         """
         task = asyncio.current_task()
         assert task is not None, "each consumer responds in its own task"

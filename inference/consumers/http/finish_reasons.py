@@ -33,7 +33,7 @@ def is_regular(trace: RequestTrace) -> bool:
 
 
 def caret_finish_reason(trace: RequestTrace) -> str | msgspec.UnsetType:
-    """Return the finish reason; unset if the protocol's own value is exact."""
+    """Return the finish reason; unset if the protocol's own value says the same."""
     if trace.finish_reason is None or is_regular(trace):
         return msgspec.UNSET
     return trace.finish_reason.value
@@ -45,6 +45,7 @@ def openai_finish_reason(trace: RequestTrace) -> str:
 
 
 def mistral_finish_reason(trace: RequestTrace) -> str:
+    """Return Mistral's value. It has no value for omitted text other than `error`."""
     return _select_finish_reason(trace, irregular="error")
 
 

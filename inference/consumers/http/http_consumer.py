@@ -1,7 +1,7 @@
 """An HTTP exchange in which the client may disconnect at any time.
 
-Channels delivers messages one by one. The response is therefore a separate task, so that a
-disconnect during the response is noticed and cancels it at once.
+Channels delivers the client's messages one by one. The response is therefore a separate task: the
+consumer can notice a disconnect during the response, and cancels the response at once.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from inference.errors import BadRequest, CompletionError, UnauthenticatedRequest
 from inference.pipeline import DataPlane
 
 log = structlog.get_logger(__name__)
-MAX_RECEIVE_S: Final = 10.0  # for the whole body; slower clients cannot complete while typing
+MAX_RECEIVE_S: Final = 10.0  # for the whole body; slower clients would get completions too late
 _JSON: Final = b"application/json"
 
 
@@ -43,14 +43,14 @@ class HttpConsumer(DataPlaneConsumer):
     implement `authorize`.
     """
 
-    max_body_bytes = 0  # most consumers accept no body
-    methods: tuple[bytes, ...] = ()  # allowed methods; empty: all
+    max_body_bytes = 0  # most endpoints accept no body
+    methods: tuple[bytes, ...] = ()  # the allowed HTTP methods; empty: all
 
     def __init__(self) -> None:
         self.request_id = new_request_id()  # in the header X-Request-Id
         self._body = bytearray()
         self._reading: asyncio.Task[None]  # reads the client's messages until the response ends
-        self._responding: asyncio.Task[None] | None = None
+        self._responding: asyncio.Task[None] | None = None  # None: no response has begun
         self._body_timer: asyncio.TimerHandle | None = None
 
     def authorize(self) -> None:
@@ -60,7 +60,7 @@ class HttpConsumer(DataPlaneConsumer):
         """Reserve quota for bytes of the body, before they are kept. Raises CompletionError."""
 
     def release_body(self, num_bytes: int) -> None:
-        """Release reserved quota once the body has been received or dropped."""
+        """Release reserved quota when the body is complete, or is dropped."""
 
     async def respond(self, body: bytes) -> None:
         """Send the whole response. The task is cancelled if the client disconnects.
@@ -92,7 +92,10 @@ class HttpConsumer(DataPlaneConsumer):
         await asyncio.gather(self._reading, return_exceptions=True)
 
     def on_connect(self) -> None:
-        """Start the body's timeout, and reject unauthorized clients before they send a body."""
+        """Start the body's timeout. Respond to OPTIONS and to clients that are not authorized.
+
+        These clients get the response before they send a body.
+        """
         loop = asyncio.get_running_loop()
         self._body_timer = loop.call_later(MAX_RECEIVE_S, self._on_body_timeout)
         if self.scope["method"] == "OPTIONS" and self.methods:
@@ -102,7 +105,7 @@ class HttpConsumer(DataPlaneConsumer):
 
     async def http_request(self, message: Message) -> None:
         if self._responding is not None:
-            return  # already rejected; the rest of the body is dropped
+            return  # the response has begun, usually an error; the rest of the body is dropped
         try:
             self._buffer_body(message.get("body", b""))
         except CompletionError as error:
@@ -123,6 +126,7 @@ class HttpConsumer(DataPlaneConsumer):
             await asyncio.gather(self._responding, return_exceptions=True)
 
     async def start_response(self, status: int, headers: Headers) -> None:
+        """Send the status and the headers. Raises ClientDisconnected."""
         all_headers = [*headers, (b"x-request-id", self.request_id.encode())]
         await self._send_bounded(
             {"type": "http.response.start", "status": status, "headers": all_headers}
@@ -135,11 +139,13 @@ class HttpConsumer(DataPlaneConsumer):
         )
 
     async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None:
+        """Send JSON as the whole response, with the status 200. Raises ClientDisconnected."""
         await self.send_response(200, _JSON, body, headers)
 
     async def send_response(
         self, status: int, content_type: bytes, body: bytes, headers: Sequence[Header] = ()
     ) -> None:
+        """Send the whole response. Raises ClientDisconnected."""
         length = str(len(body)).encode()
         all_headers = [(b"content-type", content_type), (b"content-length", length), *headers]
         await self.start_response(status, all_headers)
@@ -167,7 +173,7 @@ class HttpConsumer(DataPlaneConsumer):
 
     def _check_method(self) -> None:
         method = self.scope["method"].encode()
-        if method == b"HEAD":  # the server sends only the headers of the response to GET
+        if method == b"HEAD":  # handled as GET: the server sends only the headers of the response
             method = b"GET"
         if self.methods and method not in self.methods:
             methods = b" or ".join(self.methods).decode()
@@ -202,7 +208,7 @@ class HttpConsumer(DataPlaneConsumer):
             await self._respond_or_send_error(response)
         except ClientDisconnected:
             return
-        except Exception as defect:  # noqa: BLE001  # the edge: without a response the client waits
+        except Exception as defect:  # noqa: BLE001  # the edge: the client waits for a response
             log.error("http.internal_error", path=self.scope["path"], **describe(defect))
             with suppress(ClientDisconnected):
                 await self.send_error(CompletionError("internal_error", "Something went wrong."))
@@ -229,6 +235,8 @@ def _challenge(error: CompletionError) -> Header:
 
 
 class NotFoundConsumer(HttpConsumer):
+    """Rejects requests for paths that do not exist."""
+
     def authorize(self) -> None:
         raise BadRequest("not_found", "This path does not exist.", http_status=404)
 
@@ -237,6 +245,8 @@ class NotFoundConsumer(HttpConsumer):
 
 
 class HealthConsumer(HttpConsumer):
+    """Reports whether the gateway can verify API keys. Needs no API key."""
+
     def __init__(self, plane: DataPlane) -> None:
         super().__init__()
         self._plane = plane

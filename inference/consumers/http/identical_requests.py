@@ -7,8 +7,8 @@ times). Greedy decoding would generate the same text for all of them. Rules:
    one tenant, policy and set of modes, so if the first request is allowed, the others are, too.
 2. The first request runs. The others wait, and get its ID, text and finish reason. They cost
    nothing and leave no usage record of their own.
-3. If the first request ends without a completion (after an error, superseded, shed, or because its
-   client disconnected), one of the others runs, and the rest wait for it.
+3. The first request may end without a completion to share: after an error, superseded, shed, or
+   because its client disconnected. Then one of the others runs, and the rest wait for that request.
 4. At most MAX_WAITING requests wait for one request. Each further request runs, and is charged, on
    its own.
 """
@@ -34,6 +34,7 @@ SHARED: Final = Counter(
     "Requests that were answered with the completion of an identical request.",
     registry=None,
 )
+# With these reasons, each of the identical requests would have ended in the same way.
 _SHAREABLE: Final = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED)
 
 
@@ -43,24 +44,24 @@ class SharedCompletion:
     text: str
     trace: RequestTrace
 
-    async def replay(self, client: ResponseWriter) -> None:
+    async def replay(self, writer: ResponseWriter) -> None:
         """Send the completion to another client. Raises ClientDisconnected."""
         if self.text:
-            await client.write_delta(self.text, self.trace)
-        await client.write_done(self.trace)
+            await writer.write_delta(self.text, self.trace)
+        await writer.write_done(self.trace)
 
 
 @dataclass(slots=True)
 class RunningRequest:
-    """The request that runs, and for which identical requests wait."""
+    """A request that runs. Identical requests may wait for it."""
 
     arrival: IncomingRequest
-    num_waiting: int = 0
-    _shared: SharedCompletion | None = None
+    num_waiting: int = 0  # identical requests
+    _shared: SharedCompletion | None = None  # None: not completed, or not to be shared
     _has_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self) -> SharedCompletion | None:
-        """Wait for the request's end. Return its completion, or None if it cannot be shared."""
+        """Wait until the request ends. Return its completion, or None if it cannot be shared."""
         self.num_waiting += 1
         try:
             await self._has_ended.wait()
@@ -93,7 +94,10 @@ class IdenticalRequests:
 
     @contextmanager
     def run(self, identity: Hashable, arrival: IncomingRequest) -> Iterator[RunningRequest]:
-        """Let identical requests wait for this one until the block ends."""
+        """Let identical requests wait for this request until the block ends.
+
+        If another identical request is running already, they wait for that one instead.
+        """
         running = RunningRequest(arrival)
         self._running.setdefault(identity, running)
         try:
@@ -116,18 +120,18 @@ def identify(principal: Principal, arrival: IncomingRequest) -> Hashable | None:
 class SharingResponseWriter:
     """Writes to the client of the running request, and stores the completion for the others."""
 
-    def __init__(self, client: ResponseWriter, running: RunningRequest) -> None:
-        self._client = client
+    def __init__(self, writer: ResponseWriter, running: RunningRequest) -> None:
+        self._writer = writer
         self._running = running
         self._texts: list[str] = []
 
     async def write_delta(self, text: str, trace: RequestTrace) -> None:
         self._texts.append(text)
-        await self._client.write_delta(text, trace)
+        await self._writer.write_delta(text, trace)
 
     async def write_done(self, trace: RequestTrace) -> None:
         self._running.on_completed("".join(self._texts), trace)
-        await self._client.write_done(trace)
+        await self._writer.write_done(trace)
 
     async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
-        await self._client.write_error(error, trace)
+        await self._writer.write_error(error, trace)

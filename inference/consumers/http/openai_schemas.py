@@ -1,4 +1,4 @@
-"""Usage and errors in the format of all OpenAI protocols."""
+"""Usage and errors in OpenAI's format, which several dialects share."""
 
 import msgspec
 
@@ -8,13 +8,13 @@ from inference.errors import CompletionError
 
 
 class PromptDetails(msgspec.Struct, frozen=True):
-    cached_tokens: int
+    cached_tokens: int  # also 0 if the engine did not report them
 
 
 class Usage(msgspec.Struct, frozen=True):
     prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
+    completion_tokens: int  # generated tokens
+    total_tokens: int  # the sum of the two
     prompt_tokens_details: PromptDetails
 
 

@@ -1,7 +1,7 @@
 """Reads request bodies, for all dialects.
 
-Unknown fields are ignored. Stop strings that are markers are dropped: editors' plugins list them,
-and markers end every completion here anyway.
+Unknown fields are ignored. Stop strings that are markers of a model family are dropped: plugins of
+editors list them, and a marker ends every completion anyway.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ Stops = str | list[str] | None
 MAX_PROMPTS: Final = 20  # in one request; LangChain sends up to 20
 _MAX_LISTED_STOPS: Final = 256  # further stop strings are ignored; plugins list a dozen
 
-_CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
-# Plugins write markers without the special first character of some tokenizers.
-_SPELLINGS: Final = frozenset(marker.lstrip("▁") for marker in ALL_MARKERS)
-_MARKERS: Final = ALL_MARKERS | _SPELLINGS | _CHAT_ENDS
+_CHAT_MARKERS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
+# Some tokenizers' markers begin with "▁". Plugins leave it out.
+_SHORT_SPELLINGS: Final = frozenset(marker.lstrip("▁") for marker in ALL_MARKERS)
+_MARKERS: Final = ALL_MARKERS | _SHORT_SPELLINGS | _CHAT_MARKERS
 
 
 def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
@@ -50,14 +50,14 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
 def read_limit(limit: int | None) -> tuple[int | None, bool]:
     """Return the limit of tokens, and whether the request only warms up the prefix cache.
 
-    0 means that the client wants no completion. The receive stage replaces a negative limit by the
-    mode's default.
+    0 means that the client wants no completion. The receive stage replaces None and a negative
+    limit by the mode's default.
     """
     return (None, True) if limit == 0 else (limit, False)
 
 
 def build_sampling(temperature: float | None, top_p: float | None, seed: int | None) -> Sampling:
-    """Build the sampling. Without a temperature, decoding is greedy."""
+    """Build the sampling. Without a temperature, or with 0, decoding is greedy."""
     return Sampling(
         temperature=temperature or GREEDY.temperature,
         top_p=GREEDY.top_p if top_p is None else top_p,
@@ -77,7 +77,7 @@ def refuse_if(name: str, is_requested: object) -> None:
 
 
 def read_prompts(prompt: str | list[str]) -> list[str]:
-    """Return the prompts as a list, with at least one. Raises BadRequest."""
+    """Return the prompts, from 1 to MAX_PROMPTS. Raises BadRequest."""
     if isinstance(prompt, str):
         return [prompt]
     if not 1 <= len(prompt) <= MAX_PROMPTS:
@@ -87,10 +87,10 @@ def read_prompts(prompt: str | list[str]) -> list[str]:
 
 
 def normalize_stops(stop: Stops) -> tuple[str, ...]:
-    """Return distinct stop strings that text can contain, at most MAX_STOPS.
+    """Return the first MAX_STOPS distinct stop strings that are no markers.
 
-    Markers of models are tokens, never text. The first stop strings are kept: plugins that list a
-    dozen truncate the text themselves, too.
+    Text never contains markers, because they are tokens of their own. Plugins that list more stop
+    strings also truncate the text themselves.
     """
     stops = [stop] if isinstance(stop, str) else stop or []
     considered_stops = stops[:_MAX_LISTED_STOPS]
@@ -116,9 +116,10 @@ def build_fim_request(
     """Build a fill-in-the-middle request from two texts or from a rendered prompt.
 
     If `suffix` is None, the prompt is parsed as a prompt that the client rendered for some model
-    family. If it has the format of no family, it is used unchanged. If a prompt begins with the
-    comments that Continue writes, they are removed, and the request gets the paths and files that
-    they contain. A limit of 0 tokens only warms up the prefix cache.
+    family. If it has the format of no family, it is used unchanged. Other prompts that name no path
+    or files may begin with the comments that Continue writes. Then the comments are removed, and
+    the request gets the paths and files that they name. If `max_tokens` is 0, the request only
+    warms up the prefix cache.
 
     The code of BadRequest is `too_large`. Raises BadRequest.
     """
@@ -161,5 +162,5 @@ def _read_path_comments(draft: UnvalidatedRequest) -> UnvalidatedRequest:
 
 
 def _to_context_files(files: Sequence[ParsedFile]) -> tuple[ContextFile, ...]:
-    """Return the files, nearest to the cursor first."""
-    return tuple(ContextFile(file.path, file.text, 0.0) for file in reversed(files))
+    """Return the files in reverse order, so that the file nearest to the cursor is first."""
+    return tuple(ContextFile(file.path, file.text, edited_at=0.0) for file in reversed(files))

@@ -43,7 +43,8 @@ class HttpExchange(Protocol):
     async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None: ...
     async def send_error(self, error: CompletionError) -> None: ...
     def encode_error(self, error: CompletionError) -> bytes: ...
-    def on_suggested(self, trace: RequestTrace, text: str) -> None: ...
+    def on_suggested(self, trace: RequestTrace, text: str) -> None:
+        """Remember the suggestion: the client will report its outcome in another request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class StreamFraming:
     """The framing of events in the body of a stream."""
 
     content_type: bytes
-    before: bytes
-    after: bytes
+    before: bytes  # precedes each event
+    after: bytes  # follows each event
     end: bytes  # follows the last event
 
     def frame(self, event: bytes) -> bytes:
@@ -62,7 +63,7 @@ class StreamFraming:
         return [
             (b"content-type", self.content_type),
             (b"cache-control", b"no-store"),
-            (b"x-accel-buffering", b"no"),  # nginx would buffer the stream
+            (b"x-accel-buffering", b"no"),  # otherwise nginx buffers the stream
         ]
 
 
@@ -118,7 +119,7 @@ class FullResponseWriter:
     def __init__(
         self, http: HttpExchange, encoder: ResponseEncoder, *, has_outcome_reports: bool = False
     ) -> None:
-        """`has_outcome_reports`: other requests will report the outcome."""
+        """`has_outcome_reports`: the client will report the outcome in another request."""
         self._http = http
         self._encoder = encoder
         self._has_outcome_reports = has_outcome_reports
@@ -141,9 +142,9 @@ class FullResponseWriter:
 
 
 def make_response_writer(
-    encoder: Callable[[IncomingRequest], ResponseEncoder], framing: StreamFraming | None
+    make_encoder: Callable[[IncomingRequest], ResponseEncoder], framing: StreamFraming | None
 ) -> Callable[[HttpExchange, IncomingRequest], ResponseWriter]:
-    """Return a function that makes the writer. Without `framing` the response is not streamed."""
+    """Return a function that makes the writer. If `framing` is None, nothing is streamed."""
     if framing is None:
-        return lambda http, arrival: FullResponseWriter(http, encoder(arrival))
-    return lambda http, arrival: StreamingResponseWriter(http, encoder(arrival), framing)
+        return lambda http, arrival: FullResponseWriter(http, make_encoder(arrival))
+    return lambda http, arrival: StreamingResponseWriter(http, make_encoder(arrival), framing)

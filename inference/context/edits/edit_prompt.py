@@ -34,7 +34,7 @@ from inference.errors import CompletionDropped
 
 # An answer may have this many tokens more than the region: added text and the answer's markers.
 _MAX_GROWTH_TOKENS: Final = 160
-_DIAGNOSTICS_SHARE: Final = 0.4  # at most, of the tokens of edits and diagnostics
+_DIAGNOSTICS_SHARE: Final = 0.4  # at most, of the tokens for edits and diagnostics together
 _SPARSE_TEXT_FACTOR: Final = 1.5  # messages have more characters per token than code
 _MAX_PATH_CHARS: Final = 200  # the end of a longer path is enough
 # A line of a private key's body: an edit may contain such lines without the key's header.
@@ -57,7 +57,7 @@ def build_edit_prompt(writer: PromptWriter, request: CompletionRequest) -> Promp
     )
     room = total - len(writer.markers.begin) - sum(map(len, fixed_token_ids.values()))
     # If the format's token counts exceed the room, the region and the lines around it get only this
-    # share of their counts. Edits and diagnostics get the rest.
+    # share of their token counts. Edits and diagnostics get the rest.
     share = min(1.0, room / _sum_tokens(edit_format))
     context = _find_context(writer, edit_format, request, share)
     if context is None:
@@ -96,6 +96,7 @@ def _list_fixed_texts(edit_format: EditFormat) -> tuple[str, str]:
 
 
 def _sum_tokens(edit_format: EditFormat) -> int:
+    """Return the format's token counts for the region, the lines above and below it, and edits."""
     return edit_format.region_tokens + 2 * edit_format.context_tokens + edit_format.edits_tokens
 
 
@@ -149,7 +150,7 @@ def _encode_diagnostics(
     *,
     max_tokens: int,
 ) -> list[int]:
-    """Return the tokens of the first diagnostics that fit."""
+    """Return the tokens of the first diagnostics that fit. Each comes with its line's text."""
     max_chars = max_tokens * writer.chars_per_token * _SPARSE_TEXT_FACTOR
     for count in range(len(diagnostics), 0, -1):
         text = edit_format.render_diagnostics(diagnostics[:count])
@@ -163,7 +164,10 @@ def _encode_diagnostics(
 def _select_diagnostics(
     diagnostics: Sequence[Diagnostic], context: EditContext, kind: FileType
 ) -> list[tuple[str, Diagnostic]]:
-    """Return the diagnostics of shown lines, without secrets, each with its line's text."""
+    """Return the diagnostics of lines that the prompt shows, each with its line's text.
+
+    The messages are returned without their secrets.
+    """
     selected: list[tuple[str, Diagnostic]] = []
     for diagnostic in diagnostics:
         index = diagnostic.line - context.start_line

@@ -26,7 +26,7 @@ class EditContext:
     """The lines around a cursor, and the region among them."""
 
     region: EditableRegion
-    start_line: int  # the first shown line
+    start_line: int  # the first shown line, counted from the first line of the prefix
     shown_lines: tuple[str, ...]  # above the region, in it and below it, without secrets
     excerpt: EditExcerpt
 
@@ -38,8 +38,8 @@ class _Window:
     lines: list[str]
     start_line: int  # of the window, counted from the first line of the prefix
     cursor_line: int  # index in `lines`
-    cursor_column: int
-    has_last_line: bool
+    cursor_column: int  # characters before the cursor in its line
+    has_last_line: bool  # the window ends with the file's last line
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class _Selection:
 
 @dataclass(frozen=True, slots=True)
 class RegionLimits:
-    region_chars: int
-    context_chars: int  # above the region, and as many below it
+    region_chars: int  # at most, in the editable region
+    context_chars: int  # at most, in the lines above the region, and in those below it
 
 
 def find_edit_context(
@@ -67,9 +67,8 @@ def find_edit_context(
 ) -> EditContext | None:
     """Return the lines around the cursor, or None if they cannot be edited.
 
-    They cannot be edited if the cursor's line is too long, a private key is near, or the format's
-    markers occur in the shown lines or in the path. `text` is the text before the cursor and the
-    text after it.
+    The reasons are: the cursor's line is too long, a private key is near, or a marker of the format
+    is in the shown lines or in the path. `text` is the prefix and the suffix.
     """
     prefix, suffix = map(_unify_line_breaks, text)
     window = _cut_window(prefix, suffix, limits.region_chars + limits.context_chars)
@@ -161,9 +160,10 @@ def _has_private_key(prefix: str, suffix: str, window: _Window) -> bool:
 
 
 def _choose_lines(lines: Sequence[str], line: int, *, max_chars: int) -> range | None:
-    """Return the indexes of the lines that fit: `line`, then alternately lines below and above.
+    """Return the indexes of the lines that fit.
 
-    None: not even `line` fits, or there is no such line.
+    The line with the index `line` is chosen first, then lines below and above it in turn. None: not
+    even this line fits, or there is no such line.
     """
     if line >= len(lines) or len(lines[line]) >= max_chars:
         return None

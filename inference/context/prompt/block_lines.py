@@ -9,13 +9,15 @@ from typing import Final
 from caret.foundation.parsing.grammars import grammar_of
 
 _MAX_CHARS: Final = 200  # searched at each end of a line
-_COLON: Final = r":\s*(?:#.*)?$"
-_BRACKET: Final = r"(?:[{(\[]|=>|->)\s*$|^\s*/\*\*?\s*$"  # or a comment's first line
-# Operators and conditions that continue on the next line.
+# Lines that continue on the next line: after an operator, or after the condition of a statement.
 _OPERATOR: Final = re.compile(
     r"(?:%>%|\|>|&&|\|\||<-|[^=!<>]=|[^+]\+|\\)\s*$"
     r"|^\s*(?:\}?\s*else\s+)?(?:if|for|while)\s*\(.*\)\s*$"
 )
+# Lines that open a block. _BRACKET applies to all languages except _TEXTS; the other expressions
+# apply to the languages in _BY_LANGUAGE.
+_COLON: Final = r":\s*(?:#.*)?$"
+_BRACKET: Final = r"(?:[{(\[]|=>|->)\s*$|^\s*/\*\*?\s*$"  # or a comment's first line
 _LABEL: Final = r"^\s*(?:case\b.*|default|default\s*->):\s*$"
 _TAG: Final = (
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|wbr)\b)[A-Za-z][^<>/]*>\s*$"
@@ -25,7 +27,7 @@ _HERE_DOCUMENT: Final = r"<<[-~]?[\"']?[A-Za-z_]\w*[\"']?\s*$"
 _C_LABEL: Final = r"^\s*\w+:\s*$"
 _FENCE: Final = r"^\s*```\s*[\w+-]+\s*$"
 _SHELL: Final = r"\b(?:do|then|else|in)\s*$|^\s*[^\s()]+\)\s*$"
-_ENDED_BY_WORD: Final = (
+_ENDED_BY_WORD: Final = (  # such a block ends with a word, usually `end`
     r"\b(?:do|then|else|repeat|begin|ensure)(?:\s*\|[^|]*\|)?\s*$"
     r"|^\s*(?:def|class|module|if|unless|while|until|case|for|elsif|elseif|when|rescue|struct|"
     r"mutable struct|function|macro|let|try|quote)\b(?!.*\b(?:end|then\s+\S.*)\b)"
@@ -56,8 +58,8 @@ _BY_LANGUAGE: Final = {
     **dict.fromkeys(("html", "tsx", "vue", "xml", "astro", "blade", "erb"), (_TAG, _TEMPLATE)),
     **dict.fromkeys(("jinja", "jinja-html", "django-html", "liquid", "twig"), (_TAG, _TEMPLATE)),
 }
-_DEFAULT_PATTERNS: Final = (_LABEL,)
-_TEXTS: Final = frozenset({"csv", "markdown", "plaintext"})
+_DEFAULT_PATTERNS: Final = (_LABEL,)  # of all other languages
+_TEXTS: Final = frozenset({"csv", "markdown", "plaintext"})  # brackets open no blocks in these
 # In these languages the brace of a definition may stand on a line of its own.
 _LONE_BRACE: Final = frozenset({"c", "cpp", "csharp", "java", "php", "rust", "solidity"})
 _HEAD_WITHOUT_BRACE: Final = re.compile(
@@ -86,8 +88,9 @@ _ENDED_BY_LINE: Final = frozenset(
 _STYLE_SHEETS: Final = frozenset({"css", "less", "scss"})
 # In these languages a line with less indentation is the next statement of an outer block.
 _INDENTED: Final = frozenset({"fsharp", "gdscript", "haskell", "nim", "python", "starlark", "yaml"})
-_WITH_LABELS: Final = frozenset({"c", "cpp"})
+_WITH_LABELS: Final = frozenset({"c", "cpp"})  # a line `name:` is a label
 _ITEM_WITH_KEY: Final = re.compile(r"\s*-\s+[\w.\"'/-]+:(?:\s|$)")
+# Beginnings of lines that end a block, and of lines that continue a block with a branch.
 _ENDS: Final = ("end", "fi", "done", "esac", "</", "{/", "\\end{", "```")
 _BRANCHES: Final = (
     *("else", "elif", "elsif", "elseif", "except", "rescue", "ensure", "finally", "catch"),
@@ -134,6 +137,7 @@ class BlockLines:
     """Recognizes the lines of one language."""
 
     def __init__(self, language: str, path: str) -> None:
+        # The name of a grammar, or of a language without a grammar.
         name = grammar_of(language, path) or language.lower() or _find_language(path)
         patterns = _BY_LANGUAGE.get(name, _DEFAULT_PATTERNS)
         self._opens = _compile(patterns if name in _TEXTS else (_BRACKET, *patterns))
@@ -152,7 +156,10 @@ class BlockLines:
         return self._opens.search(_clip(line)) is not None
 
     def is_unfinished(self, line: str) -> bool:
-        """Return whether the line opens a block, leaves a bracket open or ends with an operator."""
+        """Return whether the line opens a block or continues on the next line.
+
+        The second reason does not apply to texts such as Markdown.
+        """
         line = _clip(line)
         is_opening = self._opens.search(line) is not None
         if is_opening or self.is_text:
@@ -162,12 +169,15 @@ class BlockLines:
         return _has_open_bracket(line) or _OPERATOR.search(line) is not None
 
     def is_continued(self, line: str) -> bool:
-        """Return whether an unfinished line continues on the next line without opening a block."""
+        """Return whether an unfinished line continues without opening a block or a bracket."""
         line = _clip(line)
         return not (self.is_opening(line) or _has_open_bracket(line))
 
     def is_branch(self, line: str) -> bool:
-        """Return whether the line continues the block above at the indentation of its head."""
+        """Return whether the line continues the block above with a branch, such as `else`.
+
+        Such a line has the indentation of the line that opens the block.
+        """
         content = line.lstrip()
         own_branch = self._own_branch
         return _BRANCH.match(content) is not None or (
@@ -187,7 +197,7 @@ class BlockLines:
         return self.is_branch(beginning) or self._is_name(beginning.strip().removesuffix(":"))
 
     def is_label(self, line: str) -> bool:
-        """Return whether the line is a label or an access specifier."""
+        """Return whether the line is a label or an access specifier of C or C++."""
         name, colon, after_colon = line.strip().partition(":")
         return bool(colon) and not after_colon and self._is_name(name)
 
@@ -195,7 +205,7 @@ class BlockLines:
         return self._has_labels and text.isidentifier()
 
     def is_item_with_key(self, line: str) -> bool:
-        """Return whether the line begins a list item that may have further keys."""
+        """Return whether the line begins a list item of YAML that may have further keys."""
         return self._has_items and _ITEM_WITH_KEY.match(line) is not None
 
 
@@ -219,27 +229,30 @@ def can_become_end(beginning: str) -> bool:
 
 
 def is_end(line: str) -> bool:
-    """Return whether the line closes a block with a word or a tag."""
+    """Return whether the line closes a block with a word, a tag or a mark, but not a bracket."""
     return _END.match(line.lstrip()) is not None
 
 
 def is_last_branch(line: str) -> bool:
-    """Return whether no other branch may follow, except one such as `finally` that always runs."""
+    """Return whether the line is the last branch of a block.
+
+    Only a branch that always runs, such as `finally`, may follow.
+    """
     return _LAST_BRANCH.match(line.lstrip()) is not None
 
 
 def has_block(prefix: str, indent: int) -> bool:
     """Return whether a block with this indentation may be open at the cursor.
 
-    The nearest line above that is not indented more than `indent` may open it. That line must have
-    exactly this indentation and must not end a block.
+    The nearest line above that is not indented more than `indent` may open the block. That line
+    must have exactly this indentation and must not end a block.
     """
     opening = _find_next_outside(reversed(prefix.split("\n")), indent)
     return opening is not None and measure_indent(opening) == indent and not is_end(opening)
 
 
 def is_end_missing(prefix: str, suffix: str, indent: int) -> bool:
-    """Return whether a block with this indentation is open and the text after it does not end it.
+    """Return whether a block with this indentation is open, and `suffix` does not end it.
 
     `suffix` begins at the end of the cursor's line.
     """
@@ -252,7 +265,7 @@ def is_end_missing(prefix: str, suffix: str, indent: int) -> bool:
 def measure_statement_indent(prefix: str) -> int:
     """Return the indentation of the statement on the cursor's line.
 
-    If this line closes brackets of lines above, it is the indentation of the line that opens them.
+    If this line closes brackets of lines above, the statement begins at the line that opens them.
     """
     last_line = prefix[prefix.rfind("\n") + 1 :]
     num_closed = -_count_open_brackets(last_line)
@@ -279,7 +292,7 @@ def _find_next_outside(lines: Iterable[str], indent: int) -> str | None:
 
 
 def _clip(line: str) -> str:
-    """Return both ends of a long line: the patterns would take too long for all of it."""
+    """Return both ends of a long line: the patterns would take too long for the whole line."""
     return line if len(line) <= 2 * _MAX_CHARS else line[:_MAX_CHARS] + line[-_MAX_CHARS:]
 
 
@@ -298,4 +311,5 @@ def _count_open_brackets(line: str) -> int:
 
 
 def measure_indent(line: str) -> int:
+    """Return the number of characters before the first one that is not blank."""
     return len(line) - len(line.lstrip())

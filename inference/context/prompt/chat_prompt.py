@@ -1,9 +1,9 @@
 """Makes a prompt from a chat: the model's chat template around the turns that fit.
 
 Whole turns are dropped, the oldest first. The leading system messages and the newest turn are kept.
-Each system message gets at most half of the tokens that are left, and then the newest turn gets at
-most the rest; longer texts are truncated. Files that the client sent as context precede the text of
-the newest turn. Without a template, the texts are concatenated.
+Each system message gets at most half of the tokens that are left. The newest turn then gets at most
+the remaining tokens. Longer texts are truncated. Files that the client sent as context precede the
+text of the newest turn. Without a template, the texts are concatenated.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ _MIN_FILE_TOKENS: Final = 32  # a shorter part of a file is useless
 @dataclass(frozen=True, slots=True)
 class _Turn:
     message: ChatMessage
-    token_ids: list[int]  # of its text, as far as it is included
-    num_files: int = 0  # before its text
+    token_ids: list[int]  # of the files before its text, and of the included part of its text
+    num_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,21 @@ class _SafeEncoder:
         return self._encode(redact_private_keys(text))
 
     def encode_head(self, text: str, max_tokens: int) -> list[int]:
+        """Encode the beginning of the text."""
         excerpt = self._safe_head(text, max_tokens * _MAX_CHARS_PER_TOKEN)
         excerpt = redact_private_keys(excerpt)
-        excerpt = self._safe_head(excerpt, self._num_chars(excerpt, max_tokens))
+        excerpt = self._safe_head(excerpt, self._estimate_chars(excerpt, max_tokens))
         return self._encode(excerpt)[:max_tokens]
 
     def encode_tail(self, text: str, max_tokens: int) -> list[int]:
+        """Encode the end of the text."""
         if max_tokens <= 0:
             return []
         max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
         # A private key may begin before the window.
         excerpt = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
         excerpt = self._safe_tail(excerpt, max_chars)
-        excerpt = self._safe_tail(excerpt, self._num_chars(excerpt, max_tokens))
+        excerpt = self._safe_tail(excerpt, self._estimate_chars(excerpt, max_tokens))
         return self._encode(excerpt)[-max_tokens:]
 
     # A part of a secret does not look like a secret. So texts are cut between lines. If a line is
@@ -88,8 +90,8 @@ class _SafeEncoder:
     def _encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(redact_text(text, self.kind))
 
-    def _num_chars(self, sample: str, max_tokens: int) -> int:
-        """Estimate how many characters of `sample` hold `max_tokens`, and add a quarter.
+    def _estimate_chars(self, sample: str, max_tokens: int) -> int:
+        """Estimate the number of characters of `sample` with `max_tokens`, and add a quarter.
 
         The caller cuts the text to this length first, because searching for secrets takes longer
         than encoding.
@@ -108,8 +110,8 @@ def build_chat_prompt(
 ) -> Prompt:
     """Build a prompt from at least one message, without secrets.
 
-    `path` is that of the file that the chat is about, or "". `files` come in the order of their
-    importance. The codes of BadRequest are `invalid_messages` (the template rejects these turns)
+    `path` is that of the file that the chat is about, or "". The most important of the `files` is
+    the first. The codes of BadRequest are `invalid_messages` (the template rejects these turns)
     and `prompt_too_long` (the system messages leave no room). Raises BadRequest.
     """
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
@@ -140,7 +142,7 @@ def _fit_turns(
     max_tokens: int,
 ) -> list[_Turn]:
     """Return the leading system messages and the newest of the other turns that fit."""
-    num_system = _num_system([message.role for message in messages])
+    num_system = _count_system_messages([message.role for message in messages])
     room = max(max_tokens - overhead_per_turn * (num_system + 1), 0)
     system: list[_Turn] = []
     for message in messages[:num_system]:
@@ -178,23 +180,26 @@ def _encode_files(
     return encoded
 
 
-def _num_system(roles: Sequence[str]) -> int:
+def _count_system_messages(roles: Sequence[str]) -> int:
     """Return the number of leading system messages. The last message never counts."""
     return len(list(takewhile(lambda role: role == "system", roles[:-1])))
 
 
 def _drop_until_user_turn(turns: list[_Turn]) -> list[_Turn]:
-    """Drop the turns before the user's first turn. Templates require this order."""
+    """Drop the turns before the user's first turn, because templates require this order.
+
+    If the user has no turn, all turns are kept.
+    """
     first = next((i for i, turn in enumerate(turns) if turn.message.role == "user"), 0)
     return turns[first:]
 
 
 def _shorten_turns(turns: list[_Turn], excess: int) -> list[_Turn]:
-    """Drop the oldest turn. If only the newest is left, truncate its beginning.
+    """Drop the oldest turn after the system messages.
 
-    Raises BadRequest.
+    If only the newest turn is left, remove the first `excess` tokens of it. Raises BadRequest.
     """
-    num_system = _num_system([turn.message.role for turn in turns])
+    num_system = _count_system_messages([turn.message.role for turn in turns])
     if len(turns) > num_system + 1:
         return turns[:num_system] + _drop_until_user_turn(turns[num_system + 1 :])
     newest = turns[-1]
@@ -204,6 +209,7 @@ def _shorten_turns(turns: list[_Turn], excess: int) -> list[_Turn]:
 
 
 def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
+    """Return the tokens of the whole prompt. Raises BadRequest."""
     if writer.chat_template is None:
         separator_ids = writer.tokenizer.encode("\n\n")
         texts = [token for turn in turns for token in (*turn.token_ids, *separator_ids)]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-# Closing brackets and quotes, then what may end the head of a statement. The quantifiers are
-# possessive: with backtracking over blanks, a long line would take quadratic time.
+# Closing brackets and quotes, then a separator or an opening brace. The quantifiers are possessive:
+# with backtracking over blanks, a long line would take quadratic time.
 _CLOSERS: Final = re.compile(r"""[)\]}>"'`]*+[ \t]*+[;:,{]?+[ \t\r]*+""")
 
 
@@ -14,13 +14,13 @@ _CLOSERS: Final = re.compile(r"""[)\]}>"'`]*+[ \t]*+[;:,{]?+[ \t\r]*+""")
 class CursorText:
     prefix: str
     suffix: str
-    # The end of the prefix, which the prompt withholds: the completion must begin with it.
+    # Follows `prefix`, but is withheld from the prompt. The completion must begin with this text.
     healed_prefix: str = ""
 
     def strip_closers(self) -> "CursorText":
-        """Skip the rest of the cursor's line if it consists of closing brackets and the like.
+        """Skip the rest of the cursor's line if it consists of closers.
 
-        Editors insert these automatically.
+        These are closing brackets, quotes and separators. Editors insert them automatically.
         """
         rest_of_line = line_after(self.suffix)
         if not rest_of_line or not _CLOSERS.fullmatch(rest_of_line.strip()):
@@ -28,7 +28,10 @@ class CursorText:
         return CursorText(self.prefix, self.suffix[len(rest_of_line) :], self.healed_prefix)
 
     def heal(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
-        """Withhold the word that is being typed."""
+        """Withhold the word that is being typed (token healing).
+
+        `split_word` is `Tokenizer.split_word`.
+        """
         line = line_before(self.prefix)
         line_start, healed = split_word(line)
         if not healed:
@@ -38,7 +41,7 @@ class CursorText:
 
 
 def line_before(prefix: str) -> str:
-    """Return the part of the cursor's line before the cursor, without splitting the whole text."""
+    """Return the part of the cursor's line before the cursor."""
     return prefix[prefix.rfind("\n") + 1 :]
 
 

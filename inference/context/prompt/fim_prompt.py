@@ -1,4 +1,4 @@
-"""Builds fill-in-the-middle prompts, laid out for the prefix cache, within the token limit."""
+"""Builds fill-in-the-middle prompts within a token limit, laid out for the prefix cache."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -31,20 +31,20 @@ from inference.context.sources.context_items import (
     build_file_items,
     build_pinned_items,
     build_snippet_items,
+    count_tokens,
     fit_items,
-    num_tokens,
 )
-from inference.context.sources.ranking import drop_duplicates
+from inference.context.sources.ranking import drop_useless_snippets
 from inference.context.tokenization.tokenized_lines import PromptWindow
 
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
 # Other files use at most this share of the budget, unless their own share is larger.
 _MAX_FILES_SHARE: Final = 0.5
-# Pinned files use at most this share of the budget. The other parts share what is left.
+# Pinned files use at most this share of the budget. The other parts share the rest.
 _MAX_PINNED_SHARE: Final = 0.45
 # Definitions use at most this share of the budget. They take it from the suffix, or else from the
-# prefix: both come after the definitions. If the other files, which come before them, became
-# shorter instead, everything after these files would miss the prefix cache.
+# prefix: both come after the definitions. The other files come before the definitions. If they
+# became shorter instead, everything after them would miss the prefix cache.
 _MAX_DEFINITIONS_SHARE: Final = 0.1
 # The prefix's demand is rounded up to a multiple of a sixteenth of the budget. Otherwise each
 # keystroke would take a token from the suffix's end, and everything after the suffix would miss the
@@ -70,24 +70,25 @@ def build_fim_prompt(
     encoder = PromptEncoder(
         writer, writer.partitions.for_principal(admitted.principal), path=request.path
     )
-    room = max_tokens - _MARKER_TOKENS
+    room = max_tokens - _MARKER_TOKENS  # tokens that are not assigned to any part yet
     pinned = build_pinned_items(request, encoder, max_tokens=int(room * _MAX_PINNED_SHARE))
-    room -= num_tokens(pinned)
-    nominal_tokens = writer.get_budget_tokens(request.tier) - num_tokens(pinned)
-    demand = _request_budget(writer, cursor_text, nominal_tokens)
+    room -= count_tokens(pinned)
+    # The shares of the token budget apply to this number.
+    nominal_tokens = writer.get_budget_tokens(request.tier) - count_tokens(pinned)
+    demand = _estimate_demand(writer, cursor_text, nominal_tokens)
     items = _gather_context(
         admitted, snippets, encoder, demand, nominal=nominal_tokens, pinned=pinned
     )
     budget = allocate(
         room - items.num_header_tokens,
-        replace(demand, files=num_tokens(items.files), snippets=num_tokens(items.snippets)),
+        replace(demand, files=count_tokens(items.files), snippets=count_tokens(items.snippets)),
         shares=get_shares(admitted.variant),
         nominal=nominal_tokens,
     )
     items = items.fit_budget(files=budget.files, snippets=budget.snippets)
     context = items.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
-    room -= num_context_tokens - num_tokens(pinned)
+    room -= num_context_tokens - count_tokens(pinned)
     # Tokens that no estimate claims are left for a suffix that is denser than estimated.
     suffix = encoder.encode_after(cursor_text.suffix, max_tokens=max(0, room - budget.prefix))
     window = encoder.encode_before(
@@ -115,8 +116,8 @@ def _prepare_cursor_text(
     if not writer.has_token_healing(order):
         return cursor_text
     healed = cursor_text.heal(writer.tokenizer.split_word)
-    # The engine also gets the withheld word (`EngineRequest.required_prefix`). A part of a private
-    # key stays in the prefix, where it is redacted.
+    # The engine also gets the withheld word (`EngineRequest.required_prefix`). So a word that is a
+    # part of a private key is not withheld: it stays in the prefix, where it is redacted.
     if not redact_private_keys(request.prefix[-2 * MAX_KEY_CHARS :]).endswith(healed.healed_prefix):
         return cursor_text
     return healed
@@ -131,7 +132,7 @@ def _gather_context(
     nominal: int,
     pinned: list[ContextItem],
 ) -> ContextItems:
-    """Return all items that could be useful, before the budget is known."""
+    """Return all items that could be useful. Files and snippets may exceed their final limits."""
     request, shares = admitted.request, get_shares(admitted.variant)
     file_items = build_file_items(request, encoder, ranking=get_ranking(admitted.variant))
     spare = min(nominal - demand.prefix - demand.suffix, int(nominal * _MAX_FILES_SHARE))
@@ -164,7 +165,7 @@ def _select_useful_snippets(
     *,
     max_tokens: int,
 ) -> list[Snippet]:
-    """Return the snippets that the policy allows and that the prompt does not contain already."""
+    """Return the snippets that the policy allows, without duplicates and outdated ones."""
     if not snippets:
         return []
     request, policy = admitted.request, admitted.principal.snapshot.policy
@@ -176,7 +177,7 @@ def _select_useful_snippets(
     whole_files = _select_whole(request, encoder, files)
     nearby_texts = encoder.select_nearby_text(request.prefix, request.suffix, max_tokens=max_tokens)
     return list(
-        drop_duplicates(
+        drop_useless_snippets(
             allowed,
             prompt_texts=(*nearby_texts, *(file.text for file in whole_files)),
             open_files={file.path: file.text for file in request.files},
@@ -187,23 +188,27 @@ def _select_useful_snippets(
 def _select_whole(
     request: CompletionRequest, encoder: PromptEncoder, items: Iterable[ContextItem]
 ) -> list[ContextFile]:
-    """Return the files whose whole text is in the prompt, if nothing is truncated."""
+    """Return the files among `items` whose whole text is in the prompt if nothing is truncated."""
     in_prompt = {item.path for item in items}
     return [file for file in request.files if file.path in in_prompt and encoder.is_whole(file)]
 
 
-def _request_budget(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:
-    """Estimate the tokens wanted, so that each text is encoded once. Limits are enforced later."""
+def _estimate_demand(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:
+    """Estimate the tokens of prefix and suffix.
+
+    Exact numbers are not needed, because limits are enforced later. So each text is encoded only
+    once.
+    """
     step = nominal // _STEPS
     return TokenBudget(
-        prefix=-(-_estimate(writer, text.prefix) // step) * step,
-        suffix=_estimate(writer, text.suffix),
+        prefix=-(-_estimate_tokens(writer, text.prefix) // step) * step,
+        suffix=_estimate_tokens(writer, text.suffix),
         files=0,
         snippets=0,
     )
 
 
-def _estimate(writer: PromptWriter, text: str) -> int:
+def _estimate_tokens(writer: PromptWriter, text: str) -> int:
     # A fifth more tokens than an average text of this length has, so that denser code gets enough.
     return int(len(text) / writer.chars_per_token * 1.2) + 2
 

@@ -1,10 +1,10 @@
 """Decides whether a completion in the mode inline is one line or a block.
 
 Usually it is one line, which users can read at a glance. If this line opens a block, the completion
-includes the block (see `inference.filtering.truncation`). If no text follows the cursor on its
-line, the completion is a block in two cases: the line before the cursor opens a block, or the
-cursor's line is empty and begins a paragraph. A paragraph begins at the top of a file, and after a
-blank line, a line that opens a block, a comment or a decorator.
+includes the block (see `inference.filtering.truncation`). If only blanks follow the cursor on its
+line, the completion is a block in two cases: the text before the cursor on its line opens a block,
+or the cursor's line is blank and begins a paragraph. A paragraph begins at the top of a file, and
+after a blank line, a line that opens a block, a comment or a decorator.
 """
 
 import re
@@ -15,11 +15,15 @@ from inference.completion.request import CompletionRequest
 from inference.context.prompt.block_lines import BlockLines
 from inference.context.prompt.cursor_text import line_after, line_before
 
-_BEGINS_PARAGRAPH: Final = re.compile(r"\s*(?:#|//|/\*|\*|--|<!--|@|\"\"\"|''')")
-_ENDS_DOCUMENTATION: Final = re.compile(r"(?:\"\"\"|'''|\*/|-->)\s*$")
+_COMMENT_OR_DECORATOR: Final = re.compile(r"\s*(?:#|//|/\*|\*|--|<!--|@|\"\"\"|''')")
+_END_OF_COMMENT: Final = re.compile(r"(?:\"\"\"|'''|\*/|-->)\s*$")
 
 
 def is_single_line(request: CompletionRequest) -> bool:
+    """Return whether the completion is one line, with its block if the line opens one.
+
+    False for raw prompts and in other modes.
+    """
     if request.is_raw or request.mode is not Mode.INLINE:
         return False
     before = line_before(request.prefix)
@@ -40,6 +44,6 @@ def _begins_paragraph(line_above: str, lines: BlockLines) -> bool:
     return (
         not line_above.strip()
         or lines.is_opening(line_above)
-        or _BEGINS_PARAGRAPH.match(line_above) is not None
-        or _ENDS_DOCUMENTATION.search(line_above) is not None
+        or _COMMENT_OR_DECORATOR.match(line_above) is not None
+        or _END_OF_COMMENT.search(line_above) is not None
     )

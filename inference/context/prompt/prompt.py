@@ -10,7 +10,8 @@ from inference.context.edits.editable_region import EditableRegion
 class Prompt:
     token_ids: list[int]
     stop_token_ids: list[int]  # the family's markers and ends: any of them ends the completion
-    is_single_line: bool  # the completion ends with the line
+    # The completion ends with its first line, unless this line is unfinished or opens a block.
+    is_single_line: bool
     num_files: int = 0  # other files in the prompt, whole or in part
     num_snippets: int = 0
     # Number of leading tokens that do not depend on the position of the cursor in its file.

@@ -1,7 +1,8 @@
 """Encodes the texts of one request, each within its own limit, by the model's tokenizer.
 
-Secrets are removed from all text except the line being typed. Windows begin with lines that are
-chosen by content (see `text_window`), unless the layout uses sliding windows.
+Secrets are removed from all text except the cursor's line. Private keys are removed from this line,
+too. Windows begin with lines that are chosen by content (see `text_window`), unless the layout uses
+sliding windows.
 """
 
 from typing import Final
@@ -20,7 +21,7 @@ from inference.context.redaction.redact import (
 )
 from inference.context.sources.file_filter import is_context_file
 from inference.context.sources.outline import MAX_OUTLINE_TOKENS, head_of, outline
-from inference.context.sources.ranking import similarity
+from inference.context.sources.ranking import measure_similarity
 from inference.context.tokenization.text_window import head, last_lines, tail
 from inference.context.tokenization.tokenized_lines import PromptWindow
 from inference.context.tokenization.ttl_cache import PartitionKey, compute_digest
@@ -34,56 +35,61 @@ class PromptEncoder:
     def __init__(self, writer: PromptWriter, partition: PartitionKey, *, path: str) -> None:
         """`path` is that of the cursor's file."""
         self._writer = writer
-        self._tokens = writer.tokenizer
+        self._tokenizer = writer.tokenizer
         self._partition = partition
-        self._passages = TokenizedLinesCache(writer, partition)
-        self._kind = file_type(path)
+        self._lines_cache = TokenizedLinesCache(writer, partition)
+        self._kind = file_type(path)  # of the cursor's file
         self._parse_budget = ParseBudget(total_s=MAX_PARSING_S)
 
     def encode_text(self, text: str) -> list[int]:
-        return self._tokens.encode(text)
+        return self._tokenizer.encode(text)
 
     def encode_before(self, text: str, *, max_tokens: int, is_anchored: bool) -> PromptWindow:
-        """Encode the end of the text before the cursor. The line being typed is not redacted."""
+        """Encode the end of the text before the cursor.
+
+        In the line being typed, only private keys are redacted.
+        """
         max_chars = self._max_chars(max_tokens)
         excerpt = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
-        if not self._tokens.has_line_splits:
+        if not self._tokenizer.has_line_splits:
             excerpt = last_lines(excerpt, max_chars=max_chars)
             return PromptWindow(self._encode_before_in_one_piece(excerpt, max_tokens=max_tokens))
         start = (
-            len(excerpt) if excerpt.endswith("\n") else self._tokens.find_last_line_start(excerpt)
+            len(excerpt)
+            if excerpt.endswith("\n")
+            else self._tokenizer.find_last_line_start(excerpt)
         )
         current_line = (
             self.encode_text(excerpt[start:][-max_chars:])
             if start < len(excerpt) or not excerpt
             else None
         )
-        # Before a very long line nothing else fits. The choice of stable lines must not depend on
-        # how much of the last line was typed.
+        # Before a very long line, no other line fits. The choice of stable lines must not depend on
+        # the length of the part of the last line that was typed.
         room = max_chars if len(excerpt) - start < max_chars else 0
         stable_lines = last_lines(excerpt[:start], max_chars=room) if room else ""
-        passage = self._passages.get_last_lines(stable_lines, self._kind, max_tokens=max_tokens)
+        lines = self._lines_cache.get_last_lines(stable_lines, self._kind, max_tokens=max_tokens)
         if not is_anchored:
-            return passage.slide(current_line, max_tokens=max_tokens)
+            return lines.slide(current_line, max_tokens=max_tokens)
         is_whole = len(stable_lines) == start and len(text) <= max_chars + MAX_KEY_CHARS
-        return passage.anchor(current_line, max_tokens=max_tokens, is_whole=is_whole)
+        return lines.anchor(current_line, max_tokens=max_tokens, is_whole=is_whole)
 
     def encode_after(self, text: str, *, max_tokens: int) -> list[int]:
         """Encode the beginning of the text after the cursor, in whole lines if possible.
 
-        The rest of the cursor's own line is not redacted.
+        In the rest of the cursor's own line, only private keys are redacted.
         """
         max_chars = self._max_chars(max_tokens)
         excerpt = redact_private_keys(text[: max_chars + MAX_KEY_CHARS])
-        if not self._tokens.has_line_splits:
+        if not self._tokenizer.has_line_splits:
             rest_of_line, newline, following = head(excerpt, max_chars=max_chars).partition("\n")
             safe = rest_of_line + newline + redact_text(following, self._kind)
             return self.encode_text(safe)[: max(0, max_tokens)]
         excerpt = head(excerpt, max_chars=max_chars)
-        end = self._tokens.find_first_line_end(excerpt) if line_after(excerpt).strip() else 0
+        end = self._tokenizer.find_first_line_end(excerpt) if line_after(excerpt).strip() else 0
         current_line = self.encode_text(excerpt[:end]) if end else []
-        passage = self._passages.get_first_lines(excerpt[end:], self._kind, max_tokens=max_tokens)
-        return passage.clip_beginning(current_line, max_tokens=max_tokens)
+        lines = self._lines_cache.get_first_lines(excerpt[end:], self._kind, max_tokens=max_tokens)
+        return lines.clip_beginning(current_line, max_tokens=max_tokens)
 
     def encode_file(self, file: ContextFile) -> list[int]:
         """Encode another file with its header; empty if it is not suitable as context.
@@ -105,7 +111,7 @@ class PromptEncoder:
         return [*self.encode_header(snippet.path), *body]
 
     def encode_header(self, path: str) -> list[int]:
-        """Encode the header of a file."""
+        """Encode the header of a file, or return it from the cache."""
         key = compute_digest(path, self._partition, b"path")
         return self._writer.items.get_or_compute(
             key, lambda: self._writer.headers.encode_file(path), partition=self._partition
@@ -120,17 +126,17 @@ class PromptEncoder:
     def encode_excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
         """Encode the beginning of another file's text."""
         safe = redact_private_keys(text[: self._max_chars(max_tokens)])
-        if not self._tokens.has_line_splits:
+        if not self._tokenizer.has_line_splits:
             return self.encode_text(redact_text(safe, file_type(path)))[: max(0, max_tokens)]
         text = safe if safe.endswith("\n") else safe + "\n"
-        passage = self._passages.get_first_lines(text, file_type(path), max_tokens=max_tokens)
-        return passage.clip_beginning([], max_tokens=max_tokens)
+        lines = self._lines_cache.get_first_lines(text, file_type(path), max_tokens=max_tokens)
+        return lines.clip_beginning([], max_tokens=max_tokens)
 
     def score_file(self, file: ContextFile, nearby_text: str) -> float:
         """Return the similarity of the file to `nearby_text`, cached while neither text changes."""
         key = compute_digest(f"{nearby_text}\0{file.text}", self._partition, b"similarity")
         return self._writer.scores.get_or_compute(
-            key, lambda: similarity(file, nearby_text), partition=self._partition
+            key, lambda: measure_similarity(file, nearby_text), partition=self._partition
         )
 
     def is_whole(self, file: ContextFile) -> bool:
@@ -138,7 +144,7 @@ class PromptEncoder:
         return len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
 
     def select_nearby_text(self, prefix: str, suffix: str, *, max_tokens: int) -> tuple[str, str]:
-        """Return the texts around the cursor that may fit in this many tokens."""
+        """Return the texts before and after the cursor, each as long as may fit in `max_tokens`."""
         max_chars = self._max_chars(max_tokens)
         return prefix[-max_chars:], suffix[:max_chars]
 

@@ -6,12 +6,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """Options by name. PromptWriter validates the names."""
+    """Layout, model family and edit format are names. PromptWriter validates them."""
 
-    layout: str | None = None  # None: the default
+    layout: str | None = None  # None: the default layout
     family: str | None = None  # None: detected by the tokenizer's markers
-    # False: the model was trained with prefix and middle encoded separately, so it can continue a
-    # partial word, whatever the tokens of that word are.
+    # False: the model was trained with prefix and middle encoded separately. So it can continue a
+    # partial word, even if the whole word has other tokens.
     has_token_healing: bool = True
     budget_tokens: int | None = None  # of a prompt; None: the tier's default
     edit_format: str | None = None  # None: the model proposes no edits

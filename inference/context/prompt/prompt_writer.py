@@ -1,4 +1,4 @@
-"""Everything that writes the prompts of one model: tokenizer, markers and caches."""
+"""The parts that are needed to write prompts for one model: tokenizer, markers and caches."""
 
 import asyncio
 from collections.abc import Collection
@@ -15,7 +15,7 @@ from inference.context.prompt.model_formats.layout import (
     ends_with_text,
     get_layout,
     resolve_markers,
-    stop_token_ids,
+    resolve_stop_token_ids,
 )
 from inference.context.prompt.model_formats.model_families import (
     FimOrder,
@@ -34,6 +34,8 @@ _MAX_HEADER_TOKENS: Final = 64  # longer paths are truncated
 
 
 class FileHeaders:
+    """Encodes the headers that name the repository and its files in a prompt."""
+
     def __init__(self, family: ModelFamily, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._repository = _marker_ids(tokenizer, family.repository)
@@ -44,6 +46,7 @@ class FileHeaders:
         return [*self._repository, *self._encode_line(name)] if name and self._repository else []
 
     def encode_file(self, path: str) -> list[int]:
+        """Return the file's header: a comment if the family has no separator of files."""
         return (
             [*self._separator, *self._encode_line(path)]
             if self._separator
@@ -59,7 +62,7 @@ def _marker_ids(tokenizer: Tokenizer, name: str | None) -> list[int]:
     return [] if identifier is None else [identifier]
 
 
-EVICTION_INTERVAL_S: Final = 5.0  # maximum delay of an eviction
+EVICTION_INTERVAL_S: Final = 5.0  # an expired entry stays at most this much longer
 
 
 # Ordinary code, to measure the characters per token of this tokenizer.
@@ -72,7 +75,7 @@ _MAX_SCORES: Final = 200_000
 
 
 class PromptWriter:
-    """The prompt data of one model, made once at startup."""
+    """The parts that are needed to write the prompts of one pool, made once at startup."""
 
     def __init__(
         self,
@@ -86,14 +89,16 @@ class PromptWriter:
     ) -> None:
         """`chat_template` is the model's, if it has one.
 
+        `max_context_tokens` limits prompt and completion together. `model` is the model's name.
         BadSetting means a tokenizer without known markers, or an unknown name in `options`. Raises
         BadSetting.
         """
         self.tokenizer = tokenizer
         self.partitions = CachePartitions()
         self.lines = LineCache(tokenizer, clock)
+        # Caches of joined lines, of encoded files and headers, and of the similarities of files.
         self.line_windows = TtlCache[TokenizedLines](
-            clock, max_weight=_MAX_LINE_WINDOW_TOKENS, weigh=_weight_of
+            clock, max_weight=_MAX_LINE_WINDOW_TOKENS, weigh=_measure_weight
         )
         self.items = TtlCache[list[int]](
             clock, max_weight=_MAX_ITEM_TOKENS, weigh=lambda token_ids: 1 + len(token_ids)
@@ -106,7 +111,7 @@ class PromptWriter:
         )
         self.markers = resolve_markers(self.family, tokenizer)
         self.headers = FileHeaders(self.family, tokenizer)
-        self.stop_token_ids = stop_token_ids(self.family, tokenizer)
+        self.stop_token_ids = resolve_stop_token_ids(self.family, tokenizer)
         self.chat_template = chat_template
         self.edit_format = (
             None if options.edit_format is None else get_edit_format(options.edit_format)
@@ -123,7 +128,7 @@ class PromptWriter:
             cache.evict_expired()
 
     def get_budget_tokens(self, tier: Tier) -> int:
-        """Return the token budget of a prompt."""
+        """Return the token budget of a prompt: the pool's own, or else the tier's."""
         return self._budget_tokens or PROMPT_TOKENS[tier]
 
     def get_layout(self, variant: Variant) -> PromptLayout:
@@ -141,7 +146,7 @@ class PromptWriter:
         )
 
 
-def _weight_of(lines: TokenizedLines) -> int:
+def _measure_weight(lines: TokenizedLines) -> int:
     return len(lines.token_ids) + len(lines.starts) + len(lines.anchors)
 
 

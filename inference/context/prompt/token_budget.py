@@ -1,12 +1,12 @@
 """Divides the token budget of a prompt among its parts. Pure arithmetic.
 
-    |<-------------------------- tier's budget -------------------------->|
+    |<-------------------------- token budget --------------------------->|
     | prefix, near the cursor: 40% | suffix 20% | files 30% | snippets 10% |
 
-These shares are guaranteed: a part gets its share if it needs it and there is room for all shares.
-Unused tokens go to the other parts in the order above. Snippets are thus cut first, then other
-files, then the suffix, and last the prefix, beginning far from the cursor. If a model's context is
-smaller than the tier's budget, the shares are granted in the same order.
+These shares are guaranteed: a part gets its share if it needs the tokens and there is room for all
+shares. Unused tokens go to the other parts in the order above. Snippets are thus cut first, then
+other files, then the suffix, and last the prefix, beginning far from the cursor. If a model's
+context is smaller than the token budget, the shares are granted in the same order.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from caret.contracts.policy import Tier
 PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
 MIN_BUDGET_TOKENS: Final = 500
 MAX_BUDGET_TOKENS: Final = {Tier.FAST: 4_000, Tier.QUALITY: 8_000}
-# Minimum in experiments: without text before the cursor there is no completion.
+# The minimum in experiments: without text before the cursor there is no completion.
 MIN_PREFIX_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class TokenShares:
-    """Shares of the tier's budget, 0 to 1. The rest belongs to the prefix."""
+    """Shares of the budget, 0 to 1. The rest belongs to the prefix."""
 
     suffix: float = 0.20
     files: float = 0.30
@@ -37,7 +37,7 @@ class TokenShares:
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """Token counts of the parts, wanted or allowed."""
+    """Token counts of the parts, demand_of_part or allowed."""
 
     prefix: int
     suffix: int
@@ -50,24 +50,26 @@ class TokenBudget:
 
 
 def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: int) -> TokenBudget:
-    """Return the tokens of each part, at most what it wants, and in total at most `total`.
+    """Return the tokens of each part: at most its demand, and at most `total` for all parts.
 
-    `nominal` is the tier's budget, to which the shares apply.
+    `nominal` is the number of tokens to which the shares apply.
     """
     demands = (demand.prefix, demand.suffix, demand.files, demand.snippets)
     portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)
     claims = [
-        min(demand, int(nominal * share)) for demand, share in zip(demands, portions, strict=True)
+        min(demand_of_part, int(nominal * share))
+        for demand_of_part, share in zip(demands, portions, strict=True)
     ]
     granted = _grant_in_order(total, claims)
     extra_tokens = _grant_in_order(
         total - sum(granted),
-        [demand - grant for demand, grant in zip(demands, granted, strict=True)],
+        [demand_of_part - grant for demand_of_part, grant in zip(demands, granted, strict=True)],
     )
     return TokenBudget(*(grant + extra for grant, extra in zip(granted, extra_tokens, strict=True)))
 
 
 def _grant_in_order(total: int, demands: list[int]) -> list[int]:
+    """Grant the demands one after the other, until `total` is used up."""
     granted: list[int] = []
     for demand in demands:
         granted.append(min(demand, total - sum(granted)))

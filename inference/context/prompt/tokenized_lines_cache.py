@@ -1,7 +1,7 @@
 """Cached tokenized lines of one cache partition, found by the digest of their whole text.
 
 Between two keystrokes, the lines above and below the cursor usually do not change, so one digest
-finds all of them. If a line has changed, the other lines are still in the line cache.
+finds the tokens of all of them. If a line has changed, the other lines are still in the line cache.
 """
 
 from bisect import bisect_left
@@ -45,18 +45,19 @@ class TokenizedLinesCache:
         key = self._make_key("first", text, kind, max_tokens)
         return self._writer.line_windows.get_or_compute(key, compute, partition=self._partition)
 
-    def _make_key(self, end: str, text: str, kind: FileType, max_tokens: int) -> Digest:
-        return compute_digest(text, self._partition, f"{end} {kind.value} {max_tokens}".encode())
+    def _make_key(self, side: str, text: str, kind: FileType, max_tokens: int) -> Digest:
+        return compute_digest(text, self._partition, f"{side} {kind.value} {max_tokens}".encode())
 
     def _encode_enough(
         self, lines: Sequence[str], kind: FileType, max_tokens: int, *, step: int
     ) -> list[list[int]]:
-        """Encode the first lines that fit (the last lines if `step` is -1), and a few more.
+        """Encode the first lines that fit, and one more token; if `step` is -1, the last lines.
 
-        Lines are encoded in batches, so that most lines that do not fit are not encoded.
+        The result has the order of the text. Lines are encoded in batches, so that most lines that
+        do not fit are not encoded.
         """
         lines_in_order = lines[::step]
-        ends = list(accumulate(map(len, lines_in_order), initial=0))
+        ends = list(accumulate(map(len, lines_in_order), initial=0))  # in characters
         token_ids: list[list[int]] = []
         remaining_tokens = max_tokens
         while remaining_tokens >= 0 and len(token_ids) < len(lines):
@@ -72,8 +73,8 @@ class TokenizedLinesCache:
 def _take_needed_lines(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
     """Keep `max_tokens` and one more token. `encoded` starts with the line nearest to the cursor.
 
-    The additional token shows callers that the farthest line does not fit. If this line is
-    truncated here, no caller reads the tokens that it loses.
+    The additional token shows callers that the farthest line does not fit. If the farthest line is
+    truncated here, no caller needs the tokens that it loses.
     """
     excess = sum(map(len, encoded)) - max(0, max_tokens) - 1
     needed = list(encoded)

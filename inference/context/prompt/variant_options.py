@@ -1,4 +1,4 @@
-"""Prompt options of experiments. Their values are validated before an experiment runs."""
+"""Prompt options of the variants of experiments, validated before an experiment runs."""
 
 from collections.abc import Iterable
 
@@ -10,6 +10,7 @@ from inference.context.sources.ranking import Ranking
 
 
 def get_shares(variant: Variant) -> TokenShares:
+    """Return the variant's shares. Shares that it does not set have their defaults."""
     default = TokenShares()
     return TokenShares(
         suffix=default.suffix if variant.suffix_share is None else variant.suffix_share,

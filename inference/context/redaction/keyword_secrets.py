@@ -1,4 +1,4 @@
-"""Secrets assigned to names such as `password`: the rules of detect-secrets, in linear time.
+"""Secrets assigned to names such as `password` (keywords): detect-secrets' rules in linear time.
 
 The library's expressions try each name in a word, and backtrack over the rest of the word letter by
 letter. So a line that repeats a name takes cubic time (400 ms for 2,000 characters). The
@@ -32,9 +32,10 @@ _WORD_AT_START: Final = rf"(?<!\w){_WORD}"
 _QUOTED: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
 _REFERENCE: Final = re.compile(r"(?::=?|[!=]{1,3})\s*+[\w.-]++[\[(][^\v]*[\])]")
 _MAX_REFERENCE_CHARS: Final = 1_000  # the library's limit
-# In the rules a backtick may both end a secret and be part of one, so `re` tries every pair of
-# backticks. So a line with more than _MAX_BACKTICKS is split into overlapping slices. A slice with
-# a keyword and more than _MAX_SLICE_BACKTICKS, which nobody writes, counts as a secret.
+# In the rules, a backtick may both end a secret and be part of one, so `re` tries every pair of
+# backticks. So a line with more than _MAX_BACKTICKS is split into slices that overlap by half. A
+# slice with a keyword and more than _MAX_SLICE_BACKTICKS counts as a secret: nobody writes such
+# text.
 _BACKTICK: Final = "`"
 _MAX_BACKTICKS: Final = 8
 _SLICE_CHARS: Final = 200
@@ -56,7 +57,7 @@ def find_keyword_secrets(line: str, kind: FileType) -> Iterator[tuple[int, int]]
         return
     for start in range(0, len(line), _SLICE_CHARS // 2):
         part = line[start : start + _SLICE_CHARS]
-        for first, end in _spans_of_slice(part, kind):
+        for first, end in _find_spans_in_slice(part, kind):
             yield start + first, start + end
 
 
@@ -69,7 +70,7 @@ def is_indirect_reference(line: str) -> bool:
     return len(line) <= _MAX_REFERENCE_CHARS and _REFERENCE.search(line) is not None
 
 
-def _spans_of_slice(part: str, kind: FileType) -> Iterable[tuple[int, int]]:
+def _find_spans_in_slice(part: str, kind: FileType) -> Iterable[tuple[int, int]]:
     if not _NAMES.search(part):
         return ()
     if part.count(_BACKTICK) > _MAX_SLICE_BACKTICKS:

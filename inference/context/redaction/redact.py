@@ -1,10 +1,11 @@
-"""Removes secrets from a text before it becomes part of a prompt. Pure, line by line.
+"""Removes secrets from a text before it becomes part of a prompt. Pure.
 
 The rules are those of detect-secrets (Yelp): the expressions of its plugins, its entropy limits and
 its heuristics against false positives. ADR 0025 lists the plugins. The library's own scan is
-never called: to verify a secret that it finds, it can send it to the service that issued it.
+never called: to verify a secret, the scan can send the secret to the service that issued it.
 
-The matched text is replaced. After the header of a private key, the whole body is replaced.
+Text is searched line by line, and the matched text is replaced. Private keys have several lines:
+after the header of a key, its whole body is replaced.
 """
 
 import re
@@ -53,7 +54,7 @@ REDACTED: Final = "REDACTED"
 # that overlap, so a token of up to _OVERLAP_CHARS is whole in one of them.
 MAX_LINE_CHARS: Final = 2_000
 _OVERLAP_CHARS: Final = 200
-_MIN_HEADER_CHARS: Final = 16  # of a JSON Web Token; {"alg":"none"} has 19
+_MIN_HEADER_CHARS: Final = 16  # of a JSON Web Token, in Base64; {"alg":"none"} has 19
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
 
 # A plugin matches only a line with a long run of token characters: at least SHORT_RUN_CHARS for
@@ -81,7 +82,7 @@ _ENTROPY: Final[tuple[HighEntropyStringsPlugin, ...]] = (
 _BASIC_AUTH: Final = tuple(BasicAuthDetector.denylist)
 _PRIVATE_KEY: Final = tuple(PrivateKeyDetector.denylist)
 PRIVATE_KEY_HINTS: Final = ("PRIVATE KEY", "PuTTY-")  # each header contains one of these
-# A shorter group is a part of the token's format, not the token.
+# A shorter group of an expression is a part of the token's format, not the token.
 _MIN_GROUP_CHARS: Final = 16
 
 
@@ -129,7 +130,7 @@ def _end_of_run(line: str, position: int) -> int:
 
 
 def _find_long_web_tokens(line: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of JSON Web Tokens longer than the overlap. Takes linear time.
+    """Yield the spans of JSON Web Tokens that are longer than the overlap. Takes linear time.
 
     Such a token may be cut at the end of each part, and the plugin accepts only whole tokens.
     """
@@ -146,7 +147,7 @@ def _find_long_web_tokens(line: str) -> Iterator[tuple[int, int]]:
 
 
 def mask_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Replace the spans. Return the same object if there are none."""
+    """Replace the spans by REDACTED. Return the same object if there are none."""
     merged = _merge_spans(spans)
     if not merged:
         return line
@@ -164,6 +165,7 @@ def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
 
 
 def redact_text(text: str, kind: FileType) -> str:
+    """Redact each line. For texts with private keys, call `redact_private_keys` before."""
     return "".join(redact_lines(text.splitlines(keepends=True), kind))
 
 
@@ -191,6 +193,7 @@ def _mask_private_keys(text: str, header: str) -> str:
 
 
 def _end_of_body(text: str, start: int) -> int:
+    """Return the end of a key's body without an end line: a blank line, or MAX_KEY_CHARS."""
     end = text.find("\n\n", start, start + MAX_KEY_CHARS)
     return end if end >= 0 else min(len(text), start + MAX_KEY_CHARS)
 

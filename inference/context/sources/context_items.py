@@ -15,8 +15,8 @@ from inference.completion.snippet import Snippet
 from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.sources.ranking import Ranking, rank
 
-MAX_SNIPPET_TOKENS: Final = 300
-MAX_DEFINITION_TOKENS: Final = 100
+MAX_SNIPPET_TOKENS: Final = 300  # of a snippet's text, without its header
+MAX_DEFINITION_TOKENS: Final = 100  # of a definition's text, without its header
 # A truncated item with fewer tokens than this is of no use.
 MIN_PART_TOKENS: Final = 32
 
@@ -29,21 +29,21 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True)
 class ContextItems:
-    """The context items of a prompt, best first."""
+    """The context items of a prompt."""
 
-    repository: list[int]  # its header
-    pinned: list[ContextItem]  # by path, already within their share of the budget
-    files: list[ContextItem]
-    snippets: list[ContextItem]
+    repository: list[int]  # token IDs of its header
+    pinned: list[ContextItem]  # sorted by path, already within their share of the budget
+    files: list[ContextItem]  # best first
+    snippets: list[ContextItem]  # best first
     definitions: list[ContextItem]  # in the client's order, already within their share
-    current: list[int]  # the header of the cursor's own file
+    current: list[int]  # token IDs of the header of the cursor's own file
 
     @property
     def num_header_tokens(self) -> int:
         return len(self.repository) + len(self.current)
 
     def fit_budget(self, *, files: int, snippets: int) -> "ContextItems":
-        """Return the items that fit in these token limits."""
+        """Return the items. Files and snippets are limited to these numbers of tokens."""
         return ContextItems(
             repository=self.repository,
             pinned=self.pinned,
@@ -54,11 +54,13 @@ class ContextItems:
         )
 
     def lay_out(self, *, is_sorted: bool) -> list[SegmentTokens]:
-        """Return the segments, sorted by path for stable positions, or by rank with the best last.
+        """Return the segments before the suffix and the prefix, in the order of the prompt.
 
         The repository's name and the pinned files come first. They are the same for all users of
         the repository, so that users in one cache namespace share the beginning of their prompts.
-        Definitions come last, because the user adds some while typing.
+        Files and snippets follow. If `is_sorted`, they are sorted by path, so that their positions
+        are stable; otherwise by rank, with the best one last. Definitions come after them, because
+        the user adds some while typing. The header of the cursor's own file is last.
         """
         items = (*self.pinned, *self.files, *self.snippets, *self.definitions)
         if not (items or self.repository):
@@ -81,7 +83,7 @@ class ContextItems:
 def build_pinned_items(
     request: CompletionRequest, encoder: PromptEncoder, *, max_tokens: int
 ) -> list[ContextItem]:
-    """Return the pinned files by path, without the cursor's own file.
+    """Return the pinned files, sorted by path, without the cursor's own file.
 
     The client's order and the times of edits do not matter: they may differ between users.
     """
@@ -97,7 +99,7 @@ def build_pinned_items(
 def build_file_items(
     request: CompletionRequest, encoder: PromptEncoder, *, ranking: Ranking
 ) -> Iterator[ContextItem]:
-    """Yield the other files, best first. A file is encoded only when the caller requests it."""
+    """Yield the files that are not pinned, best first. Each is encoded when it is yielded."""
     pinned_paths = {file.path for file in request.files if file.is_pinned}
     files = [file for file in request.files if file.path not in pinned_paths]
     for file in rank(files, ranking, request.prefix, encoder.score_file):
@@ -121,9 +123,11 @@ def build_definition_items(
     paths_in_prompt: Collection[str],
     max_tokens: int,
 ) -> list[ContextItem]:
-    """Return the definitions in the client's order, without those that the prompt has anyway.
+    """Return the definitions in the client's order.
 
-    A definition that does not fit is left out: a part of a definition says little.
+    Definitions of the cursor's own file and of `paths_in_prompt` are left out, because the prompt
+    contains them anyway. A definition that does not fit is left out, too: a part of a definition
+    says little.
     """
     items: list[ContextItem] = []
     for definition in request.definitions:
@@ -137,10 +141,7 @@ def build_definition_items(
 
 
 def fit_items(items: Iterable[ContextItem], *, max_tokens: int) -> Iterator[ContextItem]:
-    """Yield the first items that fit; the last one may be truncated.
-
-    `items` is read only up to that item.
-    """
+    """Yield the first items that fit. The last one may be truncated. Later items are not read."""
     for item in items:
         part = item.token_ids[:max_tokens]
         if len(part) < min(len(item.token_ids), MIN_PART_TOKENS):
@@ -151,7 +152,7 @@ def fit_items(items: Iterable[ContextItem], *, max_tokens: int) -> Iterator[Cont
             return
 
 
-def num_tokens(items: Iterable[ContextItem]) -> int:
+def count_tokens(items: Iterable[ContextItem]) -> int:
     return sum(len(item.token_ids) for item in items)
 
 

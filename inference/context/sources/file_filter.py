@@ -1,8 +1,8 @@
-"""Rejects files that are not useful as context: generated, minified, binary and the like. Pure.
+"""Rejects files that are not useful as context: generated, minified, binary and long files. Pure.
 
-Such files say little about the next line, and take the space of better files. The decision uses the
-path and a few quick checks of the text. Files that the tenant's policy excludes are removed earlier
-(see `admit`).
+Such files say little about the next line, and take the space of better files. Lock files and
+installed packages are rejected, too. The decision uses the path and a few quick checks of the text.
+Files that the tenant's policy excludes are removed earlier (see `admit`).
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 
 MAX_FILE_BYTES: Final = 50_000
 _MAX_MEAN_LINE_CHARS: Final = 160  # minified code has thousands, prose about 80
-_MIN_MINIFIED_CHARS: Final = 1_000
+_MIN_MINIFIED_CHARS: Final = 1_000  # a shorter text never counts as minified
 _HEAD_CHARS: Final = 2_000  # generators mark their files at the top
 
 _LOCK_FILES: Final = frozenset(
@@ -20,7 +20,7 @@ _LOCK_FILES: Final = frozenset(
         *("pnpm-lock.yaml", "project.assets.json", "pubspec.lock"),
     ]
 )
-_FOLDERS: Final = frozenset(
+_FOLDERS: Final = frozenset(  # of dependencies, built files and tools
     [
         *("node_modules", "bower_components", "vendor", "third_party", "dist", ".git", ".venv"),
         *("site-packages", "__pycache__", "__generated__", ".next", ".nuxt", ".terraform"),
@@ -56,11 +56,11 @@ _BINARY_TEXT: Final = ("\0", "\ufffd\ufffd")  # U+FFFD replaces bytes that were 
 def is_context_file(path: str, text: str) -> bool:
     """Return whether this file may be context in a prompt for another file."""
     return bool(text.strip()) and not (
-        _is_excluded_path(path) or _is_too_long(text) or _is_binary(text) or _is_generated(text)
+        _is_useless_path(path) or _is_too_long(text) or _is_binary(text) or _is_generated(text)
     )
 
 
-def _is_excluded_path(path: str) -> bool:
+def _is_useless_path(path: str) -> bool:
     *folders, name = path.replace("\\", "/").lower().split("/")
     return (
         name in _LOCK_FILES
@@ -85,7 +85,7 @@ def _is_binary(text: str) -> bool:
 
 
 def _is_generated(text: str) -> bool:
-    """Return whether the text is marked as generated, or minified judging by its line lengths."""
+    """Return whether the text is marked as generated, or seems minified by its line lengths."""
     if len(text) > max(_MIN_MINIFIED_CHARS, _MAX_MEAN_LINE_CHARS * (text.count("\n") + 1)):
         return True
     head = text[:_HEAD_CHARS].lower()

@@ -1,4 +1,6 @@
-"""A file's outline: the signatures of its definitions, in a few hundred tokens. Pure. An example:
+"""A file's outline: the signatures of its definitions, in a few hundred tokens. Pure.
+
+An example:
 
     class Reader(Base):
         def read(self, path: str) -> bytes:
@@ -22,10 +24,10 @@ from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 MAX_OUTLINE_TOKENS: Final = 300
 # The part of a file that is parsed. It has more signatures than fit into MAX_OUTLINE_TOKENS.
 MAX_PARSED_CHARS: Final = 8_000
-# A longer signature is probably data.
+# A longer signature is truncated. It is probably data.
 _MAX_SIGNATURE_CHARS: Final = 240
-_MAX_WHOLE_LINES: Final = 6
-# Node types whose bodies contain locals, but no definitions for other files.
+_MAX_WHOLE_LINES: Final = 6  # a definition without a body is included whole up to this length
+# Words in the types of nodes whose bodies contain locals, but no definitions for other files.
 _FUNCTION_WORDS: Final = ("function", "method", "constructor", "lexical_declaration")
 # For files with errors: inside one error, a query takes quadratic time and cannot be stopped. This
 # many nodes take 13 ms (8,000 brackets would take 50 ms). Ordinary files have 2,500 nodes.
@@ -185,17 +187,18 @@ class _CodeDefinition:
     end: int
 
 
-def outline(path: str, text: str, allowance: ParseBudget) -> str:
+def outline(path: str, text: str, parse_budget: ParseBudget) -> str:
     """Return the signatures in the file's order.
 
-    "" if there is no grammar, there are hardly any signatures, or parsing was abandoned.
+    "" if the language has no grammar, there are fewer than _MIN_SIGNATURES, or parsing was
+    abandoned.
     """
     grammar = grammar_of("", path)
     if grammar is None:
         return ""
     try:
         definitions = _find_definitions(
-            grammar, head_of(text).encode("utf-8", "replace"), allowance
+            grammar, head_of(text).encode("utf-8", "replace"), parse_budget
         )
     except ParseAbandoned:
         return ""
@@ -211,13 +214,13 @@ def head_of(text: str) -> str:
 
 
 def _find_definitions(
-    grammar: Grammar, source: bytes, allowance: ParseBudget
+    grammar: Grammar, source: bytes, parse_budget: ParseBudget
 ) -> list[_CodeDefinition]:
     """Return all definitions. Raises ParseAbandoned."""
-    root = parse(grammar, source, allowance).root_node
+    root = parse(grammar, source, parse_budget).root_node
     if root.has_error and root.descendant_count > _MAX_BROKEN_NODES:
         raise ParseAbandoned
-    with allowance.parse_slot():
+    with parse_budget.parse_slot():
         return [
             _to_definition(node, captures.get("body"), source)
             for _, captures in QueryCursor(_compile_query(grammar)).matches(root)

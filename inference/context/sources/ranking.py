@@ -2,9 +2,9 @@
 
 Pure. The rankings:
 
-Recency: most recently edited first, as the client sent them. Similarity: by words in common with
-the lines before the cursor, as the Jaccard index of the best window of 60 lines (like Copilot).
-Equally similar files stay in order of recency.
+- Recency: most recently edited first. The files of a request already have this order.
+- Similarity: by words in common with the lines before the cursor, as the Jaccard index of the best
+  window of 60 lines (like Copilot). Equally similar files stay in order of recency.
 """
 
 import re
@@ -27,7 +27,7 @@ _MIN_KNOWN_SHARE: Final = 0.8
 _MIN_LINE_CHARS: Final = 4
 
 
-def drop_duplicates(
+def drop_useless_snippets(
     snippets: Sequence[Snippet], *, prompt_texts: Iterable[str], open_files: Mapping[str, str]
 ) -> Iterator[Snippet]:
     """Yield the snippets in the same order, except duplicates and outdated ones.
@@ -50,23 +50,23 @@ def drop_duplicates(
     for snippet in snippets:
         lines = _line_set(snippet.text)
         current_lines = current_lines_of(snippet.path)
-        is_outdated = current_lines is not None and not _is_mostly(lines, current_lines)
-        if not is_outdated and not _is_mostly(lines, prompt_lines):
+        is_outdated = current_lines is not None and not _is_mostly_known(lines, current_lines)
+        if not is_outdated and not _is_mostly_known(lines, prompt_lines):
             yield snippet
 
 
-def _is_mostly(lines: frozenset[str], known_lines: frozenset[str]) -> bool:
+def _is_mostly_known(lines: frozenset[str], known_lines: frozenset[str]) -> bool:
     significant_lines = [line for line in lines if len(line) >= _MIN_LINE_CHARS]
     num_known = sum(line in known_lines for line in significant_lines)
     return num_known >= _MIN_KNOWN_SHARE * len(significant_lines)
 
 
 def _line_set(text: str) -> frozenset[str]:
-    """Return the lines without indentation: code that was moved into another block is the same."""
+    """Return the lines without indentation: code that was moved into another block is equal."""
     return frozenset(map(str.strip, text.splitlines()))
 
 
-WINDOW_LINES: Final = 60
+WINDOW_LINES: Final = 60  # of the files that are compared, and before the cursor
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")  # also parts of identifiers: load_file is two words
 
 Score = Callable[[ContextFile, str], float]  # of a file and the lines near the cursor
@@ -80,7 +80,7 @@ class Ranking(StrEnum):
 def rank(
     files: Sequence[ContextFile], ranking: Ranking, prefix: str, score: Score
 ) -> Sequence[ContextFile]:
-    """Return the files, best first."""
+    """Return the files, best first. `files` are sorted by recency."""
     if ranking is Ranking.RECENCY or len(files) < 2:
         return files
     # Uses stable lines only: the order must not change while a line is typed, for the prefix cache.
@@ -89,16 +89,19 @@ def rank(
     return sorted(files, key=lambda file: -scores[id(file)])
 
 
-def similarity(file: ContextFile, nearby_text: str) -> float:
+def measure_similarity(file: ContextFile, nearby_text: str) -> float:
     """Return the similarity, 0 to 1."""
-    near_words = words(nearby_text)
+    near_words = _find_words(nearby_text)
     return max(
-        (_jaccard_similarity(near_words, words(window)) for window in _iterate_windows(file.text)),
+        (
+            _jaccard_similarity(near_words, _find_words(window))
+            for window in _iterate_windows(file.text)
+        ),
         default=0.0,
     )
 
 
-def words(text: str) -> frozenset[str]:
+def _find_words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 

@@ -1,4 +1,4 @@
-"""The port to retrieval. It returns the snippets that it already has: no request waits for it."""
+"""The port to retrieval. It returns the snippets that it already has: no request waits for more."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ class SnippetSource(Protocol):
 
 
 class NullSnippetSource:
-    """Used where retrieval is not installed."""
+    """Finds no snippets. Used if retrieval is disabled."""
 
     def find(self, _admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         return ()

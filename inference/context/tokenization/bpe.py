@@ -1,13 +1,13 @@
-"""Byte-pair encoding by tiktoken: the tokens of the model's own library, in a sixth of the time.
+"""Byte-pair encoding by tiktoken: the same tokens as by `tokenizers`, in a sixth of the time.
 
-It is used only for tokenizers for which the results are provably equal. For others,
-`make_bpe_encoder` returns None.
+tiktoken is used only for models for which the results are provably equal. For others,
+`make_bpe_encoder` returns None. The proof:
 
 - Pieces: both libraries split the text by the same expression. `_split_pattern` knows the
   pre-tokenizers for which there is such an expression.
-- Merges: tiktoken joins any neighbours that form the token of lowest rank. The model's own library
-  joins the neighbours in its list of merges. A token is made only if no merge crosses its borders,
-  so the merges inside it happen as if its text stood alone. If its text alone is encoded as this
+- Merges: tiktoken joins any neighbours that form the token of lowest rank. `tokenizers` joins the
+  neighbours in the model's list of merges. A token is made only if no merge crosses its borders.
+  So the merges inside it happen as if its text stood alone. If its text alone is encoded as this
   token, the token's own merge makes it, and both libraries agree. Other tokens are never made, and
   are left out.
 
@@ -24,35 +24,36 @@ from tokenizers import Tokenizer, models
 
 Encode = Callable[[str], list[int]]
 
-# The pieces of GPT-2's ByteLevel.
+# The pieces of the pre-tokenizer ByteLevel, as in GPT-2.
 _GPT_2: Final = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# The same after digits were split off: white space before a digit counts like white space at the
-# end of a text.
-_GPT_2_BEHIND_DIGITS: Final = (
+# The same after another step has split off the digits: white space before a digit counts like white
+# space at the end of a text.
+_GPT_2_AFTER_DIGITS: Final = (
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
 _BYTE_LEVEL: Final = {"type": "ByteLevel", "add_prefix_space": False}
 _DIGITS: Final = {"type": "Digits", "individual_digits": True}
 _SPLIT: Final = {"type": "Split", "behavior": "Isolated", "invert": False}
-# Options that change how merges work. They must be unset.
+# Options that change the merges. They must be unset.
 _PLAIN_MERGES: Final = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
 
 
 def make_bpe_encoder(tokenizer: Tokenizer) -> Encode | None:
     """Return a function that encodes like `tokenizer`; None if equality cannot be shown.
 
-    Texts must not contain added tokens. Takes 3 us for each token of the vocabulary.
+    The encoder's texts must not contain added tokens. Making the encoder takes 3 us for each token
+    of the vocabulary.
     """
     description = json.loads(tokenizer.to_str())
-    normalise = _build_normalizer(description["normalizer"])
+    normalize = _build_normalizer(description["normalizer"])
     pieces = _split_pattern(description["pre_tokenizer"])
     ranks = _read_ranks(description)
-    if normalise is None or pieces is None or ranks is None:
+    if normalize is None or pieces is None or ranks is None:
         return None
     merge = tiktoken.Encoding(
         "model", pat_str=pieces, mergeable_ranks=ranks, special_tokens={}
     ).encode_ordinary
-    return lambda text: merge(text if text.isascii() else normalise(text))
+    return lambda text: merge(text if text.isascii() else normalize(text))
 
 
 def _build_normalizer(description: Mapping[str, Any] | None) -> Callable[[str], str] | None:
@@ -76,7 +77,7 @@ def _split_pattern(description: Mapping[str, Any] | None) -> str | None:
         if not before:
             return _GPT_2
         return (
-            _GPT_2_BEHIND_DIGITS if len(before) == 1 and _matches_step(before[0], _DIGITS) else None
+            _GPT_2_AFTER_DIGITS if len(before) == 1 and _matches_step(before[0], _DIGITS) else None
         )
     if len(before) == 1 and _matches_step(before[0], _SPLIT):
         pattern: str | None = before[0]["pattern"].get("Regex")
@@ -89,7 +90,10 @@ def _matches_step(step: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
 
 
 def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
-    """Return the token ID of each byte string; None if IDs do not rise with merge ranks."""
+    """Return the token ID of each byte string.
+
+    None if equality cannot be shown, for example because IDs do not rise with merge ranks.
+    """
     model = description["model"]
     if model["type"] != "BPE" or any(model[key] for key in _PLAIN_MERGES):
         return None
@@ -100,9 +104,9 @@ def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     merge = _build_merging_model(description).tokenize
     # The tokens that are made if their text stands alone.
     merges_alone = {
-        text: number
-        for text, number in vocabulary.items()
-        if [token.id for token in merge(text)] == [number]
+        text: token_id
+        for text, token_id in vocabulary.items()
+        if [token.id for token in merge(text)] == [token_id]
     }
     special = {token["content"] for token in description["added_tokens"] if token["special"]}
     if len(special) < len(description["added_tokens"]):
@@ -111,7 +115,10 @@ def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
         return None  # a token that no merge makes would be used for a whole piece
     letters = _bytes_by_letter()
     try:
-        ranks = {bytes(letters[letter] for letter in text): n for text, n in merges_alone.items()}
+        ranks = {
+            bytes(letters[letter] for letter in text): token_id
+            for text, token_id in merges_alone.items()
+        }
     except KeyError:
         return None  # a letter that stands for no byte
     return ranks if all(bytes([byte]) in ranks for byte in range(256)) else None
@@ -130,7 +137,7 @@ def _read_pair(merge: str | list[str]) -> list[str]:
 
 
 def _bytes_by_letter() -> dict[str, int]:
-    """Return GPT-2's alphabet, which represents each byte by a visible letter."""
+    """Return the byte for each letter of GPT-2's alphabet of visible letters."""
     visible_bytes = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),

@@ -1,7 +1,7 @@
 """A cache of tokenized lines, so that a keystroke tokenizes one line instead of all.
 
-TtlCache's rules apply. Secrets are removed from lines before they are tokenized, except from the
-line that the user is typing. So each line is searched for secrets only once.
+The rules of `ttl_cache` apply. Secrets are removed from a line before it is tokenized. So each line
+is searched for secrets only once. The line that the user is typing is not cached.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from inference.context.tokenization.ttl_cache import PartitionKey, TtlCache, com
 
 # For all lines together; a token takes about 40 bytes.
 MAX_TOKENS: Final = 4_000_000
-_LINE_TOKENS: Final = 4  # overhead of a line, in tokens
+_LINE_TOKENS: Final = 4  # memory that a line takes besides its tokens, in tokens
 
 
 class LineCache:
-    """The line cache of one model. One event loop uses it."""
+    """The line cache of one model. Only one event loop may use it."""
 
     def __init__(self, tokenizer: Tokenizer, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
         self._tokenizer = tokenizer
@@ -38,7 +38,8 @@ class LineCache:
 
         `lines` come from `Tokenizer.split_lines`.
         """
-        # The file type is part of the key: the same line may have other secrets in another type.
+        # The file type is part of the key: the same line may have other secrets in another type. A
+        # digest's kind has at most 16 bytes.
         entry_kind = kind.name[:16].encode()
 
         def compute(missing_indexes: list[int]) -> list[list[int]]:

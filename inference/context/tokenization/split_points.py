@@ -1,8 +1,9 @@
 """Points at which a text can be split into lines without changing its tokens.
 
 Some tokenizers join a line break with the text before it, others with the indentation after it. The
-`tokenizer` module finds out which; this module implements both. It does not use regular expressions
-with lookbehind: they take four times as long, and a new window is split after every finished line.
+`tokenizer` module finds out where a tokenizer can split; this module implements both ways. It does
+not use regular expressions with lookbehind: they take four times as long, and a new window is split
+after every finished line.
 """
 
 import re
@@ -10,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+# A line break that no other line break follows.
 _SETTLED_BREAK: Final = re.compile(r"\n(?=[^\r\n])")
 _BREAK_AFTER_TEXT: Final = re.compile(r"\S\n")
-_END_CHARS: Final = 256  # of the text, searched first for its last break
+_END_CHARS: Final = 256  # at the end of the text, searched first for the last break
 
 
 @dataclass(frozen=True, slots=True)

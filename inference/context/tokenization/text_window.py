@@ -1,8 +1,9 @@
 """Windows: the part of a long text that goes into a prompt.
 
 If the window moved with the cursor, it would begin at another character after each keystroke, and
-the prefix cache would never hit. So a window begins at an anchor: a line chosen by its own content.
-The anchor stays the same while the text around the cursor changes, without any stored state.
+the prefix cache would never hit. So a window begins at an anchor if there is one: a line chosen by
+its own content. The anchor stays the same while the text around the cursor changes, without any
+stored state.
 """
 
 import zlib
@@ -49,12 +50,12 @@ def is_anchor(line: str) -> bool:
 
 
 def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
-    """Return the last anchor in [start, end), or `start` if there is none."""
+    """Return the index of the last anchor in [start, end), or `start` if there is none."""
     return next((index for index in range(end - 1, start, -1) if is_anchor(lines[index])), start)
 
 
 def last_stable_lines(text: str, *, num_lines: int) -> str:
-    """Return up to `num_lines` lines that end at an anchor near the end of the text.
+    """Return up to `num_lines` lines before the last anchor near the end of the text.
 
     The result changes only occasionally, not with every keystroke or every new line.
     """
@@ -64,7 +65,7 @@ def last_stable_lines(text: str, *, num_lines: int) -> str:
 
 
 def _first_anchor(text: str, start: int) -> int:
-    """Return the first anchor at or after `start`, or `start` if none is near."""
+    """Return the position of the first anchor at or after `start`, or `start` if none is near."""
     position = start
     last = start + int((len(text) - start) * MAX_SKIPPED_SHARE)
     while (end := text.find("\n", position, last)) >= 0:

@@ -1,6 +1,6 @@
 """The lines of a text as tokens, and the windows over them. Pure.
 
-Any window can be computed without reading the lines again.
+Windows are computed from the tokens, without the text of the lines.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,7 +23,7 @@ class PromptWindow:
 
 @dataclass(frozen=True, slots=True)
 class TokenizedLines:
-    """Whole lines, without the one being typed."""
+    """Whole lines above or below the line being typed, which is not among them."""
 
     token_ids: list[int]
     starts: list[int]  # token index of each line's beginning, and of the last line's end
@@ -38,9 +38,9 @@ class TokenizedLines:
         return self.token_ids[self.starts[-2:][0] :]
 
     def clip_beginning(self, current_line: list[int], *, max_tokens: int) -> list[int]:
-        """Return the line being typed and whole lines after it.
+        """Return the line being typed and the lines after it that fit completely.
 
-        A single line that is too long is truncated.
+        If not even the first line fits, it is truncated.
         """
         room = max_tokens - len(current_line)
         if room < 0:
@@ -49,19 +49,19 @@ class TokenizedLines:
         return [*current_line, *self.token_ids[: self.starts[end] if end or current_line else room]]
 
     def slide(self, current_line: list[int] | None, *, max_tokens: int) -> PromptWindow:
-        """Return a window that slides: it ends with the line being typed, and fills the limit.
+        """Return a window that ends with the line being typed and has `max_tokens` if possible.
 
-        `current_line` None: a line was just finished.
+        `current_line` None: a line was just finished, and the next one is empty.
         """
         return PromptWindow(_take_end([*self.token_ids, *(current_line or ())], max_tokens))
 
     def anchor(
         self, current_line: list[int] | None, *, max_tokens: int, is_whole: bool
     ) -> PromptWindow:
-        """Return a window that begins with an anchor if one is near, or with the text.
+        """Return a window that begins with an anchor, or with the text if all of it fits.
 
-        It can begin with the text only if `is_whole`: then these lines are all that is before the
-        current line. Without a near anchor, it begins with the first line that fits.
+        `is_whole`: these lines are the whole text before the current line. Without a near anchor,
+        the window begins with the first line that fits.
         """
         num_current = len(current_line or ())
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_current))
@@ -79,7 +79,10 @@ class TokenizedLines:
         )
 
     def _find_first_anchor(self, first: int, num_current: int) -> int:
-        """Return the first anchor from `first` on; `first` if too much would be skipped."""
+        """Return the first anchor at or after the line `first`.
+
+        If there is none, or too much would be skipped, return `first`.
+        """
         start = self.starts[first]
         spare = int(MAX_SKIPPED_SHARE * (len(self.token_ids) - start + num_current))
         end = bisect_right(self.starts, start + spare) - 1
@@ -88,7 +91,11 @@ class TokenizedLines:
         return next_anchor[0] if next_anchor and next_anchor[0] < end else first
 
     def _find_typed_start(self, first: int, last: int) -> int:
-        """Return the last anchor before the line `last`, at most ANCHOR_EVERY lines before it."""
+        """Return the last anchor before the line `last`.
+
+        If it is more than ANCHOR_EVERY lines above, or above `first`, return the first line within
+        these limits.
+        """
         min_start = max(first, last - ANCHOR_EVERY)
         index = bisect_left(self.anchors, last) - 1
         return max(min_start, self.anchors[index]) if index >= 0 else min_start

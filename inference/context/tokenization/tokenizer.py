@@ -1,4 +1,4 @@
-"""A model's own tokenizer, reduced to what assembly needs."""
+"""A model's own tokenizer, with the functions that the assemble stage needs."""
 
 import json
 import re
@@ -17,14 +17,16 @@ from inference.context.tokenization.bpe import make_bpe_encoder
 from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
 
 _MAX_WORDS: Final = 2_000  # in the library's word cache
-_FILLER_LETTERS: Final = 3  # after the stem: enough for 17,576 different words
-_FILLER_STEM: Final = "qxjzvkwq"  # in no vocabulary: words of a vocabulary may bypass the cache
+# Filler words are this stem and three letters, which is enough for 17,576 different words. The stem
+# is in no vocabulary, because the cache may skip words of the vocabulary.
+_FILLER_STEM: Final = "qxjzvkwq"
+_FILLER_LETTERS: Final = 3
 
 
 def prefill_word_cache(tokenizer: HfTokenizer) -> None:
     """Fill the library's word cache, so that it stores no words of tenants. Takes about 30 ms.
 
-    Words are encoded one at a time: the cache skips words that arrive at the same time.
+    Words are encoded one at a time, because the cache skips words that arrive at the same time.
     """
     model = tokenizer.model
     if not isinstance(model, models.BPE | models.Unigram):
@@ -49,13 +51,13 @@ _LINES_SAMPLE: Final = (
 _WORD_END: Final = re.compile(r"\w\Z")
 # Match a word only as a whole: starting at each of its letters would take quadratic time.
 _LAST_WORD: Final = re.compile(r"(?: |(?<!\w))\w++\Z")
-_MARKER: Final = re.compile(r"<[^<>\s]+>")
-# Longer than any word being typed, with room for what a tokenizer joins to it.
+_MARKER: Final = re.compile(r"<[^<>\s]+>")  # an added token of this form counts as a marker
+# Longer than any word being typed, with room for characters that a tokenizer joins to it.
 _MAX_WORD_CHARS: Final = 512
 
 
 class Tokenizer:
-    """Converts text to token IDs. Only raw prompts may contain special tokens."""
+    """Converts text to token IDs. Text can become a special token only in raw prompts."""
 
     def __init__(self, tokenizer: HfTokenizer) -> None:
         # Two copies, because `encode_special_tokens` applies to the whole tokenizer.
@@ -66,16 +68,18 @@ class Tokenizer:
             hf_tokenizer.no_truncation()
             hf_tokenizer.no_padding()
             prefill_word_cache(hf_tokenizer)
-        self._merge = make_bpe_encoder(self._plain)  # None: use the library
+        self._merge = make_bpe_encoder(self._plain)  # None: use the library's own encoder
         self._split_rule = self._find_line_split()
-        self._num_bytes = _bytes_by_id(self._plain)
+        self._num_bytes = _count_bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
 
     def get_token_id(self, token: str) -> int | None:
+        """Return the ID of a token; None: the vocabulary lacks the token."""
         identifier: int | None = self._plain.token_to_id(token)
         return identifier
 
     def encode(self, text: str) -> list[int]:
+        """Encode a text in which markers count as ordinary text."""
         return self.encode_each([text])[0]
 
     def split_lines(self, text: str) -> list[str]:
@@ -83,10 +87,11 @@ class Tokenizer:
         return [text] if self._split_rule is None else self._split_rule.split(text)
 
     def find_last_line_start(self, text: str) -> int:
-        """Return the start of the last line."""
+        """Return the start of the last line of `split_lines`."""
         return 0 if self._split_rule is None else self._split_rule.last_start(text)
 
     def find_first_line_end(self, text: str) -> int:
+        """Return the end of the first line of `split_lines`."""
         return len(text) if self._split_rule is None else self._split_rule.first_end(text)
 
     @property
@@ -94,7 +99,7 @@ class Tokenizer:
         return self._split_rule is not None
 
     def split_word(self, line: str) -> tuple[str, str]:
-        """Return the line without its last word, and that word; "" if it does not end in one.
+        """Return the line without the word at its end, and that word; "" if it ends with no word.
 
         The cut is at a point where the tokenizer never joins two characters. The model can then
         write any continuation of the word with its usual tokens.
@@ -109,6 +114,7 @@ class Tokenizer:
         return line[:start], line[start:]
 
     def _last_piece_start(self, line: str) -> int:
+        """Return the start of the last piece that the tokenizer encodes separately."""
         if self._pre_tokenizer is not None:
             pieces = self._pre_tokenizer.pre_tokenize_str(_replace_surrogates(line))
             if len(pieces) > 1:
@@ -126,7 +132,7 @@ class Tokenizer:
     def encode_lines(self, lines: list[str]) -> list[list[int]]:
         """Encode like `encode_each`, but faster for consecutive lines of ASCII text.
 
-        The library encodes them in one piece, in two thirds of the time.
+        The library encodes such lines in one piece, in two thirds of the time.
         """
         if self._merge is not None:
             return self.encode_each(lines)
@@ -159,8 +165,8 @@ class Tokenizer:
         return None
 
 
-def _bytes_by_id(tokenizer: HfTokenizer) -> dict[int, int]:
-    """Return the number of bytes of each token in ASCII text.
+def _count_bytes_by_id(tokenizer: HfTokenizer) -> dict[int, int]:
+    """Return the number of bytes of each token in ASCII text, by token ID.
 
     The result is wrong for tokenizers that are not based on bytes, so callers must check the sum.
     """
@@ -168,7 +174,7 @@ def _bytes_by_id(tokenizer: HfTokenizer) -> dict[int, int]:
 
 
 def _with_special_markers(tokenizer_json: str) -> str:
-    """Mark all markers as special tokens.
+    """Return the tokenizer's description, in which all markers are special tokens.
 
     Some models declare markers of fill-in-the-middle or tool calls as ordinary tokens. These would
     count as markers wherever a customer's file contains them.
@@ -195,7 +201,7 @@ def _replace_surrogates(text: str) -> str:
 
 
 def load_tokenizer(source: str) -> Tokenizer:
-    """Load from a folder with tokenizer.json, or by a name on the Hugging Face hub.
+    """Load a tokenizer from a folder with tokenizer.json, or by a name on Hugging Face's hub.
 
     Raises BadSetting.
     """

@@ -3,9 +3,10 @@
 Rules:
 1. In memory only. An entry lives at most twice LIFETIME_S after the last request that used it, plus
    the seconds until the next `evict_expired`.
-2. An entry is found only in its own partition (tenant, epoch, and in strict isolation the user):
-   one tenant's texts never make requests of another measurably faster.
-3. No partition uses more than a quarter of the cache, so none displaces all entries of another.
+2. An entry is found only in its own partition (tenant, epoch, and in strict isolation the user). So
+   one tenant's texts never make requests of another tenant measurably faster.
+3. A partition uses hardly more than a quarter of the cache, so none displaces all entries of
+   another.
 4. Keys are digests under a secret of this process. The texts themselves are not stored.
 
 Each partition has two generations. New and used entries are in the young one. When the young one is
@@ -42,7 +43,7 @@ class CachePartitions:
 
 
 def compute_digest(text: str, partition: PartitionKey, kind: bytes = b"") -> Digest:
-    """Return the digest of a text for one `kind` of entry (up to 16 bytes)."""
+    """Return the digest of a text for one kind of entry. `kind` has up to 16 bytes."""
     data = text.encode("utf-8", "surrogatepass")
     return Digest(hashlib.blake2b(data, key=partition, digest_size=16, person=kind).digest())
 
@@ -62,6 +63,7 @@ class _CacheGenerations(Generic[Value]):
         return self.young_weight + self.old_weight
 
     def rotate(self, now_s: float) -> None:
+        """Drop the old generation. The young one becomes the old one."""
         self.old, self.young = self.young, {}
         self.old_weight, self.young_weight = self.young_weight, 0
         self._next_rotation_s = now_s + LIFETIME_S
@@ -103,7 +105,10 @@ class TtlCache(Generic[Value]):
         *,
         partition: PartitionKey,
     ) -> list[Value]:
-        """Return the values of the keys, in order. `compute` gets the indexes of missing ones."""
+        """Return the values of the keys, in order.
+
+        `compute` gets the indexes of the keys without a value, and returns their values.
+        """
         generations = self._prepare_partition(partition)
         missing: dict[Digest, int] = {}
         for index, key in enumerate(keys):
@@ -145,7 +150,7 @@ class TtlCache(Generic[Value]):
         self._weight += weight
 
     def _prepare_partition(self, partition: PartitionKey) -> _CacheGenerations[Value]:
-        """Return the partition, created if necessary, after evicting what exceeds the limits."""
+        """Return the partition, created if necessary. Evict entries that exceed the limits."""
         now_s = self._clock.monotonic_s()
         generations = self._partitions.get(partition)
         if generations is None:

@@ -2,7 +2,7 @@
 
     python -m inference.demo_model.dataset.build --wheels DIR --to DIR
 
-Downloads the packages of `packages.tsv`, checks their hashes and licences, and writes the tokens of
+Downloads the packages of `packages.tsv`, and checks their hashes and licences. Writes the tokens of
 the standard library and of the packages, without the held-out files and their copies.
 """
 
@@ -20,35 +20,38 @@ from inference.demo_model import token_corpus
 from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
 from inference.demo_model.dataset.packages import (
     Package,
+    check_wheel_licence,
     download,
-    licence_of,
     open_wheel,
     read_list,
 )
 from inference.demo_model.dataset.python_files import (
     HeldOutFilter,
+    drop_copies,
     iterate_wheel_files,
-    without_copies,
 )
 from inference.demo_model.token_corpus import Group
 
-LIBRARY_NAME = "cpython"
+LIBRARY_NAME = "cpython"  # the repository's name for files of the standard library
 TOKENIZER = Path(__file__).parents[1] / "weights" / "tokenizer.json"
 
 
 def collect_training_files(
     packages: Sequence[Package], wheels: Path
 ) -> Iterator[tuple[Group, str, SourceFile]]:
-    """Yield every training file once, with its group and its repository."""
+    """Yield every training file once, with its group and its repository.
+
+    Print the paths of files that are skipped because they share text with held-out files. Raises
+    LicenceError, PackageError.
+    """
     library = read_corpus(standard_library())
     held_out = HeldOutFilter(library.held_out)
     files = [*library.training, *iterate_package_files(packages, wheels)]
-    num_library = len(library.training)
-    is_library = {id(file) for file in files[:num_library]}
-    for file in without_copies(files):
+    library_ids = {id(file) for file in library.training}
+    for file in drop_copies(files):
         if held_out.has_shared_text(file):
             print(f"skipping a file that shares text with a held-out file: {file.path}")
-        elif id(file) in is_library:
+        elif id(file) in library_ids:
             yield (Group.LIBRARY_TESTS if file.is_test else Group.LIBRARY), LIBRARY_NAME, file
         else:
             repository, _, path = file.path.partition("/")
@@ -59,11 +62,11 @@ def collect_training_files(
 def iterate_package_files(packages: Sequence[Package], wheels: Path) -> Iterator[SourceFile]:
     """Yield the files of all packages.
 
-    Raises LicenceError and PackageError for a package that does not pass the checks.
+    Raises LicenceError or PackageError for a package that does not pass the checks.
     """
     for package in packages:
         with open_wheel(package, wheels) as wheel:
-            licence_of(wheel)  # raises LicenceError
+            check_wheel_licence(wheel)
             yield from iterate_wheel_files(wheel, package.name)
 
 

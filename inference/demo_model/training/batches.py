@@ -1,9 +1,9 @@
-"""Draws documents from the corpus, lays them out for fill-in-the-middle, and puts each in a row.
+"""Draws documents from the corpus, arranges them for fill-in-the-middle, and puts each in a row.
 
-A row contains one document, so that no other document competes for attention. A prefix that is too
-long loses tokens on the left, and a suffix that is too long loses tokens on the right, as in the
-gateway's prompts. A short file is preceded by a piece of a file in the same folder (the context),
-so that rows have little padding.
+A row contains one document, so that no other document competes for attention. As in the gateway's
+prompts, a prefix that is too long loses tokens at its beginning, and a suffix at its end. A short
+file is preceded by a piece of a file in the same folder (the context), so that rows have little
+padding.
 """
 
 import random
@@ -22,11 +22,11 @@ from inference.demo_model.training.cuts import CutKind, Cutter, TokenSpans
 
 MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn as often as one of this size
 PLAIN_SHARE = 0.22  # of the documents: a part of a file, without a cut
-CONTEXT_SHARE = 0.2  # of the documents of longer files: they have context, too
+CONTEXT_SHARE = 0.2  # of the documents of files that are not short: these have context, too
 MIN_CONTEXT_ROW_TOKENS = 512  # shorter rows have no context
-NUM_HEADER_TOKENS = 40  # of the repository's name and the paths, approximately
+NUM_HEADER_TOKENS = 40  # of the repository's name and the paths together, approximately
 NUM_SPECIAL_TOKENS = 4  # of a FIM document: three markers and the end token
-SHORT_FILE_SHARE = 0.6  # of a row: a shorter file always gets context
+SHORT_FILE_SHARE = 0.6  # of a row: a file that fills less is short, and always gets context
 NO_SUFFIX_SHARE = 0.12  # of the documents with a cut
 MAX_SUFFIX_SHARE = 0.5  # of the tokens of prefix and suffix
 ORDER_WEIGHTS: Final[Mapping[TrainingOrder, int]] = {  # of the documents with a cut
@@ -34,7 +34,7 @@ ORDER_WEIGHTS: Final[Mapping[TrainingOrder, int]] = {  # of the documents with a
     TrainingOrder.SPM: 65,
     TrainingOrder.SPM_VARIANT_2: 10,
 }
-CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
+CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {  # of the documents with a cut
     CutKind.LINES: 45,
     CutKind.NAME: 20,
     CutKind.SPAN: 20,
@@ -44,7 +44,7 @@ CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
 # Weights in the loss, against 1 for tokens of prompts (0 in echoes). An answer is a middle and its
 # end token.
 ANSWER_WEIGHT = 4.0
-FIRST_WEIGHT = 10.0  # of an answer's first token: in PSM it is the hardest to find
+FIRST_WEIGHT = 10.0  # of an answer's first token, which in PSM is the hardest to find
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,16 @@ class TrainingRow:
 class Mixture:
     """The texts that documents are drawn from."""
 
-    group_shares: Mapping[Group, float]
+    group_shares: Mapping[Group, float]  # of the documents, relative to each other
     echo_share: float = 0.0  # of the documents (see _draw_echo_document)
     order: TrainingOrder | None = None  # None: all three orders, and plain documents
 
 
 class DocumentSource:
-    """Draws documents without end. The same seed and mixture give the same documents."""
+    """Draws documents without end. The same seed and mixture give the same documents.
+
+    Callers may replace `mixture` between two documents. At first, all groups have equal shares.
+    """
 
     def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, rng: random.Random) -> None:
         self._corpus = corpus
@@ -85,6 +88,7 @@ class DocumentSource:
         self.mixture = Mixture({group: 1.0 for group, files in self._groups.items() if files})
 
     def draw_row(self, num_tokens: int) -> TrainingRow:
+        """Return a row of exactly this many inputs and labels, with padding at its end."""
         document = self.draw_document(num_tokens + 1)
         padding = num_tokens + 1 - len(document.tokens)
         pads = [self._token_id(special_tokens.FIM_PAD)] * padding
@@ -97,7 +101,7 @@ class DocumentSource:
     def draw_document(self, max_tokens: int) -> TrainingDocument:
         """Return a document of at most this many tokens.
 
-        It has fewer if the file is short and has no neighbours.
+        It may have fewer, for example if the file is short and has no neighbours.
         """
         file = self._pick_file()
         if self._rng.random() < self.mixture.echo_share:
@@ -120,9 +124,9 @@ class DocumentSource:
     def _draw_echo_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         """Return the same shuffled tokens twice; the middle is a part of the second copy.
 
-        Only the answer has weight in the loss, and only copying finds it. This teaches the model to
-        look up what followed the same tokens before, and in PSM to continue the prefix rather than
-        the suffix.
+        Only the answer has weight in the loss, and the model can find it only by copying. So it
+        learns to look up the continuation of the same tokens, and in PSM to continue the prefix
+        rather than the suffix.
         """
         num_tokens = (max_tokens - NUM_SPECIAL_TOKENS) // 2
         tokens = self._pick_piece(file, num_tokens)
@@ -132,6 +136,7 @@ class DocumentSource:
         return self._arrange_document(prefix, middle, tokens[end:], prompt_weight=0.0)
 
     def _draw_plain_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+        """Return a part of the file that begins at a random line."""
         start = file.start + self._rng.randrange(max(1, len(file) - max_tokens // 2))
         start = self._cutter.line_start(file, start)
         tokens = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
@@ -140,6 +145,7 @@ class DocumentSource:
         return TrainingDocument(tokens, tokens, [1.0] * len(tokens))
 
     def _draw_fim_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+        """Return the file with a cut, or a plain document if the middle leaves too little room."""
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
         spans = self._cutter.cut(file, kind)
@@ -154,15 +160,16 @@ class DocumentSource:
     ) -> TrainingDocument:
         order = self.mixture.order or self._pick_order()
         tokens = arrange_document(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
-        prompt_tokens = len(tokens) - len(middle) - 1
-        weights = [prompt_weight] * prompt_tokens + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
+        num_prompt_tokens = len(tokens) - len(middle) - 1
+        answer_weights = [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
+        weights = [prompt_weight] * num_prompt_tokens + answer_weights
         targets = tokens.copy()
         if order is TrainingOrder.PSM:
             # In place of the token after the suffix marker, the target is the answer's first token.
             # So the model computes the continuation of the prefix there, where its attention can
             # find it again when the answer begins. At inference nothing uses that prediction.
             after_marker = len(prefix) + 2
-            targets[after_marker] = tokens[prompt_tokens]
+            targets[after_marker] = tokens[num_prompt_tokens]
             weights[after_marker] = FIRST_WEIGHT
         return TrainingDocument(tokens, targets, weights)
 
@@ -218,11 +225,14 @@ class DocumentSource:
 
 
 class _WeightedFiles:
-    """Draws files of a group in proportion to their tokens; a large package's share is limited."""
+    """Draws files of a group in proportion to their tokens.
+
+    The share of a package is limited (MAX_PACKAGE_TOKENS).
+    """
 
     def __init__(self, corpus: TokenCorpus, group: Group) -> None:
         self._files = [file for file in corpus.files if file.group is group and len(file)]
-        totals: dict[str, int] = {}
+        totals: dict[str, int] = {}  # tokens by repository
         for file in self._files:
             totals[file.repository] = totals.get(file.repository, 0) + len(file)
         is_limited = group in (Group.PACKAGES, Group.PACKAGE_TESTS)

@@ -1,8 +1,8 @@
 """The state of a training run on disk. A truncated or damaged checkpoint is never loaded.
 
-A file consists of the SHA-256 of its content and then the content. It is written to a temporary
-file, flushed to the disk and renamed. The last two files are kept, so that only a few minutes are
-lost if one is damaged.
+A checkpoint is a file with a SHA-256, followed by the content that the SHA-256 belongs to. It is
+written to a temporary file, flushed to the disk and renamed. The last two checkpoints are kept, so
+that only a few minutes are lost if one is damaged.
 """
 
 import hashlib
@@ -28,15 +28,15 @@ class CheckpointError(ValueError):
 
 @dataclass(slots=True)
 class TrainingProgress:
-    step: int = 0
-    elapsed_s: float = 0.0  # over all runs, without the pauses between them
+    step: int = 0  # number of steps that are done
+    elapsed_s: float = 0.0  # training time, without the pauses between two calls
     seed: int = 1
-    cool_down_step: int | None = None
-    cool_down_steps: int = 0
+    cool_down_step: int | None = None  # the first step of the cool-down; None: there is none
+    cool_down_steps: int = 0  # length of the cool-down
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedCheckpoint:
+class TrainingState:
     """The parts of a run that a checkpoint keeps."""
 
     model: Qwen3
@@ -44,7 +44,8 @@ class TrainedCheckpoint:
     progress: TrainingProgress
 
 
-def save(training_state: TrainedCheckpoint, folder: Path) -> Path:
+def save(training_state: TrainingState, folder: Path) -> Path:
+    """Save a checkpoint, and delete older ones except the last. Return the new file."""
     content = {
         "model": training_state.model.state_dict(),
         "optimisers": [optimiser.state_dict() for optimiser in training_state.optimisers],
@@ -54,6 +55,7 @@ def save(training_state: TrainedCheckpoint, folder: Path) -> Path:
 
 
 def save_content(content: dict[str, Any], folder: Path) -> Path:
+    """Save the content of a checkpoint like `save`."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
     payload = buffer.getvalue()
@@ -70,7 +72,7 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Load a checkpoint.
+    """Return the content of a checkpoint.
 
     Raises CheckpointError for a truncated or damaged file.
     """
@@ -83,7 +85,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def load_newest(folder: Path) -> dict[str, Any] | None:
-    """Load the newest undamaged checkpoint, or return None if the folder has no checkpoint.
+    """Return the content of the newest undamaged checkpoint; None: the folder has no checkpoint.
 
     Damaged checkpoints are renamed, so that they are neither mirrored nor counted as kept.
     Raises CheckpointError if all checkpoints are damaged.
@@ -100,12 +102,13 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def restore(training_state: TrainedCheckpoint, content: dict[str, Any]) -> None:
+def restore(training_state: TrainingState, content: dict[str, Any]) -> None:
+    """Replace the state by the content of a checkpoint."""
     training_state.model.load_state_dict(content["model"])
     for optimiser, state in zip(training_state.optimisers, content["optimisers"], strict=True):
         capturable_flags = [group.get("capturable") for group in optimiser.param_groups]
         optimiser.load_state_dict(state)
-        # These depend on the device, which may have changed.
+        # The type of the rate and `capturable` depend on the device, which may have changed.
         for group, capturable in zip(optimiser.param_groups, capturable_flags, strict=True):
             group["lr"] = float(group["lr"])
             group["capturable"] = capturable
@@ -114,7 +117,10 @@ def restore(training_state: TrainedCheckpoint, content: dict[str, Any]) -> None:
 
 
 def mirror_checkpoint(run: Path, target: Path) -> None:
-    """Copy the newest checkpoint and the log, and then remove older checkpoints from `target`."""
+    """Copy the newest checkpoint and the log of `run` to `target`.
+
+    Then delete the checkpoints of `target`, except the last two.
+    """
     target.mkdir(parents=True, exist_ok=True)
     newest = list_checkpoints(run)[-1]
     write_durably(target / newest.name, newest.read_bytes())

@@ -16,13 +16,14 @@ from inference.demo_model.token_corpus import TokenCorpus, TokenFile
 
 MAX_SPAN_CHARS = 400  # of a cut of any characters
 LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # of cuts of one to four lines
-AT_INDENT_SHARE = 0.3  # of the cursors: after the indentation, where an editor puts them on Enter
+# Share of the cursors directly after the indentation, where an editor puts the cursor on Enter.
+AT_INDENT_SHARE = 0.3
 MAX_BLOCK_LINES = 12
 MAX_DOCSTRING_CHARS = 600
-REGION_LINES = 16  # lines from which a cut is chosen
-NUM_TOKENS_ABOVE = 300  # before the region, searched for names that occur again in it
+REGION_LINES = 16  # the cut is in a region of this many lines
+NUM_TOKENS_ABOVE = 300  # above the region; searched for names that occur in the region again
 NUM_DRAWS = 6  # regions that are tried for a kind of cut
-MAX_LINE_TOKENS = 300  # in a longer line, the line break is not searched further
+MAX_LINE_TOKENS = 300  # the search for a line break ends after this many tokens
 NAME = re.compile(r"\b[A-Za-z_]\w{3,}")
 DOCSTRING = re.compile(r'"""(.+?""")', re.DOTALL)
 
@@ -32,32 +33,38 @@ class CutKind(Enum):
     NAME = auto()  # from a cursor in a name that also occurs above, to the end of the line
     SPAN = auto()  # any characters
     BLOCK = auto()  # the body under a line that ends with a colon
-    DOCSTRING = auto()
+    DOCSTRING = auto()  # a docstring after its opening quotes
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSpans:
-    """The cut of a file into tokens[:start], prefix_end, middle, suffix_start and tokens[end:]."""
+    """The cut of a file into five parts.
 
-    start: int
+    These are the file's tokens before `start`, then `prefix_end`, `middle` and `suffix_start`, and
+    the file's tokens from `end` on.
+    """
+
+    start: int  # index in the corpus's tokens
     prefix_end: list[int]
     middle: list[int]
     suffix_start: list[int]
-    end: int
+    end: int  # index in the corpus's tokens
 
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """Some lines of a file. The text begins with the line break before them."""
+    """Some lines of a file. The text begins with the line break before them, if there is one."""
 
-    start: int  # in the corpus' tokens
-    end: int
+    start: int  # index in the corpus's tokens
+    end: int  # index in the corpus's tokens
     text: str
-    above: str  # some text before the region
+    above: str  # the file's text before the region, up to NUM_TOKENS_ABOVE
     lead: int  # characters before the first word: the line break and the indentation
 
 
 class Cutter:
+    """Cuts files at random places."""
+
     def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, rng: random.Random) -> None:
         self._tokens = corpus.tokens
         self._tokenizer = tokenizer
@@ -71,36 +78,38 @@ class Cutter:
             region = self._pick_region(file)
             span = self._pick_span(region, kind)
             if span is not None:
-                return self._cut_lines(region, *span)
-        return self._cut_lines(region, *self._lines_span(region))
+                return self._cut_region(region, *span)
+        return self._cut_region(region, *self._pick_lines_span(region))
 
     def _pick_region(self, file: TokenFile) -> _Region:
         start = self.line_start(file, file.start + self._rng.randrange(len(file)))
-        end = self._lines_end(file, start, REGION_LINES)
+        end = self._find_lines_end(file, start, REGION_LINES)
         text = self._decode(start, end)
         above = self._decode(max(file.start, start - NUM_TOKENS_ABOVE), start)
         return _Region(start, end, text, above, lead=_indent_of(text))
 
-    def _cut_lines(self, region: _Region, first: int, last: int) -> TokenSpans:
+    def _cut_region(self, region: _Region, start: int, end: int) -> TokenSpans:
+        """Cut the region's text at two characters: the middle is between `start` and `end`."""
         return TokenSpans(
             start=region.start,
-            prefix_end=self._encode(region.text[:first]),
-            middle=self._encode(region.text[first:last]),
-            suffix_start=self._encode(region.text[last:]),
+            prefix_end=self._encode(region.text[:start]),
+            middle=self._encode(region.text[start:end]),
+            suffix_start=self._encode(region.text[end:]),
             end=region.end,
         )
 
     def line_start(self, file: TokenFile, position: int) -> int:
         """Return the index of the last line break at or before the position.
 
-        In a very long line, return the index of a token in that line.
+        In the first line, return the file's start. In a very long line, return the index of a token
+        in that line. All positions are indexes in the corpus's tokens.
         """
         first = max(file.start, position - MAX_LINE_TOKENS)
         while position > first and not self._is_break[self._tokens[position]]:
             position -= 1
         return position
 
-    def _lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
+    def _find_lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
         """Return the index of the line break after this many lines, or fewer if they are long."""
         # Ordinary lines have fewer than MAX_LINE_TOKENS / 8 tokens on average.
         last = min(file.end, start + num_lines * MAX_LINE_TOKENS // 8)
@@ -114,20 +123,23 @@ class Cutter:
         return self.line_start(file, position) if position < file.end else file.end
 
     def _pick_span(self, region: _Region, kind: CutKind) -> tuple[int, int] | None:
-        """Return the start and end of the middle, or None if the text has nothing of that kind."""
+        """Return the start and end of the middle in the region's text.
+
+        None: the text has no part of that kind.
+        """
         match kind:
             case CutKind.LINES:
-                return self._lines_span(region)
+                return self._pick_lines_span(region)
             case CutKind.SPAN:
-                return self._any_span(region)
+                return self._pick_any_span(region)
             case CutKind.NAME:
-                return self._name_span(region)
+                return self._pick_name_span(region)
             case CutKind.BLOCK:
-                return _block_span(region)
+                return _find_block_span(region)
             case CutKind.DOCSTRING:
-                return _docstring_span(region)
+                return _find_docstring_span(region)
 
-    def _lines_span(self, region: _Region) -> tuple[int, int]:
+    def _pick_lines_span(self, region: _Region) -> tuple[int, int]:
         text, lead = region.text, region.lead
         line_end = _line_end(text, lead)
         cursor = lead if self._rng.random() < AT_INDENT_SHARE else self._rng.randint(lead, line_end)
@@ -137,11 +149,12 @@ class Cutter:
             end = _line_end(text, min(len(text), end + 1))
         return cursor, end
 
-    def _any_span(self, region: _Region) -> tuple[int, int]:
+    def _pick_any_span(self, region: _Region) -> tuple[int, int]:
+        """Pick a span of 1 to MAX_SPAN_CHARS characters. Short spans are more likely."""
         start = self._rng.randint(region.lead, _line_end(region.text, region.lead))
         return start, min(len(region.text), start + int(MAX_SPAN_CHARS ** self._rng.random()))
 
-    def _name_span(self, region: _Region) -> tuple[int, int] | None:
+    def _pick_name_span(self, region: _Region) -> tuple[int, int] | None:
         line_end = _line_end(region.text, region.lead)
         names_above = set(NAME.findall(region.above))
         names_in_line = NAME.finditer(region.text, region.lead, line_end)
@@ -160,10 +173,11 @@ class Cutter:
         return ids
 
 
-def _block_span(region: _Region) -> tuple[int, int] | None:
+def _find_block_span(region: _Region) -> tuple[int, int] | None:
     """Return the span of the body under the first line that ends with a colon.
 
-    The span begins after the body's first indentation.
+    The span begins after the body's first indentation. None: there is no such body, or it is too
+    long or does not end in the region.
     """
     text, lead = region.text, region.lead
     lines = text[lead:].split("\n")
@@ -186,7 +200,7 @@ def _block_span(region: _Region) -> tuple[int, int] | None:
     return start + indent, end
 
 
-def _docstring_span(region: _Region) -> tuple[int, int] | None:
+def _find_docstring_span(region: _Region) -> tuple[int, int] | None:
     match = DOCSTRING.search(region.text)
     if match is None or len(match.group(1)) > MAX_DOCSTRING_CHARS:
         return None

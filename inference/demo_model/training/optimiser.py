@@ -1,6 +1,6 @@
-"""Muon for the matrices of the layers, AdamW for the embedding and the norms.
+"""The optimisers: Muon for the matrices of the layers, AdamW for the embedding and the norms.
 
-Muon (Keller Jordan and others, 2024): momentum whose singular values are set to about one by a
+Muon (Keller Jordan and others, 2024) sets the singular values of the momentum to about one, by a
 Newton-Schulz iteration. Matrices of the same shape are processed as one batch.
 """
 
@@ -10,12 +10,14 @@ from torch import Tensor, nn
 MUON_RATE = 0.01  # measured with batches of 8,192 tokens: 0.02 was worse
 ADAM_RATE = 1.5e-3
 MOMENTUM = 0.95
+# Coefficients and number of steps of Muon's reference implementation.
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 NEWTON_SCHULZ_STEPS = 5
 
 
 class Muon(torch.optim.Optimizer):
     def __init__(self, parameters: list[nn.Parameter], rate: float) -> None:
+        """`parameters` are matrices; `rate` is the learning rate."""
         super().__init__(_groups_by_shape(parameters), {"lr": rate})
 
     @torch.no_grad()
@@ -28,8 +30,8 @@ class Muon(torch.optim.Optimizer):
             momentum.lerp_(gradients, 1 - MOMENTUM)
             updates = orthogonalise(gradients.lerp(momentum, MOMENTUM))
             rows, columns = updates.shape[-2:]
-            # The rate is a tensor if the step is recorded (see `steps`).
-            # The other factor is Muon's, for matrices with more rows than columns.
+            # The rate is a tensor if the step is recorded (see `steps`). Muon multiplies it by
+            # another factor for matrices with more rows than columns.
             updates *= group["lr"] * max(1.0, rows / columns) ** 0.5
             for parameter, update in zip(parameters, updates, strict=True):
                 parameter.sub_(update)
@@ -52,6 +54,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
 
 
 def make_optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
+    """Return Muon and AdamW. Each parameter group stores its highest rate as `peak_rate`."""
     matrices: list[nn.Parameter] = []
     other_parameters: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
@@ -62,7 +65,7 @@ def make_optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.opti
         lr=ADAM_RATE,
         betas=(0.9, 0.95),
         weight_decay=0.0,
-        capturable=other_parameters[0].is_cuda,  # so that `steps` can record it
+        capturable=other_parameters[0].is_cuda,  # so that `steps` can record its step
     )
     for optimiser in (muon := Muon(matrices, MUON_RATE), adam):
         for group in optimiser.param_groups:

@@ -1,8 +1,8 @@
 """Learning rate, row length and mixture as functions of the step, so that a run can be resumed.
 
-The learning rate rises in a warm-up, is then constant, and falls in a cool-down, which can begin at
-any step. Training begins with short rows and many echoes, because these teach copying. Long rows
-come later.
+The learning rate rises in a warm-up and is then constant. It falls in a cool-down, which can begin
+at any step. Training begins with short rows and many echoes (see `batches`), because both teach
+copying. Long rows come later.
 """
 
 import random
@@ -14,8 +14,9 @@ from inference.demo_model.token_corpus import Group
 from inference.demo_model.training.batches import Mixture
 
 TOKENS_PER_STEP = 16_384
-ROW_TOKENS = (256, 512, 1024, 2048)
+ROW_TOKENS = (256, 512, 1024, 2048)  # the possible lengths of a row
 WARM_UP_STEPS = 100
+# The share of each group in the documents, before the cool-down and in it.
 STABLE_SHARES: Final[Mapping[Group, float]] = {
     Group.LIBRARY: 0.07,
     Group.LIBRARY_TESTS: 0.06,
@@ -32,9 +33,11 @@ COOL_DOWN_SHARES: Final[Mapping[Group, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    until_tokens: float
-    row_weights: tuple[int, int, int, int]  # the frequency of each of ROW_TOKENS, by steps
-    echo_share: float  # of the documents
+    """A part of the training."""
+
+    until_tokens: float  # the phase ends when the run has trained this many tokens
+    row_weights: tuple[int, int, int, int]  # relative number of steps with each of ROW_TOKENS
+    echo_share: float  # share of echoes in the documents, from 0 to 1
 
 
 PHASES = (
@@ -59,26 +62,26 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class LearningRateSchedule:
     seed: int
-    cool_down_step: int | None = None  # where the cool-down begins; None: not yet
-    cool_down_steps: int = 0
+    cool_down_step: int | None = None  # the first step of the cool-down; None: there is none
+    cool_down_steps: int = 0  # length of the cool-down
 
     @property
-    def last_step(self) -> int | None:
-        """Return the last step, or None if the run has no end."""
+    def end_step(self) -> int | None:
+        """Return the step before which the run ends, or None if it has no cool-down."""
         return None if self.cool_down_step is None else self.cool_down_step + self.cool_down_steps
 
     def rate_factor(self, step: int) -> float:
-        """Return the factor of the peak rate, from 0 to 1."""
+        """Return the learning rate as a share of its peak, from 0 to 1."""
         warm_up = min(1.0, (step + 1) / WARM_UP_STEPS)
-        if not self._is_cooling(step) or self.last_step is None:
+        if not self._is_cooling(step) or self.end_step is None:
             return warm_up
-        return warm_up * max(0.0, (self.last_step - step) / self.cool_down_steps)
+        return warm_up * max(0.0, (self.end_step - step) / self.cool_down_steps)
 
     def compose_batch(self, step: int) -> Batch:
-        """Return a step's batch; the same step of the same run always gives the same one."""
+        """Return a step's batch. The same schedule and step always give the same result."""
         is_cooling = self._is_cooling(step)
-        tokens = step * TOKENS_PER_STEP
-        stable = next(phase for phase in PHASES if tokens < phase.until_tokens)
+        num_trained_tokens = step * TOKENS_PER_STEP
+        stable = next(phase for phase in PHASES if num_trained_tokens < phase.until_tokens)
         phase = COOL_DOWN if is_cooling else stable
         rng = random.Random(f"{self.seed}:{step}:length")
         shares = COOL_DOWN_SHARES if is_cooling else STABLE_SHARES

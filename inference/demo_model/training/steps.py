@@ -15,11 +15,11 @@ Tensors = tuple[Tensor, Tensor, Tensor]  # inputs, labels, weights
 
 
 class StepRunner:
-    """Computes gradients and updates the weights, with a learning rate in each optimiser group.
+    """Computes gradients and updates the model's weights.
 
-    The first step of each shape runs without a graph: it compiles the model's code and creates the
-    state of the optimisers, which a recording must find. Without `records`, no step is
-    recorded.
+    The first step of each shape is never recorded: it compiles the model's code and creates the
+    state of the optimisers, which must exist before a recording. If `records` is False, as on a
+    CPU, no step is recorded.
     """
 
     def __init__(
@@ -29,23 +29,29 @@ class StepRunner:
         self._optimisers = optimisers
         self._records = records
         self._device = next(model.parameters()).device
-        self._seen: set[torch.Size] = set()
+        self._seen_shapes: set[torch.Size] = set()
         self._recordings: dict[torch.Size, _Recording] = {}
         if records:
             _keep_rates_on_device(optimisers, self._device)
             _leave_default_stream()
 
     def run(self, batch: Tensors, rate_factor: float) -> Tensor:
-        """Return the loss of the batch before the update."""
+        """Update the weights, and return the loss of the batch before the update.
+
+        `rate_factor`: the learning rate as a share of its peak, from 0 to 1.
+        """
         self._set_rates(rate_factor)
         shape = batch[0].shape
-        if self._records and shape in self._seen:
+        if self._records and shape in self._seen_shapes:
             return self._replay(batch)
-        self._seen.add(shape)
+        self._seen_shapes.add(shape)
         return self.step(*(part.to(self._device, non_blocking=True) for part in batch))
 
     def step(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Update the weights with a batch on the device, at the rates in the groups."""
+        """Update the weights at the current learning rates, and return the loss before the update.
+
+        The arguments must be on the model's device.
+        """
         loss = self._loss(inputs, labels, weights)
         torch.autograd.backward(loss)
         for optimiser in self._optimisers:
@@ -94,7 +100,7 @@ class _Recording:
 def _keep_rates_on_device(
     optimisers: Sequence[torch.optim.Optimizer], device: torch.device
 ) -> None:
-    """Replace each learning rate by a tensor, because a graph reads it at each replay."""
+    """Replace each learning rate by a tensor on the device, so that replays read its new value."""
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group["lr"] = torch.tensor(float(group["lr"]), device=device)

@@ -4,12 +4,12 @@
     python -m $M --corpus DIR --run DIR [--mirror DIR] [--minutes N]
     python -m $M --corpus DIR --run DIR --cool-down TOKENS --to DIR
 
-The first form trains at a constant rate until it is stopped. Run again, it continues from the
-newest checkpoint with exactly the batches that would have come next. SIGTERM and SIGINT save a
-checkpoint and stop.
+The first form trains at a constant learning rate, after a short warm-up, until it is stopped. The
+next call continues from the newest checkpoint, with exactly the batches that would have come next.
+SIGTERM and SIGINT save a checkpoint and stop.
 
-The second form copies the newest checkpoint to a separate folder and lowers the learning rate to
-zero there. To resume a cool-down, pass its folder as --run.
+The second form copies the newest checkpoint to the folder of --to. It continues the training there,
+and lowers the learning rate to zero (cool-down). To resume a cool-down, pass its folder as --run.
 """
 
 import argparse
@@ -39,8 +39,8 @@ from inference.demo_model.training import checkpoint
 from inference.demo_model.training.batches import DocumentSource
 from inference.demo_model.training.checkpoint import (
     CheckpointError,
-    TrainedCheckpoint,
     TrainingProgress,
+    TrainingState,
 )
 from inference.demo_model.training.optimiser import make_optimisers
 from inference.demo_model.training.schedule import TOKENS_PER_STEP, LearningRateSchedule
@@ -49,13 +49,13 @@ from inference.demo_model.training.validation import ValidationSet, as_tensors
 
 # By the type of the device: a GPU trains more in a minute than a CPU core does in half an hour.
 CHECKPOINT_EVERY_S = {"cpu": 300.0, "cuda": 60.0}
-VALIDATE_EVERY_S = {"cpu": 1800.0, "cuda": 60.0}
+VALIDATE_EVERY_S = {"cpu": 1800.0, "cuda": 60.0}  # checked when a checkpoint is saved
 LOG_EVERY_STEPS = {"cpu": 10, "cuda": 100}
 NUM_WORKERS_FOR_GPU = 14
 
 
 class RunError(ValueError):
-    """The options do not fit the state of the run."""
+    """The options do not fit the state of the run, or another process trains in its folder."""
 
 
 class BatchDataset(Dataset[Tensors]):
@@ -88,7 +88,8 @@ class TrainingRun:
         corpus = token_corpus.load(options.corpus)
         self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
         self._batches = BatchDataset(corpus, self.tokenizer, self.schedule)
-        # The standard library of this interpreter may differ from the one in the corpus.
+        # Old corpora have no files for validation. Then the standard library of this interpreter
+        # provides them, although it may differ from the one in the corpus.
         held_out = token_corpus.load_held_out(options.corpus)
         held_out = held_out or read_corpus(standard_library()).held_out
         self._validation = ValidationSet(held_out, self.tokenizer, self.device)
@@ -102,7 +103,7 @@ class TrainingRun:
         self._began_at = time.monotonic() - self.trained.progress.elapsed_s
         self._saved_at = time.monotonic()
         self._validated_at = time.monotonic()
-        self._stop = False
+        self._is_stopping = False
 
     def train(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -116,12 +117,12 @@ class TrainingRun:
                 losses.clear()
             if time.monotonic() - self._saved_at > CHECKPOINT_EVERY_S[device]:
                 self._save_checkpoint()
-            if self._stop or time.monotonic() > self._stop_at:
+            if self._is_stopping or time.monotonic() > self._stop_at:
                 break
         self._save_checkpoint(is_last=True)
 
     def _on_stop(self, number: int, frame: FrameType | None) -> None:
-        self._stop = True
+        self._is_stopping = True
 
     def _remaining_batches(self) -> Iterator[Tensors]:
         is_gpu = self.device.type == "cuda"
@@ -163,7 +164,10 @@ class TrainingRun:
 
 
 def begin_cool_down(run: Path, target: Path, num_tokens: float) -> None:
-    """Copy the newest checkpoint to a new folder, where the rate decreases from its step on."""
+    """Copy the newest checkpoint of `run` to `target`, and begin the cool-down at its step.
+
+    `num_tokens`: the length of the cool-down. Raises RunError and CheckpointError.
+    """
     if checkpoint.list_checkpoints(target):
         raise RunError(f"{target} has checkpoints already: resume it with --run {target}.")
     content = checkpoint.load_newest(run)
@@ -188,7 +192,10 @@ def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
 
 
 def lock_folder(folder: Path) -> TextIO:
-    """Lock the run's folder for this process, and write the process ID to the file."""
+    """Lock the run's folder until the returned file is closed, and write the process ID to it.
+
+    Raises RunError if another process holds the lock.
+    """
     file = (folder / "train.pid").open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,10 +208,10 @@ def lock_folder(folder: Path) -> TextIO:
     return file
 
 
-def _create_model(seed: int, device: torch.device) -> TrainedCheckpoint:
+def _create_model(seed: int, device: torch.device) -> TrainingState:
     torch.manual_seed(seed)
     model = Qwen3(ModelDimensions()).to(device)
-    return TrainedCheckpoint(model, make_optimisers(model), TrainingProgress(seed=seed))
+    return TrainingState(model, make_optimisers(model), TrainingProgress(seed=seed))
 
 
 def _build_schedule(progress: TrainingProgress) -> LearningRateSchedule:
@@ -213,9 +220,7 @@ def _build_schedule(progress: TrainingProgress) -> LearningRateSchedule:
 
 def _end_step(options: argparse.Namespace, schedule: LearningRateSchedule) -> int:
     requested_steps = int(options.tokens / TOKENS_PER_STEP)
-    return (
-        requested_steps if schedule.last_step is None else min(requested_steps, schedule.last_step)
-    )
+    return requested_steps if schedule.end_step is None else min(requested_steps, schedule.end_step)
 
 
 def _parse_options() -> argparse.Namespace:
@@ -227,18 +232,20 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--mirror", type=Path, metavar="DIR", help="folder for a copy of each new checkpoint"
     )
-    parser.add_argument("--minutes", type=float, default=1e6, help="duration of this call")
+    parser.add_argument("--minutes", type=float, default=1e6, help="maximum duration of this call")
     parser.add_argument(
         "--tokens", type=float, default=1e11, help="stop when the run has trained this many tokens"
     )
     parser.add_argument(
-        "--cool-down", type=float, metavar="TOKENS", help="tokens until the rate is zero"
+        "--cool-down", type=float, metavar="TOKENS", help="tokens until the learning rate is zero"
     )
     parser.add_argument("--to", type=Path, metavar="DIR", help="folder for the cool-down")
     parser.add_argument("--seed", type=int, default=1, help="seed of a new run")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="number of CPU threads")
     parser.add_argument(
-        "--no-graphs", action="store_true", help="start each kernel of a GPU by itself"
+        "--no-graphs",
+        action="store_true",
+        help="record no CUDA graphs: start each kernel of a step separately",
     )
     options = parser.parse_args()
     if (options.cool_down is None) != (options.to is None):

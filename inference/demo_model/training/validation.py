@@ -1,8 +1,8 @@
 """Measures the loss on files that were not used for training.
 
 There are five losses: of plain text from left to right, of the answers (middles) of documents in
-the orders PSM, SPM and SPM variant 2, and of the answers of echoes. An echo is a document of
-shuffled tokens that occur twice, so that only copying finds the answer (see `batches`).
+the orders PSM, SPM and SPM variant 2 (see `fim`), and of the answers of echoes. An echo is a
+document of shuffled tokens that occur twice, so that only copying finds the answer (see `batches`).
 """
 
 import random
@@ -75,7 +75,7 @@ class ValidationSet:
 def build_plain_rows(
     files: Sequence[SourceFile], tokenizer: Tokenizer, num_tokens: int
 ) -> list[TrainingRow]:
-    """Return full rows of each file from its beginning, without the remainder of the file."""
+    """Cut each file into rows of `num_tokens`, without the remainder at its end."""
     rows = []
     for file in files:
         tokens: list[int] = tokenizer.encode(file.text, add_special_tokens=False).ids

@@ -1,7 +1,7 @@
 """Counts the brackets of a file that have no partner, with a completion at the cursor.
 
-It works for languages without a grammar. A bracket that is the first text of its line belongs to an
-opening line that is not indented more, so that the end of a class does not close its method.
+No grammar is needed. A closing bracket that is the first text of its line closes only brackets of
+lines that are not indented more. So the brace at the end of a class does not close its method.
 """
 
 import re
@@ -27,7 +27,7 @@ _LINE_WITH_BRACKET: Final = re.compile(
 
 class _Bracket(NamedTuple):
     text: str
-    indent: int  # of its line, or of the line that the statement begins on
+    indent: int  # of its line, or of the line on which the statement begins
     is_first: bool  # whether it is the first text of its line
     line: int  # number among the text's lines with brackets, from `first_line` on
 
@@ -41,45 +41,48 @@ class BracketCounter:
         self._rest_of_line = rest_of_line[:_NEARBY_CHARS]
         above = prefix[: len(prefix) - len(before)][-_NEARBY_CHARS:]
         self._open: list[_Bracket] = []
-        self._num_unmatched_above = _match(self._open, _brackets(above))
-        self._below = list(_brackets(suffix[len(rest_of_line) : len(rest_of_line) + _NEARBY_CHARS]))
+        self._num_unmatched_above = _match(self._open, _find_brackets(above))
+        self._below = list(
+            _find_brackets(suffix[len(rest_of_line) : len(rest_of_line) + _NEARBY_CHARS])
+        )
         is_whole = len(suffix) - len(rest_of_line) <= _NEARBY_CHARS
         self._num_closed_far_below = 0 if is_whole else self._count_closed_far_below()
 
     def _count_closed_far_below(self) -> int:
-        """Return how many brackets are still open after the nearby text.
+        """Return the number of brackets that are still open after the nearby text.
 
-        The text further below is assumed to close them. Those of the cursor's line, which has the
-        number -1, do not count.
+        The text further below is assumed to close them. The brackets of the cursor's line, which
+        has the number -1, do not count.
         """
         open_brackets = self._open.copy()
-        _match(open_brackets, _brackets(self._line_before + self._rest_of_line, first_line=-1))
+        _match(open_brackets, _find_brackets(self._line_before + self._rest_of_line, first_line=-1))
         _match(open_brackets, self._below)
         return sum(bracket.line >= 0 for bracket in open_brackets)
 
     def count_unmatched(self, completion: str) -> int:
-        """Return how many brackets have no partner with this completion at the cursor."""
+        """Return the number of brackets without a partner, with this completion at the cursor."""
         return self._count_with_line(self._line_before + completion + self._rest_of_line)
 
     @cached_property
     def num_unmatched_before(self) -> int:
-        """Return how many brackets have no partner without a completion.
+        """Return the number of brackets without a partner, without a completion.
 
         If the number is smaller without the whole line of the cursor, return the smaller number.
         """
         return min(self.count_unmatched(""), self._count_with_line(""))
 
     def _count_with_line(self, text: str) -> int:
-        """Return the number with this text instead of the cursor's line."""
+        """Return the number of brackets without a partner, with this text as the cursor's line."""
         open_brackets = self._open.copy()
-        count = self._num_unmatched_above + _match(open_brackets, _brackets(text))
+        count = self._num_unmatched_above + _match(open_brackets, _find_brackets(text))
         count += _match(open_brackets, self._below)
         return count + max(0, len(open_brackets) - self._num_closed_far_below)
 
     def trim(self, before: str, line: str) -> str:
-        """Drop closing brackets at the end of a line that would have no partner.
+        """Return the line without closing brackets at its end that would have no partner.
 
-        `before` is the completion before the line. The longest of the best lines is returned.
+        A semicolon or comma after such a bracket is dropped with it. `before` is the completion
+        before the line.
         """
         best, min_unmatched = line, self.count_unmatched(before + line)
         while line and (line[-1] in CLOSERS or line[-1] in ";,"):
@@ -90,8 +93,8 @@ class BracketCounter:
         return best
 
 
-def _brackets(text: str, first_line: int = 0) -> Iterator[_Bracket]:
-    """Yield the brackets, without those of strings and without pairs inside one line."""
+def _find_brackets(text: str, first_line: int = 0) -> Iterator[_Bracket]:
+    """Yield the brackets of the text, except brackets in strings and pairs inside one line."""
     text = _STRING.sub("_", text)
     num_pairs = 1
     while num_pairs:
@@ -104,7 +107,10 @@ def _brackets(text: str, first_line: int = 0) -> Iterator[_Bracket]:
 
 
 def _match(open_brackets: list[_Bracket], brackets: Iterable[_Bracket]) -> int:
-    """Match brackets with those that are open, innermost last. Return how many do not match."""
+    """Match the brackets with the open ones, and return the number of brackets without a partner.
+
+    `open_brackets`, innermost last, is changed: brackets that stay open are added to it.
+    """
     count = indent = 0
     line: int | None = None
     for bracket in brackets:

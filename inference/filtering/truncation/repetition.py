@@ -1,11 +1,11 @@
-"""Finds text that repeats itself, or the text after the cursor. Pure."""
+"""Finds text that repeats itself, and text that repeats the text after the cursor. Pure."""
 
 from typing import Final
 
-_UNIT_CHARS: Final = range(3, 33)  # lengths of the text that is repeated
+_UNIT_CHARS: Final = range(3, 33)  # possible lengths of the repeated text
 _MIN_REPETITIONS: Final = 5
 _MIN_CHARS: Final = 40  # of all repetitions: `None, None, None, None, None` is ordinary code
-_MAX_LINES: Final = 4  # of a sequence of lines that is repeated
+_MAX_LINES: Final = 4  # of a repeated sequence of lines
 
 
 def is_repeating(line: str) -> bool:
@@ -30,7 +30,7 @@ class RecentLines:
     """
 
     def __init__(self) -> None:
-        self._lines: list[str] = []  # twice as many as the longest repeated sequence
+        self._lines: list[str] = []  # at most twice as many as _MAX_LINES
         # Lines that would start the third occurrence of a sequence.
         self._third_repetitions: frozenset[str] = frozenset()
 
@@ -44,9 +44,11 @@ class RecentLines:
         )
 
     def is_repetition(self, line: str) -> bool:
+        """Return whether the line would start the third occurrence of a sequence of lines."""
         return line in self._third_repetitions
 
     def can_become_repetition(self, beginning: str) -> bool:
+        """Return whether a line with this beginning may become a repetition."""
         return any(line.startswith(beginning) for line in self._third_repetitions)
 
 
@@ -58,8 +60,8 @@ class SuffixOverlap:
         # For each beginning of the text, the length of its longest end that is also a beginning.
         # Computed on demand: the text may be half a megabyte, while the growing text is a line.
         self._shorter_lengths: list[int] = [0]
-        self._length = 0  # of the longest beginning that ends the growing text
-        self.length_before_blank = 0  # the same, without trailing white space of the growing text
+        self._length = 0  # of the longest beginning with which the growing text ends
+        self.length_before_blank = 0  # _length without trailing white space of the growing text
 
     def feed(self, part: str) -> None:
         for letter in part if self._text else "":
@@ -79,6 +81,7 @@ class SuffixOverlap:
         return length + 1
 
     def _find_shorter(self, length: int) -> int:
+        """Return the length of the next shorter beginning with which this beginning ends."""
         while len(self._shorter_lengths) < length:
             position = len(self._shorter_lengths)
             self._shorter_lengths.append(

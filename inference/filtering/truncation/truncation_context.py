@@ -1,4 +1,4 @@
-"""The text around the cursor, as far as truncation needs it."""
+"""The facts about the text around the cursor that truncation needs."""
 
 import re
 from dataclasses import dataclass
@@ -30,48 +30,49 @@ class TruncationContext:
     is_fresh_line: bool  # only white space before the cursor on its line
     # In characters. A line indented less than this leaves the block. None: no line does.
     min_indent: int | None
-    is_ended_by_blank_line: bool
+    is_ended_by_blank_line: bool  # a blank line may end the completion
     rest_of_line: str  # the text after the cursor on its line, stripped
     # The first non-blank line below the cursor's line, with its indentation; "" if there is none.
     next_line: str
     line_before: str  # the text before the cursor on its line
-    lines: BlockLines
+    lines: BlockLines  # recognizes lines of the file's language
     prefix: str
     suffix: str
 
     @cached_property
     def brackets(self) -> BracketCounter:
-        """Return the brackets around the cursor. They are counted when first needed."""
+        """The brackets around the cursor. They are counted when first needed."""
         return BracketCounter(self.prefix, self.suffix)
 
     @cached_property
     def min_indent_below(self) -> int | None:
-        """Return the minimum indentation for a completion that begins with a line break."""
+        """The minimum indentation for a completion that begins with a line break; None: none."""
         if self.min_indent is None or self.is_fresh_line:
             return self.min_indent
         if not self._is_head:
             return measure_statement_indent(self.prefix[-_NEARBY_CHARS:])
+        # A flat body is not indented more than the line that opens the block.
         return self.min_indent - has_flat_body(self.line_before)
 
     @cached_property
     def head_indent(self) -> int | None:
-        """Return the indentation of the cursor's line; None: the line opens no block."""
+        """The indentation of the cursor's line; None: the line opens no block."""
         is_head = not self.is_fresh_line and self._is_head
         return measure_indent(self.line_before) if is_head else None
 
     @cached_property
     def _is_head(self) -> bool:
-        """Return whether the cursor's line opens a block. It has text before the cursor."""
+        """True if the cursor's line, which has text before the cursor, opens a block."""
         lines, line = self.lines, self.line_before
         return lines.is_unfinished(line) if self.rest_of_line else lines.is_opening(line)
 
     @property
     def can_continue_below(self) -> bool:
-        """Return whether a single-line completion may begin on the line below the cursor."""
+        """True if a single-line completion may begin on the line below the cursor."""
         return not self.is_fresh_line and set(self.rest_of_line) <= set(CLOSERS)
 
     def has_body(self, indent: int) -> bool:
-        """Return whether the suffix has the body of a block with this indentation."""
+        """Return whether the next line is the body of a block with this indentation."""
         return bool(self.next_line) and measure_indent(self.next_line) > indent
 
     def is_next_statement(self, indent: int) -> bool:
@@ -89,10 +90,10 @@ class TruncationContext:
         )
 
     def is_branch_missing(self, completion: str, line: str) -> bool:
-        """Return whether the code needs the branch that the line begins.
+        """Return whether the code needs the branch (such as `else`) that the line begins.
 
-        This is true if a block above can have it. For a last branch such as `else`, the text below
-        must not already continue this block with a branch.
+        A block above must be able to have this branch. If the branch is a last one such as `else`,
+        the text below must not already continue this block with a branch.
         """
         indent = measure_indent(line)
         if not has_block(self.prefix[-_NEARBY_CHARS:] + completion, indent):
@@ -112,7 +113,7 @@ class TruncationContext:
 
     @property
     def _text_below(self) -> str:
-        """Return the text from the end of the cursor's line on."""
+        """The text from the end of the cursor's line on."""
         start = len(line_after(self.suffix))
         return self.suffix[start : start + _NEARBY_CHARS]
 
@@ -125,7 +126,7 @@ def build_truncation_context(
     return TruncationContext(
         is_single_line=is_single_line,
         is_fresh_line=is_fresh_line,
-        min_indent=_min_indent(request.mode, before, is_fresh_line=is_fresh_line),
+        min_indent=_compute_min_indent(request.mode, before, is_fresh_line=is_fresh_line),
         is_ended_by_blank_line=request.mode is Mode.INLINE,
         rest_of_line=rest_of_line.strip(),
         next_line=_first_line_of_text(request.suffix, len(rest_of_line) + 1),
@@ -149,8 +150,8 @@ def _first_line_of_text(text: str, start: int) -> str:
     return text[start : end if end >= 0 else len(text)].rstrip()
 
 
-def _min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:
-    """Return the block's minimum indentation.
+def _compute_min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:
+    """Return the block's minimum indentation; None: no line leaves the block.
 
     On a blank line, the cursor is inside the block. Otherwise the cursor's line opens the block.
     """

@@ -1,19 +1,20 @@
 """Decides where a completion ends. Pure: generated text in, text to show out.
 
-A line is shown as it grows, but its beginning is held until it certainly belongs to the completion:
-text that was shown is never revoked. A completion ends
-- with the line, if the request is for a single line and this line opens no block;
+A line is shown as it grows. But its beginning is held until the line certainly belongs to the
+completion, because shown text is never revoked. A completion ends
+- with a complete line, if the request is for a single line. A line that opens a block, a bracket or
+  an expression is not complete;
 - before a line that leaves the block, unless the line closes a block that would otherwise stay
-  open, is a branch (such as `else`) of the statement that is being written, or is the next
-  statement of an outer block;
-- before a blank line, in the mode inline, unless something is open that a later line closes;
+  open, is a branch (such as `else`) of the generated statement, is the next statement of an outer
+  block, or belongs to the block despite its indentation (`can_continue`);
+- before a blank line, in the mode inline, unless a later line must close a generated construct;
 - before a line that repeats the next line with text below the cursor;
 - before a line, or a group of up to four lines, that would occur a third time in a row;
 - where a line becomes repetitive;
 - before a character that could not be decoded (U+FFFD), usually an incomplete one.
 
-White space is held, and so is a repetition of the rest of the cursor's line. Both are dropped at
-the end of the completion.
+White space at the end of the text is held, and so is text that may repeat the rest of the cursor's
+line. Both are dropped if the completion ends there.
 """
 
 from collections.abc import Callable
@@ -32,10 +33,10 @@ from inference.filtering.truncation.brackets import CLOSERS
 from inference.filtering.truncation.repetition import RecentLines, SuffixOverlap, is_repeating
 from inference.filtering.truncation.truncation_context import TruncationContext
 
-# A line is checked each time it has grown by this many characters, to keep the cost low.
+# A line is checked each time it has grown by this number of characters, to keep the cost low.
 CHECK_EVERY: Final = 16
 _UNDECODED: Final = "\ufffd"
-_ENDINGS: Final = ")]};, \t"  # may be closing brackets that follow the cursor already
+_ENDINGS: Final = ")]};, \t"  # may repeat closing brackets after the cursor
 
 # Returns whether a line continues the block despite its indentation. Arguments: the text before
 # the line, the line.
@@ -45,7 +46,7 @@ CanContinue = Callable[[str, str], bool]
 class _Extent(Enum):
     """The lines that may follow the current one."""
 
-    LINE = auto()  # none, unless this line opens a block
+    LINE = auto()  # none, unless this line opens a block or is unfinished
     CLOSING = auto()  # lines that close a block
     BLOCK = auto()  # lines of the block
 
@@ -55,7 +56,7 @@ class _LineRole(Enum):
 
     INSIDE = auto()
     OUTSIDE = auto()
-    CLOSING = auto()  # closes or continues the block, if the text around the cursor does not
+    CLOSING = auto()  # closes or continues the block, unless the text around the cursor does
     LONE_BRACE = auto()  # opens the block of the line above
     UNDECIDED = auto()  # more of the line is needed
 
@@ -67,14 +68,14 @@ class Truncator:
         self._text = ""  # the lines before the current one
         self._pending_space = ""  # white space and newlines before the current line
         self._line = ""  # the current line so far
-        self._num_shown = 0  # characters of it that were shown
+        self._num_shown = 0  # characters of the current line that were shown
         self._is_first_line = True
         # The end of the line that may repeat the rest of the cursor's line.
         self._suffix_overlap = SuffixOverlap(context.rest_of_line)
         self._lines = RecentLines()
         self._extent = _Extent.LINE if context.is_single_line else _Extent.BLOCK
         self._min_indent = context.min_indent
-        # The indentation of the statement whose block is written; its branches have the same.
+        # The indentation of the statement whose block is generated, and of its branches.
         self._head_indent: int | None = None
         self.has_ended = False
         self.reason: FilterReason | None = None  # None: not ended, or ended by the engine
@@ -96,7 +97,7 @@ class Truncator:
         self.has_ended = True
         if line is None:
             return ""
-        trimmed = self._without_duplicate(line)
+        trimmed = self._drop_duplicate(line)
         if trimmed != line:
             self._end(FilterReason.REPEATS_SUFFIX)
         return self._take_unshown(trimmed)
@@ -127,6 +128,7 @@ class Truncator:
         return visible_text
 
     def _release_text(self) -> str:
+        """Return the text of the current line that can be shown now."""
         content = self._line.strip()
         if not content:
             return ""
@@ -140,6 +142,7 @@ class Truncator:
         return self._take_unshown(line[: len(line) - self._count_uncertain(line)].rstrip())
 
     def _count_uncertain(self, line: str) -> int:
+        """Return the number of characters that may repeat the rest of the cursor's line."""
         if self._context.rest_of_line[:1] not in tuple(CLOSERS):
             return self._suffix_overlap.length_before_blank
         return max(self._suffix_overlap.length_before_blank, len(line) - len(line.rstrip(_ENDINGS)))
@@ -153,7 +156,7 @@ class Truncator:
             self.has_ended = True
             return ""
         if self._is_last_line(line):
-            visible_text = self._take_unshown(self._without_duplicate(line))
+            visible_text = self._take_unshown(self._drop_duplicate(line))
             self._end(FilterReason.LINE_END)
             return visible_text
         if len(line) < len(self._line.rstrip()):
@@ -191,7 +194,7 @@ class Truncator:
         return visible_text
 
     def _find_role(self, *, is_whole: bool = False) -> _LineRole:
-        """Relate the current line, which has text, to the block."""
+        """Return the relation of the current line, which has text, to the block."""
         if self._is_indented():
             return _LineRole.INSIDE
         content = self._line.strip()
@@ -229,20 +232,20 @@ class Truncator:
         return not self._text.strip() or measure_indent(self._line) == self._head_indent
 
     def _may_begin_with_brace(self) -> bool:
-        head = self._whole_line_above()
+        head = self._get_whole_line_above()
         return (
             self._context.lines.may_have_lone_brace(head)
             and measure_indent(self._line) <= measure_indent(head)
             and self._context.next_line.strip() != "{"
         )
 
-    def _whole_line_above(self) -> str:
+    def _get_whole_line_above(self) -> str:
         above = self._text.rstrip()
         line = above.rpartition("\n")[2]
         return line if "\n" in above else self._context.line_before + line
 
     def _trim_line(self) -> str | None:
-        """Return the whole line as far as it belongs to the completion; None: it does not."""
+        """Return the part of the whole line that belongs to the completion; None: no part."""
         line: str | None = self._line.rstrip()
         role = self._find_role(is_whole=True)
         if role is _LineRole.CLOSING:
@@ -272,14 +275,14 @@ class Truncator:
         return line if is_needed else None
 
     def _is_last_line(self, line: str) -> bool:
-        """Return whether the completion ends with this line."""
+        """Return whether the completion ends with this line, and else update the block."""
         context = self._context
         whole_line = context.line_before + line if self._is_first_line else line
         if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
             if self._is_first_line and context.lines.is_opening(whole_line):
                 self._head_indent = measure_indent(whole_line)
             return False
-        if self._without_duplicate(line) != line:
+        if self._drop_duplicate(line) != line:
             return True
         if self._is_first_line and line.strip() == "," and not context.rest_of_line:
             self._min_indent = context.min_indent_below
@@ -292,26 +295,26 @@ class Truncator:
         if lines.is_unfinished(whole_line):
             if self._is_whole_head(line, whole_line):
                 return False
-            self._enter(whole_line, is_block=not lines.is_continued(whole_line))
+            self._continue_after(whole_line, is_block=not lines.is_continued(whole_line))
             return True
         if self._extent is _Extent.BLOCK:
             return True
         if not self._is_first_line and lines.is_item_with_key(line):
-            self._enter(whole_line, is_block=True)
+            self._continue_after(whole_line, is_block=True)
             return True
         self._extent = _Extent.BLOCK if lines.is_lisp else _Extent.CLOSING
         return self._may_be_followed(line, whole_line)
 
     def _is_whole_head(self, line: str, whole_line: str) -> bool:
-        """Return whether the line ends the head of a block whose body follows the cursor."""
+        """Return whether the line ends the head of a block whose body is in the suffix."""
         indent = measure_indent(whole_line)
         is_head = self._is_first_line or indent == self._head_indent
         if not is_head or not self._context.has_body(indent):
             return False
         return not has_open_parenthesis(whole_line) or not self._may_be_followed(line, whole_line)
 
-    def _enter(self, head: str, *, is_block: bool) -> None:
-        """Go on with the block that the line opens, or with the next line of its expression."""
+    def _continue_after(self, head: str, *, is_block: bool) -> None:
+        """Expect the block that the line `head` opens, or the next line of its expression."""
         indent = measure_indent(head)
         self._extent = _Extent.BLOCK if is_block else _Extent.LINE
         self._min_indent = indent + (is_block and not has_flat_body(head))
@@ -331,7 +334,7 @@ class Truncator:
         """Return whether the line, of which nothing was shown, may still become a repetition."""
         if self._num_shown:
             return False
-        line, next_line = self._comparable_texts()
+        line, next_line = self._get_comparable_texts()
         repeats_suffix = self._is_whole_line() and next_line.startswith(line)
         return repeats_suffix or self._lines.can_become_repetition(self._line.rstrip())
 
@@ -350,10 +353,10 @@ class Truncator:
         return count(self._text + self._line) < count(self._text)
 
     def _is_repeating_suffix(self) -> bool:
-        line, next_line = self._comparable_texts()
+        line, next_line = self._get_comparable_texts()
         return self._is_whole_line() and line == next_line
 
-    def _comparable_texts(self) -> tuple[str, str]:
+    def _get_comparable_texts(self) -> tuple[str, str]:
         """Return the line and the next line with text below the cursor, in comparable form.
 
         Indentation counts, to distinguish closing brackets of different blocks. On the cursor's own
@@ -366,8 +369,8 @@ class Truncator:
     def _is_whole_line(self) -> bool:
         return not self._is_first_line or self._context.is_fresh_line
 
-    def _without_duplicate(self, line: str) -> str:
-        """Drop the end of the line that follows the cursor already."""
+    def _drop_duplicate(self, line: str) -> str:
+        """Drop the end of the line if the same text already follows the cursor."""
         rest_of_line = self._context.rest_of_line
         if not rest_of_line:
             return line

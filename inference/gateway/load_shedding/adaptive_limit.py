@@ -1,10 +1,10 @@
 """An adaptive concurrency limit for a pool, learnt from the latency of its first tokens.
 
 The algorithm is CUBIC (RFC 9438), with a late first token in place of a lost packet. A late first
-token lowers the limit to 85% of the requests that were in flight when its request was admitted. The
-limit then grows back along a cubic curve, which is flat near the value that was too high. Beyond
-this value, it becomes steeper the longer first tokens are in time. Half a minute after the last
-decrease, the limit returns to its first value if that is higher.
+token lowers the limit to 85% of the number of requests that were in flight when the late request
+was admitted. The limit then grows back along a cubic curve, which is flat near the value that was
+too high. Above this value, the curve becomes steeper. Half a minute after the last decrease, the
+limit returns to its first value if the first value is higher.
 
 Rules:
 1. A late first token counts only if queueing can be its cause: other requests were in flight (at
@@ -13,20 +13,20 @@ Rules:
 2. There is one decrease per epoch: late first tokens of requests that were admitted before the last
    decrease do not count.
 3. The limit grows only while it is in use.
-4. The limit never falls below the floor. So few requests cannot delay each other.
+4. The limit never falls below the floor, because so few requests cannot delay each other.
 
-Latencies are ratios to their targets, so that all modes share one limit.
+Latencies are measured as ratios to their targets, so that all modes share one limit.
 """
 
 from collections import deque
 from statistics import median
 from typing import Final
 
-DECREASE: Final = 0.85
-RETURN_S: Final = 8.0  # until the limit is back at the value that was too high
+DECREASE: Final = 0.85  # factor of the limit that was too high
+RETURN_S: Final = 8.0  # seconds in use until the limit is back at the value that was too high
 RESET_AFTER_S: Final = 30.0  # after the last decrease
 INITIAL_PER_FLOOR: Final = 32  # initial limit / floor; the first late tokens correct it
-_QUEUEING_FACTOR: Final = 1.7  # times the median of an idle pool
+_QUEUEING_FACTOR: Final = 1.7  # of the median to the idle ratio; above it, requests queue
 _IN_USE_SHARE: Final = 0.8  # of the limit; with fewer requests in flight, it is not in use
 _NUM_LATEST: Final = 24  # latencies that are remembered
 _MIN_SAMPLES: Final = 8  # for a median
@@ -36,13 +36,15 @@ _MAX_IDLE_RATIO: Final = 0.5
 
 
 class CubicLimit:
+    """The number of requests that may be in flight in one pool. All times are monotonic seconds."""
+
     def __init__(self, *, floor: int, initial: int | None = None) -> None:
         """`initial` is the first value; None: INITIAL_PER_FLOOR times the floor."""
         self.floor = floor  # follows the number of replicas
         self.initial = initial
         self.value = self._first_value
-        self._latest: deque[float] = deque(maxlen=_NUM_LATEST)
-        self._idle_ratio: float | None = None  # ratio of an idle pool; None: unknown
+        self._latest: deque[float] = deque(maxlen=_NUM_LATEST)  # ratios
+        self._idle_ratio: float | None = None  # the usual ratio of an idle pool; None: unknown
         self._too_high_limit: float | None = None  # the limit that was too high; None: none was
         self._decreased_s = float("-inf")
         self._used_s = 0.0  # seconds in use since the last decrease
@@ -54,7 +56,7 @@ class CubicLimit:
         return self._is_slow(list(self._latest))
 
     def set_bounds(self, *, floor: int, initial: int | None) -> None:
-        """Adapt the bounds to the pool's replicas. A limit that was learnt is kept."""
+        """Adapt the bounds to the pool's replicas. A limit that has changed already is kept."""
         is_untouched = self.value == self._first_value
         self.floor, self.initial = floor, initial
         if is_untouched:
@@ -91,9 +93,10 @@ class CubicLimit:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
 
     def on_predicted_late(self, num_in_flight: int, *, epoch_s: float, now_s: float) -> None:
-        """Decrease the limit: a further request would probably be late with this many in flight.
+        """Decrease the limit, because a further request would probably be late.
 
-        Does nothing within `epoch_s` of the last decrease, or if the latest requests were not slow.
+        `num_in_flight` is the number of requests in flight now. The limit stays within `epoch_s` of
+        the last decrease, and if the latest requests were not slow.
         """
         if now_s - self._decreased_s > epoch_s and self._is_slow(
             list(self._latest)[-_MIN_SAMPLES:]

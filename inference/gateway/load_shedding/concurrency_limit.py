@@ -11,14 +11,17 @@ from typing import Final
 from caret.foundation.ids import TenantId
 from inference.errors import TooManyRequests
 
-MAX_TENANT_SHARE: Final = 0.25
+MAX_TENANT_SHARE: Final = 0.25  # of the gateway's slots
 
 
 class ConcurrencyLimiter:
     """Counts the completions in flight. Used on one event loop only, so it needs no lock."""
 
     def __init__(self, *, max_total: int, max_tenant_share: float = MAX_TENANT_SHARE) -> None:
-        """`max_tenant_share` limits every tenant, even if its policy allows more."""
+        """`max_total` is the gateway's number of slots.
+
+        `max_tenant_share` of them limits each tenant, even if its policy allows more.
+        """
         self._max_total = max_total
         self._max_per_tenant = max(1, int(max_total * max_tenant_share))
         self._num_slots_in_use: Counter[TenantId] = Counter()
@@ -29,10 +32,10 @@ class ConcurrencyLimiter:
 
     @contextmanager
     def acquire(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
-        """Hold a slot until the block ends.
+        """Hold a slot until the block ends. `max_of_tenant` is the limit of the tenant's policy.
 
-        The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
-        TooManyRequests.
+        The codes of TooManyRequests are `too_many_requests` (tenant) and `gateway_at_capacity`.
+        Raises TooManyRequests.
         """
         if self._num_slots_in_use[tenant_id] >= min(max_of_tenant, self._max_per_tenant):
             raise TooManyRequests(

@@ -1,14 +1,15 @@
-"""Fair shares: near its limit, a pool is divided equally among its tenants.
+"""Fair shares: near a pool's limit, its slots are divided equally among its tenants.
 
-Clients set the trigger of a request themselves. So the trigger ranks requests of the same tenant.
-It ranks requests of different tenants only while no tenant is above its share.
+While no tenant is above its share, triggers decide: prefetches are admitted up to 50% of the limit,
+automatic requests up to 90%, and manual requests up to 100%. But clients set the trigger
+themselves, so a tenant must not displace other tenants by it.
 
-Rules that apply once a pool is near its limit, except to prefetches:
+Rules that apply from 90% of the limit on, except to prefetches:
 1. A share is the limit divided by the number of tenants with requests in flight, the requesting
-   tenant included; at least one request.
-2. A tenant above its share is rejected.
+   tenant included. It is at least one request.
+2. A request of a tenant above its share is rejected.
 3. While some tenant is above its share, a tenant below its own share is admitted with any trigger,
-   up to the limit and a small reserve. Otherwise it would wait until requests of others end.
+   up to the limit plus a small reserve. Otherwise it would wait until requests of others end.
 """
 
 from collections import Counter
@@ -17,7 +18,6 @@ from typing import Final
 from caret.contracts.policy import Trigger
 from caret.foundation.ids import TenantId
 
-# Shares of the limit. The rest remains free for requests of higher priority.
 _TRIGGER_SHARES: Final = {Trigger.PREFETCH: 0.5, Trigger.AUTOMATIC: 0.9, Trigger.MANUAL: 1.0}
 # The reserve is one request above the limit for each tenant, but at most this share of the limit:
 # many small tenants together also overload a pool.
@@ -42,6 +42,7 @@ class FairShareLimiter:
             del self._num_by_tenant[tenant_id]
 
     def can_admit(self, tenant_id: TenantId | None, trigger: Trigger, limit: float) -> bool:
+        """Return whether one more request is allowed. `limit` is the pool's limit of requests."""
         if trigger is Trigger.PREFETCH or not self._is_near(limit):
             return self._is_below(_TRIGGER_SHARES[trigger] * limit)
         num_tenants = len(self._num_by_tenant.keys() | {tenant_id})

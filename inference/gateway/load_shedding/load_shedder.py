@@ -1,11 +1,11 @@
-"""Load shedding: how many requests a pool accepts, and which are shed first.
+"""Load shedding: rejects requests that a pool cannot serve in time, the least urgent ones first.
 
 Each pool has a limit of requests in flight on this gateway, learnt from the latency of first tokens
 (`adaptive_limit`). Prefetches are shed from half of the limit on, automatic requests near the
-limit, and manual ones at the limit. Tenants above their fair share are shed as well (`fair_share`).
-Prefetches are also shed while requests queue and the p99 of the first token is over its target, and
-while the engines' batches are full, if their size is known. An idle pool always accepts the next
-request.
+limit, and manual ones at the limit. Near the limit, requests of tenants above their fair share are
+shed as well (`fair_share`). Prefetches are also shed in two other cases: while requests queue and
+the p99 of the first token is over its target, and while the engines' batches are full (if their
+size is known). A pool without requests in flight always accepts the next request.
 
 A request counts as late as soon as its first token is overdue. The limit also decreases when more
 requests wait than the pool can answer in time at its best recent rate.
@@ -28,16 +28,16 @@ from inference.gateway.load_shedding.adaptive_limit import CubicLimit
 from inference.gateway.load_shedding.fair_share import FairShareLimiter
 from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 
-_FLOOR_PER_REPLICA: Final = 2  # the limit is never below this many requests
+_FLOOR_PER_REPLICA: Final = 2  # requests; the limit is never lower
 _INITIAL_BATCHES: Final = 2  # the first limit in batches: one runs, and one waits
 _CHECK_INTERVAL_S: Final = 0.002  # between two checks of the waiting requests
 # The ratio of latency to target that is reported if an engine rejects a request.
 _REFUSED_RATIO: Final = 2.0
 _GUARDED_QUANTILE: Final = 0.99  # the quantile of first tokens that is compared with the target
-_MIN_SLOT_S: Final = 0.25  # minimum time in which first tokens are counted
+_MIN_SLOT_S: Final = 0.25  # minimum length of a time slot in which first tokens are counted
 _NUM_SLOTS: Final = 20  # time slots that are remembered
-_MIN_FIRST_TOKENS: Final = 5  # in the best of these slots
-_LONG_WAIT_RATIO: Final = 0.4  # of the target
+_MIN_FIRST_TOKENS: Final = 5  # in the best slot; with fewer, the pool's rate is unknown
+_LONG_WAIT_RATIO: Final = 0.4  # of the target; a shorter wait predicts nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PoolLoadStats:
     """The load and the limit of a pool, for metrics and the console."""
 
     num_in_flight: int
-    limit: float  # concurrent requests
+    limit: float  # requests in flight
     first_token_p99_ms: float | None  # of the last ten seconds; None: no first tokens
     target_ms: float
 
@@ -69,15 +69,15 @@ class PoolLoadStats:
 
 
 @dataclass(slots=True)
-class _AwaitingFirstToken:
+class _PendingRequest:
     """A request in flight whose first token is not counted yet."""
 
     trace: RequestTrace
     mode: Mode
     target_s: float
-    num_ahead: int
+    num_ahead: int  # requests in flight when this one was admitted
     admitted_s: float
-    is_overdue: bool = False
+    is_overdue: bool = False  # it was reported to the limit as late
 
 
 class PoolLoadShedder:
@@ -90,10 +90,10 @@ class PoolLoadShedder:
     def __init__(self, capacity: PoolCapacity, targets_s: Mapping[Mode, float]) -> None:
         self.limit = CubicLimit(floor=capacity.floor, initial=capacity.initial_limit)
         self._max_num_seqs = capacity.max_num_seqs
-        self.times: Final = {mode: RollingQuantiles() for mode in Mode}
+        self.times: Final = {mode: RollingQuantiles() for mode in Mode}  # of first tokens
         self._targets_s = targets_s
         self._shares = FairShareLimiter()
-        self._pending_requests: dict[RequestId, _AwaitingFirstToken] = {}
+        self._pending_requests: dict[RequestId, _PendingRequest] = {}
         self._last_check_s = float("-inf")
         # The number of first tokens in each of the latest time slots, by slot number.
         self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
@@ -108,6 +108,7 @@ class PoolLoadShedder:
         self._max_num_seqs = capacity.max_num_seqs
 
     def can_admit(self, request: CompletionRequest, trace: RequestTrace, now_s: float) -> bool:
+        """Update the limit, and return whether the pool can accept the request now."""
         self._check_waiting(now_s)
         self.limit.reset(now_s)
         target_s = self._targets_s[request.mode]
@@ -123,8 +124,9 @@ class PoolLoadShedder:
         return self._shares.can_admit(_tenant_id(trace), trigger, self.limit.value)
 
     def start(self, request: CompletionRequest, trace: RequestTrace, now_s: float) -> None:
+        """Count an admitted request as in flight."""
         if not request.is_warm_up:  # warm-ups have the lowest priority
-            self._pending_requests[trace.arrival.request_id] = _AwaitingFirstToken(
+            self._pending_requests[trace.arrival.request_id] = _PendingRequest(
                 trace=trace,
                 mode=request.mode,
                 target_s=self._targets_s[request.mode],
@@ -164,8 +166,8 @@ class PoolLoadShedder:
     def _is_predicted_late(self, target_s: float, now_s: float) -> bool:
         """Estimate by Little's law whether the next request would be late.
 
-        True if the oldest request has waited for long, and more requests wait than the pool has
-        answered within one target's time at its best recent rate.
+        It would be late if the oldest request has waited for long, and if more requests wait than
+        the pool can answer within `target_s` at its best recent rate.
         """
         oldest = next(iter(self._pending_requests.values()), None)
         if oldest is None or _compute_wait_s(oldest, now_s) < _LONG_WAIT_RATIO * target_s:
@@ -186,14 +188,14 @@ class PoolLoadShedder:
         self._first_tokens[-1] = (slot, self._first_tokens[-1][1] + 1)
 
     def _check_waiting(self, now_s: float) -> None:
-        """Check the waiting requests: which first tokens arrived, and which are overdue."""
+        """Record the first tokens that have arrived, and those that are overdue."""
         if now_s - self._last_check_s < _CHECK_INTERVAL_S:
             return
         self._last_check_s = now_s
         for pending in tuple(self._pending_requests.values()):
             self._check_request(pending, now_s)
 
-    def _check_request(self, pending: _AwaitingFirstToken, now_s: float) -> None:
+    def _check_request(self, pending: _PendingRequest, now_s: float) -> None:
         trace = pending.trace
         waited_s = _compute_wait_s(pending, now_s)
         if trace.engine_first_token_s is not None:
@@ -205,7 +207,7 @@ class PoolLoadShedder:
         if not pending.is_overdue:
             self._report_first_token(pending, waited_s / pending.target_s, now_s)
 
-    def _report_first_token(self, pending: _AwaitingFirstToken, ratio: float, now_s: float) -> None:
+    def _report_first_token(self, pending: _PendingRequest, ratio: float, now_s: float) -> None:
         pending.is_overdue = ratio > 1.0
         self.limit.on_first_token(
             ratio, num_ahead=pending.num_ahead, admitted_s=pending.admitted_s, now_s=now_s
@@ -224,8 +226,8 @@ class LoadShedder:
     ) -> None:
         """Create one load shedder per pool.
 
-        `capacities` are by pool name. `targets_ms` are the p99 targets of the first token; a pool
-        that exceeds them sheds.
+        `capacities` are by pool name. `targets_ms` are the targets for the p99 of the first token,
+        by mode.
         """
         self.num_shed: Counter[tuple[str, Mode, Trigger]] = Counter()  # by pool, mode and trigger
         self._clock = clock
@@ -236,7 +238,7 @@ class LoadShedder:
         }
 
     def set_capacity(self, pool: str, capacity: PoolCapacity) -> None:
-        """Set the capacity of a pool. Everything learnt about the pool is kept."""
+        """Set the capacity of a pool. Limits and latencies that were learnt are kept."""
         self._pools[pool].set_capacity(capacity)
 
     @property
@@ -278,7 +280,7 @@ def _tenant_id(trace: RequestTrace) -> TenantId | None:
     return None if trace.principal is None else trace.principal.snapshot.tenant_id
 
 
-def _compute_wait_s(pending: _AwaitingFirstToken, now_s: float) -> float:
+def _compute_wait_s(pending: _PendingRequest, now_s: float) -> float:
     """Return the seconds from admission until the first token, or until now."""
     trace = pending.trace
     until_s = now_s if trace.engine_first_token_s is None else trace.engine_first_token_s

@@ -1,16 +1,16 @@
-"""Quantiles of the latest seconds, exact to five percent, in 25 kilobytes.
+"""Quantiles of the latencies of the latest seconds. They are exact to 5%, and need 25 KB of memory.
 
-The samples are counted in a ring of histograms, one for each second, with logarithmic bins. The sum
-of all histograms is kept, too, so that a quantile does not add them up.
+The samples are counted in a ring of histograms with logarithmic bins, one histogram for each
+second. The sum of all histograms is kept, too, so that `quantile` need not add them up.
 """
 
 import math
 from typing import Final
 
 _GROWTH: Final = math.log(1.05)  # from one bin to the next
-_MIN_MS: Final = 0.5
+_MIN_MS: Final = 0.5  # the lower bound of the first bin
 _NUM_BINS: Final = 260  # up to 160 s
-SLOT_S: Final = 1.0
+SLOT_S: Final = 1.0  # seconds that a histogram covers
 NUM_SLOTS: Final = 10
 
 
@@ -21,7 +21,7 @@ class RollingQuantiles:
         self._slots = [[0] * _NUM_BINS for _ in range(NUM_SLOTS)]
         self._sum = [0] * _NUM_BINS
         self._current_slot = 0  # number of the slot, counted from the clock's zero
-        self.count = 0
+        self.count = 0  # samples in all slots
 
     def add(self, milliseconds: float, *, now_s: float) -> None:
         self._rotate_slots(now_s)
@@ -32,7 +32,10 @@ class RollingQuantiles:
         self.count += 1
 
     def quantile(self, share: float, *, now_s: float) -> float | None:
-        """Return the upper bound of the quantile's bin in milliseconds; None without samples."""
+        """Return the upper bound of the quantile's bin in milliseconds; None: no samples.
+
+        `share` says which quantile: 0.99 for the p99.
+        """
         self._rotate_slots(now_s)
         rank, num_smaller = share * self.count, 0
         for bin_index, count in enumerate(self._sum):

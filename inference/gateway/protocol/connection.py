@@ -1,6 +1,7 @@
-"""One client's stream: its completions in flight, and how they end.
+"""One client's stream: the completions in flight, their ends and their outcomes.
 
-Independent of Channels and the pipeline. Each completion is a task, so a `cancel` never waits.
+This module does not depend on Channels or the pipeline. Each completion is a task, so a `cancel`
+frame never waits for a completion.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ from inference.gateway.receive import MAX_NAME_CHARS
 from inference.gateway.supersession.registry import can_supersede, supersession_group
 
 MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
-MAX_UNFINISHED: Final = 64  # including cancelled ones that have not ended yet
+MAX_UNFINISHED: Final = 64  # completions, including cancelled ones that have not ended yet
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
 # Accepted completions are remembered longer: editors report how much of the text is left up to half
 # an hour, or a thousand requests, later.
@@ -73,6 +74,7 @@ class SupersessionKey:
     is_prefetch: bool
 
     def is_superseding(self, older: "SupersessionKey") -> bool:
+        """Return whether a new completion with this key supersedes one with the key `older`."""
         is_same = self.path != "" and self._subject == older._subject
         return is_same and can_supersede(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
@@ -91,7 +93,7 @@ _NO_SUPERSESSION_KEY: Final = SupersessionKey(repository="", path="", group="", 
 class StreamedCompletion:
     """One completion of this connection; the ResponseWriter of its pipeline."""
 
-    id: str
+    id: str  # chosen by the client
     supersession_key: SupersessionKey
     suggestion: SuggestionRecord
     send: Send
@@ -104,7 +106,10 @@ class StreamedCompletion:
         self.state = advance(self.state, event)
 
     def cancel(self, finish_reason: FinishReason, *, at_s: float) -> None:
-        """End the completion now. The client receives `finish_reason` as its finish reason."""
+        """End the completion at the time `at_s` (monotonic), which is now.
+
+        The client receives `finish_reason`.
+        """
         previous_state, self.cancelled_s = self.state, at_s
         self.advance(CompletionEvent.CANCEL)
         if previous_state is not self.state and self.task is not None:
@@ -128,7 +133,7 @@ class StreamedCompletion:
 
     async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
-        await self.send(_error_frame(self.id, error))
+        await self.send(_build_error_frame(self.id, error))
 
 
 class Connection:
@@ -136,6 +141,7 @@ class Connection:
         self._backend = backend
         self._caller = caller
         self._send = send
+        # The completions by their ID:
         self._in_flight: dict[str, StreamedCompletion] = {}
         self._ended: OrderedDict[str, StreamedCompletion] = OrderedDict()
         self._accepted: OrderedDict[str, StreamedCompletion] = OrderedDict()
@@ -159,9 +165,9 @@ class Connection:
             await self._send_error(_id_of(frame), error)
 
     async def close(self, reason: CompletionError | None = None) -> None:
-        """Cancel everything in flight, and wait until it has ended.
+        """Cancel all completions in flight, and wait until they have ended.
 
-        The client receives `reason` for each completion; None: the client left.
+        The client receives `reason` for each completion; None: the client has left.
         """
         tasks = self._list_tasks()
         for task in tasks:
@@ -169,7 +175,7 @@ class Connection:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def drain(self) -> None:
-        """Wait until nothing is in flight. New requests are still served meanwhile."""
+        """Wait until no completion is in flight. New requests are still served meanwhile."""
         while tasks := self._list_tasks():
             await asyncio.wait(tasks)
 
@@ -195,14 +201,14 @@ class Connection:
         return build_policy_frame(principal, self._backend.find_modes(principal), repository)
 
     async def _send_error(self, identifier: str, error: CompletionError) -> None:
-        await self._send(_error_frame(identifier, error))
+        await self._send(_build_error_frame(identifier, error))
 
     async def _on_complete(self, frame: CompleteFrame) -> None:
         previous = self._find_completion(frame.id)
         if previous is not None:
-            # Raises InvalidFrame: the id is in use.
+            # Raises InvalidFrame, because the ID is in use.
             advance(previous.state, CompletionEvent.COMPLETE)
-        supersession_key = _supersession_key(frame)
+        supersession_key = _build_supersession_key(frame)
         superseded = self._find_superseded(supersession_key)
         self._require_room(num_leaving=len(superseded))
         for completion in superseded:
@@ -264,8 +270,8 @@ class Connection:
         try:
             await self._backend.serve(arrival, completion)
         finally:
-            # A cancelled task keeps its stack frames, which contain customers' text. Outcomes do
-            # not need the names.
+            # A cancelled task keeps its stack frames, which contain customers' text. The names in
+            # the key are dropped, too: outcomes do not need them.
             completion.task = None
             completion.supersession_key = _NO_SUPERSESSION_KEY
             del self._in_flight[completion.id]
@@ -363,10 +369,10 @@ def _id_of(frame: ClientFrame) -> str:
     return "" if isinstance(frame, NAMELESS) else frame.id
 
 
-def _supersession_key(frame: CompleteFrame) -> SupersessionKey:
+def _build_supersession_key(frame: CompleteFrame) -> SupersessionKey:
     repository, path = frame.repository.name, frame.path
     if max(len(repository), len(path)) > MAX_NAME_CHARS:
-        # `receive` rejects longer names, so they are not worth keeping until then.
+        # `receive` will reject the request. Its names need no memory until then.
         return _NO_SUPERSESSION_KEY
     return SupersessionKey(
         repository=repository,
@@ -376,7 +382,7 @@ def _supersession_key(frame: CompleteFrame) -> SupersessionKey:
     )
 
 
-def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
+def _build_error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
     return ErrorFrame(
         id=identifier,
         code=error.code,

@@ -26,11 +26,12 @@ class ConnectionBackend:
     append_record: Callable[[UsageRecord], None]  # the journal
     # Prefill an opened file's prompt in the background:
     warm_up: Callable[[TenantId, IncomingRequest], None]
-    on_edited: Callable[[SuggestionEdit], None]  # stores the text if the user consents now
-    # The principal as of now. Raises UnauthenticatedRequest, ForbiddenRequest.
+    # Store the user's version of a suggestion, if the user consents to content capture now:
+    on_edited: Callable[[SuggestionEdit], None]
+    # Return the principal as of now. Raises UnauthenticatedRequest, ForbiddenRequest.
     find_principal: Callable[[], Principal]
     find_modes: Callable[[Principal], frozenset[Mode]]  # modes that the principal can request
-    # Record the outcome of a request that this connection does not know:
+    # Record the outcome of a request (by its ID) that this connection did not serve:
     record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
     clock: Clock
 
@@ -41,5 +42,5 @@ class StreamCaller:
 
     principal: Principal
     key_text: str
-    address: str | None  # the client's; None: unknown
+    address: str | None  # the client's IP address; None: unknown
     editor: str = ""  # one of inference.consumers.base.EDITORS; "": unknown

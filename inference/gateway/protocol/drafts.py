@@ -1,4 +1,4 @@
-"""Turns frames of clients into requests, which the receive stage validates. Pure."""
+"""Turns clients' frames into drafts: requests that the receive stage then validates. Pure."""
 
 from inference.completion.edit import Diagnostic, RecentEdit
 from inference.completion.incoming_request import ContextFile, Definition, UnvalidatedRequest
@@ -42,9 +42,9 @@ def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
 
 
 def to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
-    """Return a warm-up with the cursor in the middle of the file.
+    """Return a warm-up with the cursor at a line near the middle of the file.
 
-    The cursor's position hardly affects the beginning of the prompt, which is warmed up.
+    Only the beginning of the prompt is warmed up, and the cursor's position hardly affects it.
     """
     middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
     return UnvalidatedRequest(

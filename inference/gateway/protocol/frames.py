@@ -26,35 +26,35 @@ class FileFrame(msgspec.Struct, frozen=True):
     path: str
     text: str
     edited_at: float = 0.0  # Unix seconds; 0: unknown
-    is_pinned: bool = False  # the repository chose it as context for all users
+    is_pinned: bool = False  # the repository chose this file as context for all users
 
 
 class DefinitionFrame(msgspec.Struct, frozen=True):
-    path: str
-    text: str
+    path: str  # of the file with the definition
+    text: str  # of the definition alone
 
 
 class RepositoryFrame(msgspec.Struct, frozen=True):
     name: str = ""
-    framework: str = ""
-    imports: list[str] = []
+    framework: str = ""  # of the file; "": unknown
+    imports: list[str] = []  # modules that the file imports
 
 
 class RecentEditFrame(msgspec.Struct, frozen=True):
     path: str
-    start_line: int
+    start_line: int  # in that file, from 0
     removed: str
     added: str
 
 
 class DiagnosticFrame(msgspec.Struct, frozen=True):
-    line: int
+    line: int  # from the first line of the prefix, which is 0
     severity: DiagnosticSeverity
     message: str
 
 
 class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
-    id: str
+    id: str  # chosen by the client
     prefix: str
     mode: str = "inline"
     path: str = ""
@@ -62,7 +62,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     suffix: str = ""
     files: list[FileFrame] = []
     repository: RepositoryFrame = RepositoryFrame()
-    max_tokens: int | None = None
+    max_tokens: int | None = None  # None: the mode's default
     trigger: str = "automatic"
     # The client's own trace, a W3C header. An invalid value starts a new trace.
     traceparent: str | None = None
@@ -97,9 +97,9 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     after_ms: int = 0  # since the suggestion was shown; for persisted: since it was accepted
     # Only for persisted: the edit distance as a share of the accepted text, 0 to 1.
     edited_ratio: float | None = None
-    # Only for shown: from sending the request to text on the screen; None: nobody waited for it.
+    # Only for shown: from sending the request to text on the screen; None: the user did not wait.
     display_ms: int | None = None
-    text: str | None = None  # the edited text; used only with the user's consent to store it
+    text: str | None = None  # the text as edited; used only if the user consents to content capture
 
 
 class TypingFrame(msgspec.Struct, frozen=True, tag="typing"):
@@ -109,7 +109,7 @@ class TypingFrame(msgspec.Struct, frozen=True, tag="typing"):
 
 
 class PolicyQueryFrame(msgspec.Struct, frozen=True, tag="policy"):
-    """Asks what the policy allows in a repository. A PolicyFrame answers it."""
+    """Asks for the policy in a repository. The gateway answers with a PolicyFrame."""
 
     repository: str = ""
 
@@ -159,7 +159,7 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     tier: str
     pool: str
     replica: str
-    filter_reason: str  # why the filter truncated or withheld the text; "": it did neither
+    filter_reason: str  # a FilterReason; "": the filter neither truncated nor withheld the text
     # Left out unless the client requested them.
     prompt_segments: PromptSegments | msgspec.UnsetType = msgspec.UNSET
 
@@ -180,7 +180,7 @@ class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
 
 
 class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
-    id: str  # "" if the frame that it answers had none
+    id: str  # of the client's frame; "" if it had none
     code: str
     message: str
     retry_after_s: float | None = None  # left out if unknown, or if waiting would not help
@@ -213,7 +213,7 @@ MAX_ID_CHARS: Final = 64
 
 
 class InvalidFrame(BadRequest):
-    """The frame is invalid. `id` is that of the frame if it could be read."""
+    """The frame is invalid. `id` is the frame's ID; "": none, or it could not be read."""
 
     def __init__(self, code: str, message: str, *, id: str = "") -> None:
         super().__init__(code, message)
@@ -312,9 +312,9 @@ def _to_segment_frames(
 def build_policy_frame(
     principal: Principal, modes: frozenset[Mode], repository: str
 ) -> PolicyFrame:
-    """Return the user's policy for one repository. Globs of other repositories are left out.
+    """Return the principal's policy for one repository, without globs of other repositories.
 
-    `modes` are those that the user can request.
+    `modes` are the modes that the principal can request.
 
     The code of InvalidFrame is `too_large`. Raises InvalidFrame.
     """

@@ -1,12 +1,13 @@
 """Late outcomes: outcomes reported to a gateway or connection that did not serve the completion.
 
 Rules:
-1. A gateway cannot know whose request it was, so every well-formed ID gets the same empty response.
-   Ingestion compares the report with the completion's usage record.
-2. A request ID contains its time. An ID that is older than MAX_AGE_MS or in the future is unknown.
-3. Late outcomes are rate-limited per user or service key and per tenant: a client could report them
-   without ever requesting a completion, and all tenants share the ingestion, which looks up each
-   completion.
+1. The gateway cannot know who made the request, so every well-formed ID gets the same empty
+   response. Ingestion compares the report with the completion's usage record.
+2. A request ID contains the time of the request. An ID that is older than MAX_AGE_MS or in the
+   future is rejected as unknown.
+3. Late outcomes are rate-limited per tenant, and per user or service key. A client could report
+   them without ever requesting a completion. And all tenants share the ingestion, which looks up
+   each completion.
 """
 
 import uuid
@@ -28,10 +29,10 @@ MAX_AHEAD_MS: Final = 60_000  # clock skew between gateways
 # An editor tracks 64 suggestions with up to five reports each. After sleep it sends all at once.
 MAX_AT_ONCE: Final = 512
 _INTERVAL_S: Final = 1.0  # seconds until one more report is allowed
-# For each tenant on this gateway: a hundred users whose laptops wake up at once.
+# For each tenant on this gateway: a hundred laptops that wake up at once, with 80 reports each.
 MAX_OF_TENANT_AT_ONCE: Final = 8_192
 _TENANTS_INTERVAL_S: Final = 1 / 32  # seconds until one more report of the tenant is allowed
-_MAX_HOLDERS: Final = 4_096  # about 200 bytes each
+_MAX_HOLDERS: Final = 4_096  # limiters of each kind, of about 200 bytes each
 _UUID_VERSION: Final = 7  # of UUIDs that contain their time
 
 
@@ -78,7 +79,10 @@ class LateOutcomeRecorder:
 
 
 class _RateLimiters:
-    """Rate limiters by holder, for the _MAX_HOLDERS most recently active holders."""
+    """A rate limiter for each holder: a tenant, or an owner of suggestions.
+
+    Only the limiters of the _MAX_HOLDERS most recently active holders are kept.
+    """
 
     def __init__(self, clock: Clock, *, max_at_once: int, interval_s: float) -> None:
         self._clock = clock
@@ -87,7 +91,7 @@ class _RateLimiters:
         self._limiters: OrderedDict[str, Gcra] = OrderedDict()
 
     def spend(self, holder: str) -> None:
-        """Spend one unit. Raises TooManyRequests."""
+        """Spend one unit of the holder's limit. Raises TooManyRequests."""
         now_s = self._clock.monotonic_s()
         rate_limiter = self._limiters.setdefault(holder, Gcra())
         self._limiters.move_to_end(holder)

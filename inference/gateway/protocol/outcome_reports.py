@@ -1,10 +1,10 @@
-"""Outcome reports of clients, compared with the suggestions that they are about. Pure.
+"""Outcome reports of clients, and their comparison with the suggestions. Pure.
 
 Rules:
 1. An outcome counts at most the characters and lines that were suggested. Text that an editor adds
    (brackets, line endings) does not count. Without a number, the whole suggestion counts.
-2. Shown, accepted and rejected are reported once; partial acceptance up to 32 times; persistence
-   once for each of SPANS_S.
+2. Shown, accepted and rejected can be reported once for a suggestion, partial acceptance up to
+   MAX_PARTS times, and persistence once for each of SPANS_S.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from caret.contracts.usage import MAX_PARTS, SPANS_S, OutcomeEvent
 from caret.foundation.ids import RequestId
 from inference.gateway.protocol.frames import InvalidFrame
 
-MAX_NUMBER: Final = 2**31 - 1
+MAX_NUMBER: Final = 2**31 - 1  # the largest integer of a database column
 # Client timers may fire a little early. A report counts for the longest span that has passed.
 _MIN_SHARE_OF_SPAN: Final = 0.9
 
@@ -27,6 +27,7 @@ class SuggestionRecord:
     request_id: RequestId
     num_chars: int = 0
     num_lines: int = 0
+    # Number of reports by event and span in seconds (None: the event is not persisted).
     reported_events: Counter[tuple[OutcomeEvent, int | None]] = field(default_factory=Counter)
 
     def append_text(self, text: str) -> None:
@@ -41,22 +42,24 @@ class OutcomeReport:
 
     event: OutcomeEvent
     chars: int | None = None  # None: the whole suggestion
-    lines: int | None = None
-    after_ms: int = 0
-    edited_ratio: float | None = None
-    display_ms: int | None = None  # only for shown; None: nobody waited for the suggestion
+    lines: int | None = None  # None: the whole suggestion
+    after_ms: int = 0  # since the suggestion was shown; for persisted: since it was accepted
+    edited_ratio: float | None = None  # only for persisted: edit distance / accepted text, 0 to 1
+    display_ms: int | None = None  # only for shown; None: the user did not wait for the suggestion
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCounts:
+    """The numbers of a valid report, limited to the size of the suggestion."""
+
     chars: int
     lines: int
-    span_s: int | None
-    edited_ratio: float | None
+    span_s: int | None  # one of SPANS_S; None: the event is not persisted
+    edited_ratio: float | None  # None: the event is not persisted
 
 
 def count_outcome(suggestion: SuggestionRecord, report: OutcomeReport) -> OutcomeCounts:
-    """Count the report once, and return its numbers.
+    """Validate the report, count it in the suggestion, and return its numbers.
 
     The codes of InvalidFrame are `invalid_field` and `duplicate_outcome`. Raises InvalidFrame.
     """
@@ -75,9 +78,10 @@ def count_outcome(suggestion: SuggestionRecord, report: OutcomeReport) -> Outcom
 
 
 def validate_report(report: OutcomeReport) -> int | None:
-    """Return the longest span of SPANS_S that has passed; None unless the event is persisted.
+    """Validate the report. Return its span; None: the event is not persisted.
 
-    The code of InvalidFrame is `invalid_field`. Raises InvalidFrame.
+    The span is the longest one of SPANS_S that has passed since acceptance, in seconds. The code of
+    InvalidFrame is `invalid_field`. Raises InvalidFrame.
     """
     for name, value in (
         ("chars", report.chars),

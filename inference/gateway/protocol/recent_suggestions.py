@@ -3,7 +3,7 @@
 Rules:
 1. Only sizes are stored, never the suggested text.
 2. An outcome counts only for a completion of the same user (or of the same service key).
-   Completions of other users, also of the same tenant, are treated as unknown.
+   Completions of other users are treated as unknown, even within a tenant.
 3. The number of suggestions is bounded per tenant, so that a busy tenant does not displace others.
    Suggestions that were evicted, or that another gateway served, are unknown.
 """
@@ -30,7 +30,7 @@ MAX_REMEMBERED: Final = 2_048  # per tenant; about 400 bytes each
 
 @dataclass(frozen=True, slots=True)
 class _RecentSuggestion:
-    owner: str
+    owner: str  # see Principal.owner
     suggestion: SuggestionRecord
     num_chars_of_first_line: int
 
@@ -42,16 +42,17 @@ class RecentSuggestions:
         """`append_record` appends a record to the journal."""
         self._clock = clock
         self._append_record = append_record
-        self._of_tenant: defaultdict[TenantId, OrderedDict[RequestId, _RecentSuggestion]] = (
-            defaultdict(OrderedDict)
-        )
+        self._suggestions_by_tenant: defaultdict[
+            TenantId, OrderedDict[RequestId, _RecentSuggestion]
+        ] = defaultdict(OrderedDict)
 
     def add(self, principal: Principal, request_id: RequestId, text: str) -> None:
-        if request_id in self._of_tenant[principal.snapshot.tenant_id]:
+        """Remember the size of the suggestion `text`."""
+        if request_id in self._suggestions_by_tenant[principal.snapshot.tenant_id]:
             return  # identical requests share one suggestion, which has one outcome
         suggestion = SuggestionRecord(request_id)
         suggestion.append_text(text)
-        suggestions = self._of_tenant[principal.snapshot.tenant_id]
+        suggestions = self._suggestions_by_tenant[principal.snapshot.tenant_id]
         line = text.partition("\n")[0]
         suggestions[request_id] = _RecentSuggestion(principal.owner, suggestion, len(line))
         if len(suggestions) > MAX_REMEMBERED:
@@ -60,8 +61,8 @@ class RecentSuggestions:
     def report(
         self, principal: Principal, request_id: RequestId, event: OutcomeEvent, *, after_ms: int
     ) -> None:
-        """Record the outcome, unless the completion is unknown or the outcome is a repetition."""
-        completion = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
+        """Record the outcome. Outcomes of unknown completions and repeated ones are ignored."""
+        completion = self._suggestions_by_tenant[principal.snapshot.tenant_id].get(request_id)
         if completion is None or completion.owner != principal.owner:
             return
         # Only Tabby's agent reports partial acceptance here: the user accepted the first line.

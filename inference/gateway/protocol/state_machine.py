@@ -1,7 +1,7 @@
 """The states of one completion on a connection, as a table.
 
 Rules:
-1. An ID begins with `complete` and cannot be reused while the connection remembers it.
+1. A `complete` frame puts an ID in use. The ID cannot be reused while the connection remembers it.
 2. After `cancel` no `delta` follows. Exactly one `done` or `error` ends every completion.
 3. A `cancel` for a completion that has ended, or for an unknown ID, is ignored: the completion may
    have ended while the frame was on its way.
@@ -23,7 +23,7 @@ class CompletionState(StrEnum):
 
 
 class CompletionEvent(StrEnum):
-    """The events of a completion. The comments name who causes an event."""
+    """The events of a completion. The comments name the cause of each event."""
 
     COMPLETE = "complete"  # client
     CANCEL = "cancel"  # client, or a newer `complete` for the same path
@@ -61,6 +61,7 @@ TRANSITIONS: Final[dict[CompletionState, dict[CompletionEvent, CompletionState]]
     },
 }
 
+# For a client's event that is not allowed: code and message.
 _EXPLANATIONS: Final = {
     CompletionEvent.COMPLETE: ("duplicate_id", "This id was used before on this connection."),
     CompletionEvent.OUTCOME: (
@@ -71,7 +72,7 @@ _EXPLANATIONS: Final = {
 
 
 class ProtocolError(Exception):
-    """The gateway itself would have violated the protocol."""
+    """The gateway itself was about to violate the protocol: a defect."""
 
 
 def advance(state: CompletionState, event: CompletionEvent) -> CompletionState:

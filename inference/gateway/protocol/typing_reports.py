@@ -1,4 +1,4 @@
-"""Typing reports: how many characters a user typed by hand. Counts, never text."""
+"""Typing reports: the number of characters that a user typed by hand, never their text."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,17 +14,17 @@ MIN_PAUSE_S: Final = 10.0  # between two reports of a connection
 
 
 class TypingReportLimiter:
-    """Limits how often one connection may report typing."""
+    """Validates the typing reports of one connection, and limits their frequency."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last_s: float | None = None  # None: nothing was reported
+        self._last_s: float | None = None  # time of the last report; None: there was none
 
     def accept(self, chars: Mapping[str, int]) -> dict[str, int]:
         """Return the number of typed characters by language, without zeros.
 
-        After TooManyRequests, the client must add these characters to its next report. Raises
-        InvalidFrame, TooManyRequests.
+        After TooManyRequests, the client must add `chars` to its next report. Raises InvalidFrame,
+        TooManyRequests.
         """
         counts = _check_counts(chars)
         now_s = self._clock.monotonic_s()
@@ -38,6 +38,7 @@ class TypingReportLimiter:
 
 
 def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:
+    """Return valid counts by the lower-case language, without zeros. Raises InvalidFrame."""
     if len(chars) > MAX_LANGUAGES:
         raise InvalidFrame("invalid_field", f"chars must have at most {MAX_LANGUAGES} languages.")
     if any(not 0 <= count <= MAX_CHARS for count in chars.values()):

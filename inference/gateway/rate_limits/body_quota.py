@@ -1,7 +1,7 @@
-"""A quota for request bodies that are being received. A body is in memory until it is complete.
+"""A quota for request bodies that are being received, because they are kept in memory.
 
-A client that stops halfway through a body occupies memory until the timeout. The bytes are
-therefore limited for each key, for each tenant (which may have many keys) and for the gateway.
+A client that stops halfway through a body occupies memory until the timeout. So the bytes are
+limited for each key, for each tenant (which may have many keys) and for the gateway.
 """
 
 from collections import Counter
@@ -34,9 +34,9 @@ class BodyQuota:
         key, tenant = _owners_of(principal)
         is_over_key = self._bytes_of_owner[key] + num_bytes > MAX_OF_KEY_BYTES
         if is_over_key or self._bytes_of_owner[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
-            owner = "key" if is_over_key else "tenant"
+            scope = "key" if is_over_key else "tenant"
             raise TooManyRequests(
-                "too_many_requests", f"This {owner} is uploading too much at once."
+                "too_many_requests", f"This {scope} is uploading too much at once."
             )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
             raise TooManyRequests(
@@ -59,5 +59,6 @@ class BodyQuota:
 
 
 def _owners_of(principal: Principal) -> tuple[_Owner, _Owner]:
+    """Return the key and its tenant, as owners of bytes."""
     tenant_id = principal.snapshot.tenant_id
     return (tenant_id, principal.credential.key_id), (tenant_id, None)

@@ -1,9 +1,9 @@
 """Hard budgets of a tenant, its teams and its users for a UTC month.
 
-A request reserves its maximum cost with every budget that applies, or with none, and settles with
-its actual cost. So while Redis answers, concurrent requests never exceed a budget. Amounts are
-micros by the snapshot's prices; the control plane and the gateway calculate them alike
-(caret.contracts).
+A request reserves its maximum cost in all budgets that apply to it. If one of them has too little
+left, nothing is reserved. When the request ends, its actual cost replaces the maximum. So while
+Redis answers, concurrent requests never exceed a budget. Amounts are micros, by the prices of the
+snapshot. The control plane and the gateway calculate them alike (caret.contracts.pricing).
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from inference.errors import CompletionDropped, TooManyRequests
 from inference.gateway.rate_limits.leased_bucket import BucketSpec
 from inference.gateway.rate_limits.leases import SpendRequest
 
-KIND: Final = "spend"
+KIND: Final = "spend"  # of a budget's bucket (see BucketSpec)
 # A gateway holds at most a hundredth of a budget beyond its reservations. While Redis is
 # unavailable, it spends at most the same amount beyond its lease.
 _LEASE_DIVISOR: Final = 100
@@ -41,7 +41,9 @@ _PAYMENT_REQUIRED: Final = 402  # clients do not retry this status
 
 @dataclass(frozen=True, slots=True)
 class BudgetReservation:
-    spend_requests: Sequence[SpendRequest]
+    """The amounts that a request must reserve."""
+
+    spend_requests: Sequence[SpendRequest]  # one for each budget, in micros
     prices: TierPrices | None  # None: nothing is reserved
     is_warm_up: bool
 
@@ -66,8 +68,8 @@ def plan_reservation(
     """Return the amounts to reserve before the request may continue.
 
     `prompt_tokens` is the largest token budget of a prompt in the request's tier, and `model` is
-    the one that will answer. The principal's snapshot contains only budgets that apply to its user
-    (see `UserBudgets`).
+    the model that will answer. The principal's snapshot contains only budgets that apply to its
+    user (see `UserBudgets`).
     """
     spending = principal.snapshot.spending
     if not spending.budgets:
@@ -81,16 +83,16 @@ def plan_reservation(
     )
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
     spend_requests = [
-        SpendRequest(_bucket_spec(principal.snapshot.tenant_id, budget, month), micros)
+        SpendRequest(_build_bucket_spec(principal.snapshot.tenant_id, budget, month), micros)
         for budget in spending.budgets
     ]
     return BudgetReservation(spend_requests, prices, request.is_warm_up)
 
 
 def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
-    """End the request without an error in editors, but tell chat users.
+    """Tell chat users about the budget, and end other requests without an error.
 
-    Raises TooManyRequests, CompletionDropped.
+    Raises TooManyRequests (chat), CompletionDropped.
     """
     if request.mode is Mode.CHAT:
         message = (
@@ -102,7 +104,7 @@ def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
 
 
 @lru_cache(maxsize=_MAX_CACHED_SPECS)
-def _bucket_spec(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketSpec:
+def _build_bucket_spec(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketSpec:
     capacity = max(1, budget.limit_micros)
     max_lease = max(1, capacity // _LEASE_DIVISOR)
     return BucketSpec(

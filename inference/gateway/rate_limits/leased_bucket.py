@@ -1,8 +1,8 @@
 """One gateway's view of a shared bucket: its specification and the lease on its units.
 
 Each request to the store states the whole lease: the units spent since the last answer, and the
-units to hold from now on. So each request also repairs the effects of an earlier one that was lost,
-late or repeated.
+units to hold from now on. So each request also repairs the effects of an earlier request that was
+lost, late or repeated.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ LEASE_S: Final = 60.0  # the store reclaims a lease after this time without a re
 IDLE_S: Final = 10.0  # a lease without any spending for this long is returned
 # A gateway stops spending a lease before the store reclaims it, since clocks differ.
 _VALID_S: Final = 50.0
-_RENEW_S: Final = 25.0  # after the last request to the store, a lease in use is renewed
-_RETRY_S: Final = 1.0  # the wait that a client is told while the store is unavailable
+_RENEW_S: Final = 25.0  # a lease in use is renewed this long after its last request
+_RETRY_S: Final = 1.0  # the wait after a budget's debt is used up while the store is unavailable
 _MIN_LEASE_DURATION_S: Final = 2.0  # if a lease lasts less, the next one is larger
 
 
@@ -33,8 +33,8 @@ class BucketSpec:
     lease: int  # initial spare units; doubled while leases last less than two seconds
     max_lease: int  # maximum of spare units on one gateway
     # For budgets:
-    keep_s: int = 172_800  # the store deletes it after this time without a call
-    max_debt: int = 0  # units that may be spent beyond the lease while the store is away
+    keep_s: int = 172_800  # the store deletes the bucket after this time without a call
+    max_debt: int = 0  # units that may be spent beyond the lease while the store is unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,9 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeaseGrant:
-    granted_units: int  # units, at most `wanted_units`
+    """The store's answer to a LeaseRequest."""
+
+    granted_units: int  # at most `wanted_units`
     # Above 0: `min_units` are not available. Seconds until they are; for a budget, until the next
     # attempt.
     wait_s: float = 0.0
@@ -68,7 +70,7 @@ class LeasedBucket:
     size: int  # spare units of the next lease
     used_s: float  # last time that a request spent units
     since: int  # see LeaseRequest; before the first answer, a number that no request has
-    granted_units: int = 0  # units, in the last answer
+    granted_units: int = 0  # in the last answer
     reserved: int = 0  # of a budget: units reserved by requests that have not ended
     spent_since: int = 0  # units spent since the request of the last answer
     # The units of each request that waits for the renewal.
@@ -96,13 +98,13 @@ class LeasedBucket:
         return -self.reserved - max(0, self.spent_since)
 
     def is_due(self, now_s: float, units: int = 0) -> bool:
-        """Return whether to call the store, for a request that needs `units`."""
+        """Return whether the store must be called for a request that needs `units`."""
         if self.renewal is not None or self.denied_until_s > now_s:
             return False
         return self.remaining_units(now_s) - units < self.size // 2 or now_s >= self.renew_at_s
 
     def is_idle(self, now_s: float) -> bool:
-        """Return whether to return units, or to renew the lease of a long request."""
+        """Return whether a sweep must return units, or renew the lease of a long request."""
         if self.renewal is not None or now_s - self.used_s <= IDLE_S:
             return False
         return not self.is_returned or (self.reserved > 0 and now_s >= self.renew_at_s)
@@ -179,6 +181,7 @@ class LeasedBucket:
         )
 
     def on_answered(self, request: LeaseRequest, grant: LeaseGrant, now_s: float) -> None:
+        """Adopt the store's answer to `request`."""
         self.since, self.granted_units, self.is_answered = request.number, grant.granted_units, True
         self.spent_since -= request.spent_since
         self.overdrawn_units = grant.overdrawn_units
@@ -195,7 +198,7 @@ class LeasedBucket:
             self._resize()
 
     def _resize(self) -> None:
-        """Adapt the size of the lease to how long the last one lasted."""
+        """Adapt the size of the next lease to the duration of the last one."""
         lasted_s, self.grown_s = self.requested_s - self.grown_s, self.requested_s
         if lasted_s < _MIN_LEASE_DURATION_S:
             self.size = min(self.size * 2, self.spec.max_lease)

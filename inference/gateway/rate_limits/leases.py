@@ -1,15 +1,16 @@
 """Leases: units of shared buckets, acquired in batches and spent from memory.
 
-Most requests spend leased units. A request that finds too few waits for one call to the store. A
-half-spent lease is renewed in the background. Rules:
+Most requests spend leased units. A request that finds too few units waits for one call to the
+store. A half-spent lease is renewed in the background. Rules:
 
 1. A request spends from all its buckets or from none.
 2. There is at most one call for a bucket at a time. Requests that need more units wait for it.
 3. A refusal is valid until the time that the store named. A client that repeats refused requests
    causes no calls to the store, and does not keep a lease in use.
 4. No request waits longer than MAX_WAIT_S. While the store does not answer, requests call it at
-   most every PROBE_S. Until it answers, this gateway enforces each rate alone and may overspend
-   each budget by the debt that its specification allows; the overspending is counted afterwards.
+   most every PROBE_S. Until the store answers, this gateway enforces each rate alone. It may
+   overspend each budget by the debt that the budget's specification allows. The overspent units
+   are counted afterwards.
 5. A call states the whole lease, so it repairs the effects of an earlier call that was lost, late
    or repeated (see `LeaseRequest`). A gateway repeats the return of surplus units until the store
    confirms it.
@@ -40,9 +41,9 @@ MAX_WAIT_S: Final = 0.05  # the wait of one request for the store
 MAX_CALL_S: Final = 0.5  # timeout of a call to the store
 PROBE_S: Final = 0.5  # between two calls by requests to a store that does not answer
 SWEEP_S: Final = 2.0  # between two returns of idle leases
-CLOSE_S: Final = 2.0  # for returning everything at shutdown
+CLOSE_S: Final = 2.0  # for returning all leases at shutdown
 MAX_BUCKETS: Final = 50_000  # of about 600 bytes each
-_KEYS_PER_CALL: Final = 50
+_BUCKETS_PER_CALL: Final = 50  # when returning leases
 _CALLS_AT_ONCE: Final = 16  # when returning leases
 _Item = TypeVar("_Item")
 log = structlog.get_logger(__name__)
@@ -50,6 +51,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SpendRequest:
+    """The units that a completion needs from one bucket."""
+
     spec: BucketSpec
     units: int  # at least 1
 
@@ -69,7 +72,7 @@ class RateLimitExceeded(Exception):
     def __init__(self, spec: BucketSpec, wait_s: float) -> None:
         super().__init__(spec.key)
         self.spec: Final = spec
-        self.wait_s: Final = wait_s
+        self.wait_s: Final = wait_s  # until the bucket has enough units, or until the next attempt
 
 
 class LeaseStore(Protocol):
@@ -98,7 +101,7 @@ class Leases:
         self._gateway = secrets.token_hex(8)
         self._numbers = count(1)
         self._max_buckets = max_buckets
-        # By key, the most recently used last.
+        # By the bucket's key, the most recently used last.
         self._buckets: OrderedDict[str, LeasedBucket] = OrderedDict()
         # Buckets that were evicted but not returned yet; also at most `max_buckets`.
         self._leaving: OrderedDict[str, LeasedBucket] = OrderedDict()
@@ -107,7 +110,7 @@ class Leases:
 
     @property
     def is_store_unavailable(self) -> bool:
-        """True if the store did not answer the last call."""
+        """True if the last call failed, or a request has waited too long for the store."""
         return self._probe_at_s is not None
 
     @property
@@ -145,7 +148,7 @@ class Leases:
         return charges
 
     def settle(self, charge: Charge, used_units: int) -> None:
-        """Report how many of the units were used, which may be fewer or more."""
+        """Replace the charge's units by the units that were used, which may be fewer or more."""
         now_s, bucket = self._clock.monotonic_s(), charge.bucket
         bucket.settle(charge.units, used_units, now_s, is_leased=charge.is_leased)
         key = bucket.spec.key
@@ -161,6 +164,7 @@ class Leases:
             await self.evict_idle()
 
     async def evict_idle(self) -> None:
+        """Return idle leases, forget unused buckets, and update the numbers for metrics."""
         now_s = self._clock.monotonic_s()
         idle: list[LeasedBucket] = []
         self.num_granted_units, self.num_unanswered = Counter(), 0
@@ -296,9 +300,9 @@ class Leases:
             self._start_call([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
 
     async def _return_units(self, buckets: Iterable[LeasedBucket]) -> bool:
-        """Return the spare units of the buckets. True if the store has confirmed all of them.
+        """Return the spare units of the buckets, and return whether the store answered all calls.
 
-        Stops when none of several concurrent calls is answered.
+        Stops after concurrent calls of which none is answered.
         """
         by_tenant: defaultdict[TenantId, list[LeasedBucket]] = defaultdict(list)
         for bucket in buckets:
@@ -306,7 +310,7 @@ class Leases:
         calls = [
             call
             for tenant_buckets in by_tenant.values()
-            for call in _split_into_parts(tenant_buckets, _KEYS_PER_CALL)
+            for call in _split_into_parts(tenant_buckets, _BUCKETS_PER_CALL)
         ]
         are_all_answered = True
         for concurrent_calls in _split_into_parts(calls, _CALLS_AT_ONCE):

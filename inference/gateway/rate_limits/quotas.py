@@ -1,16 +1,16 @@
 """Quotas: limits on requests per tenant, user and key, and on tokens per tenant.
 
 Rates count the actions of people, not the requests of their editors. An action costs ten units. The
-following cost one unit, so that nothing is free:
+following requests cost one unit, so that no request is free:
 
-- Requests that nobody waits for: warm-ups, and as many prefetches as there were recent actions. A
-  client that marks all its requests as prefetches therefore pays the full price for each.
+- Requests that no user waits for: warm-ups, and as many prefetches as there were recent actions. So
+  a client that marks all its requests as prefetches pays the full price for each.
 - A request at the position of the previous one, within REPEAT_S: editors request several
-  suggestions.
+  suggestions. This does not apply to chats.
 - A request that showed nothing and did not finish: superseded, cancelled, shed or failed.
 
-Tokens count as used, whether or not anybody waited for them: their quota is about cost. At first,
-the estimated tokens and the maximum cost are reserved (see `budget_reservation`). When the request
+A token quota counts all tokens of prompts and completions, because it limits cost. At first, the
+estimated tokens and the maximum cost are reserved (see `budget_reservation`). When the request
 ends, the numbers in its request trace replace them.
 """
 
@@ -38,16 +38,16 @@ from inference.gateway.rate_limits.budget_reservation import (
 from inference.gateway.rate_limits.leased_bucket import BucketSpec
 from inference.gateway.rate_limits.leases import Charge, Leases, RateLimitExceeded, SpendRequest
 
-ACTION: Final = 10  # units
+ACTION: Final = 10  # units that an action costs
 REPEAT_S: Final = 2.0
-# Editors prefetch what follows a suggestion that was seen: one prefetch per action, soon after.
-PREFETCH_S: Final = 60.0
-MAX_PREFETCHES: Final = 20  # that can accumulate
+# After a suggestion is seen, editors soon prefetch the next one: one prefetch for each action.
+PREFETCH_S: Final = 60.0  # after the last action, a prefetch may be cheap
+MAX_PREFETCHES: Final = 20  # cheap prefetches that can accumulate
 # Code has more than three characters per token.
 _CHARS_PER_TOKEN: Final = 3
-_FIRST_ACTIONS: Final = 4  # that the first lease of a bucket covers
-_FIRST_TOKENS: Final = 20_000  # the same for tokens
-_MAX_HOLDERS: Final = 20_000
+_FIRST_ACTIONS: Final = 4  # actions that the first lease of a rate covers
+_FIRST_TOKENS: Final = 20_000  # tokens that the first lease of a token quota covers
+_MAX_HOLDERS: Final = 20_000  # users and service keys that are remembered
 _MESSAGES: Final = {
     "tenant": "Too many requests of this tenant; try again in a moment.",
     "user": "Too many requests of this user; try again in a moment.",
@@ -60,9 +60,9 @@ class _RecentUsage:
     """The recent requests of one user or service key on this gateway."""
 
     position_hash: int = 0  # of the last request
-    requested_s: float = float("-inf")
+    requested_s: float = float("-inf")  # time of the last request
     last_action_s: float = float("-inf")  # time of the last action
-    num_prefetches: int = 0  # prefetches that are still allowed at a tenth of the price
+    num_prefetches: int = 0  # prefetches that are still allowed for one unit each
 
 
 class Quotas:
@@ -75,10 +75,11 @@ class Quotas:
     ) -> None:
         """`prompt_tokens` is the largest token budget of a prompt in each tier."""
         self._prompt_tokens = prompt_tokens
-        self.num_rejected: Counter[str] = Counter()  # by the kind of limit
+        self.num_rejected: Counter[str] = Counter()  # by the bucket's kind (see BucketSpec)
         self.leases: Final = leases
         self._clock = clock
-        self._recent: OrderedDict[str, _RecentUsage] = OrderedDict()  # by holder, the latest last
+        # By the ID of the user or service key, the most recently used last:
+        self._recent: OrderedDict[str, _RecentUsage] = OrderedDict()
 
     @asynccontextmanager
     async def charge(
@@ -91,7 +92,7 @@ class Quotas:
     ) -> AsyncIterator[None]:
         """Charge the request to its rate limits, token quotas and budgets, and settle on exit.
 
-        `model` is the one that will answer, which may have a price of its own. May wait for Redis
+        `model` is the model that will answer. It may have a price of its own. May wait for Redis
         (see Leases).
 
         The codes of TooManyRequests are `rate_limited`, `token_quota_exceeded` and
@@ -100,8 +101,8 @@ class Quotas:
         """
         limits = principal.snapshot.policy.limits
         units = self._estimate_units(principal, request)
-        rates = self._rate_requests(limits, principal, units)
-        token_requests = self._token_requests(limits, principal, request)
+        rates = self._build_rate_requests(limits, principal, units)
+        token_requests = self._build_token_requests(limits, principal, request)
         budget = plan_reservation(
             principal,
             request,
@@ -128,7 +129,7 @@ class Quotas:
                 self._allow_prefetch(principal)
             budget_start = len(rates) + len(token_requests)
             for charge in charges[len(rates) : budget_start]:
-                self.leases.settle(charge, _used_tokens(trace))
+                self.leases.settle(charge, _count_used_tokens(trace))
             for charge in charges[budget_start:]:
                 self.leases.settle(charge, budget.compute_cost(trace, has_failed=has_failed))
 
@@ -150,7 +151,7 @@ class Quotas:
                 "token_quota_exceeded", message, retry_after_s=self._until_midnight_s()
             ) from None
 
-    def _rate_requests(
+    def _build_rate_requests(
         self, limits: PolicyLimits, principal: Principal, units: int
     ) -> list[SpendRequest]:
         tenant, credential = principal.snapshot.tenant_id, principal.credential
@@ -160,13 +161,13 @@ class Quotas:
             ("key", credential.key_id, limits.key),
         )
         specs = [
-            _rate_spec(tenant, kind, holder, limit)
+            _build_rate_spec(tenant, kind, holder, limit)
             for kind, holder, limit in holders
             if limit is not None and holder is not None
         ]
         return [SpendRequest(spec, units) for spec in specs]
 
-    def _token_requests(
+    def _build_token_requests(
         self, limits: PolicyLimits, principal: Principal, request: CompletionRequest
     ) -> list[SpendRequest]:
         tokens = limits.tokens_per_day.get(request.tier)
@@ -174,7 +175,7 @@ class Quotas:
             return []
         day = self._now().date().isoformat()
         max_prompt_tokens = self._prompt_tokens[request.tier]
-        spec = _token_spec(
+        spec = _build_token_spec(
             principal.snapshot.tenant_id, request.tier, tokens, day, max_prompt_tokens
         )
         return [SpendRequest(spec, _estimate_tokens(request, max_prompt_tokens))]
@@ -205,7 +206,7 @@ class Quotas:
         recent.num_prefetches = min(recent.num_prefetches + 1, MAX_PREFETCHES)
 
     def _get_recent_usage(self, principal: Principal) -> _RecentUsage:
-        """Return the holder's recent usage, and mark it as most recently used."""
+        """Return the recent usage of the user or service key, and mark it as most recently used."""
         holder = _holder_of(principal)
         recent = self._recent.setdefault(holder, _RecentUsage())
         self._recent.move_to_end(holder)
@@ -227,18 +228,18 @@ def _holder_of(principal: Principal) -> str:
 
 
 def _hash_position(request: CompletionRequest) -> int:
-    """Return a hash of the cursor's position: of the text next to it, and of the path.
+    """Return a hash of the cursor's position: of the text next to the cursor, and of the path.
 
-    It is salted by the process and kept in memory only.
+    The hash is salted by the process and kept in memory only.
     """
     return hash((request.path, request.prefix[-256:], request.suffix[:64]))
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _rate_spec(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> BucketSpec:
-    """Return a valid specification, whatever the snapshot says."""
+def _build_rate_spec(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> BucketSpec:
+    """Return a valid specification, even if the snapshot has a limit below 1."""
     capacity = max(1, limit.burst) * ACTION
-    max_lease = max(ACTION, capacity // 4)  # the most that one gateway may keep from the others
+    max_lease = max(ACTION, capacity // 4)  # spare units that are unavailable to other gateways
     return BucketSpec(
         kind=kind,
         tenant_id=tenant,
@@ -252,7 +253,7 @@ def _rate_spec(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Bu
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _token_spec(
+def _build_token_spec(
     tenant: TenantId, tier: Tier, tokens: int, day: str, max_prompt_tokens: int
 ) -> BucketSpec:
     capacity = max(1, tokens)
@@ -271,6 +272,7 @@ def _token_spec(
 
 
 def _estimate_tokens(request: CompletionRequest, max_prompt_tokens: int) -> int:
+    """Return the maximum number of tokens of the prompt and the completion, approximately."""
     num_chars = (
         len(request.prefix)
         + len(request.suffix)
@@ -282,7 +284,7 @@ def _estimate_tokens(request: CompletionRequest, max_prompt_tokens: int) -> int:
     return num_prompt_tokens + request.max_tokens
 
 
-def _used_tokens(trace: RequestTrace) -> int:
+def _count_used_tokens(trace: RequestTrace) -> int:
     if trace.engine_called_s is None:
         return 0
     return trace.prompt_tokens + trace.generated_tokens

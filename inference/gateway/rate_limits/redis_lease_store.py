@@ -12,7 +12,8 @@ from inference.gateway.rate_limits.leased_bucket import LEASE_S, LeaseGrant, Lea
 # The last request of a gateway is remembered for this long after its lease ended, so that a request
 # that arrives late or twice changes nothing.
 REMEMBER_S: Final = 3_600.0
-# If all connections are in use, a call waits. Redis has one thread, so more would not be faster.
+# If all connections are in use, a call waits. Redis has one thread, so more connections would not
+# help.
 _MAX_CONNECTIONS: Final = 32
 
 # KEYS: the buckets, each a hash with these fields. `used`: the units of a budget that are spent or
@@ -22,9 +23,9 @@ _MAX_CONNECTIONS: Final = 32
 # Then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
 # and the request: number, since, spent_since, min_units, needed_units, wanted_units (see
 # LeaseRequest). Returns for each bucket: units held, microseconds until min_units are available,
-# units overdrawn. Only Redis's clock counts, because the clocks of gateways differ. If that clock
-# is set back, a bucket is empty at worst. Numbers are formatted, because Lua would write only 14
-# digits.
+# units overdrawn. Only the clock of Redis counts, because the clocks of gateways differ. After that
+# clock is set back, a bucket may be empty for a while. Numbers are formatted, because Lua would
+# write only 14 digits.
 RENEW_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -34,7 +35,7 @@ local answers = {}
 
 local NUMBER, SINCE, SPENT_SINCE, HELD, ENDS = 1, 2, 3, 4, 5
 
-local function read(text)
+local function decode_lease(text)
   local lease = {}
   for field in string.gmatch(text, '%S+') do
     lease[#lease + 1] = tonumber(field)
@@ -42,7 +43,7 @@ local function read(text)
   return lease
 end
 
-local function written(lease)
+local function encode_lease(lease)
   return string.format('%.0f %.0f %.0f %.0f %.0f', unpack(lease))
 end
 
@@ -51,12 +52,12 @@ local function take_back_ended_leases(key)
   for i = 1, #fields, 2 do
     local name = fields[i]
     if string.sub(name, 1, 8) == 'gateway:' and name ~= gateway then
-      local lease = read(fields[i + 1])
+      local lease = decode_lease(fields[i + 1])
       -- No lease ends that late, unless the clock was set back.
       if lease[ENDS] <= now or lease[ENDS] > now + lease_us then
         units = units + lease[HELD]
         lease[HELD] = 0
-        redis.call('HSET', key, name, written(lease))
+        redis.call('HSET', key, name, encode_lease(lease))
       end
       if lease[ENDS] + remember_us <= now then
         redis.call('HDEL', key, name)
@@ -75,7 +76,7 @@ for i, key in ipairs(KEYS) do
   local is_rate = interval > 0
   local field = is_rate and 'full_at' or 'used'
   local fields = redis.call('HMGET', key, field, 'raised', gateway)
-  local lease = fields[3] and read(fields[3]) or {0, 0, 0, 0, 0}
+  local lease = fields[3] and decode_lease(fields[3]) or {0, 0, 0, 0, 0}
   local wait, overdrawn_units = 0, 0
 
   if number > lease[NUMBER] then
@@ -129,7 +130,7 @@ for i, key in ipairs(KEYS) do
     else
       overdrawn_units = math.max(0, used - capacity)
     end
-    redis.call('HSET', key, field, string.format('%.0f', count), gateway, written(lease))
+    redis.call('HSET', key, field, string.format('%.0f', count), gateway, encode_lease(lease))
     redis.call('PEXPIRE', key, keep_ms)
   end
   answers[i] = {lease[HELD], math.ceil(wait), overdrawn_units}
@@ -140,7 +141,7 @@ return answers
 
 @asynccontextmanager
 async def open_lease_redis(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
-    """Open dedicated connections. A call waits for a free connection until its caller gives up."""
+    """Open connections for leases. A call waits for a free one until the caller's timeout."""
     pool = BlockingConnectionPool.from_url(
         url, max_connections=_MAX_CONNECTIONS, timeout=None, socket_timeout=socket_timeout_s
     )
@@ -158,7 +159,7 @@ class RedisLeaseStore:
 
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         keys = [request.spec.key for request in requests]
-        numbers = [number for request in requests for number in _script_arguments(request)]
+        numbers = [number for request in requests for number in _build_script_arguments(request)]
         try:
             results = await self._run_script(len(keys), [*keys, gateway, *self._times_us, *numbers])
         except RedisError as error:
@@ -176,7 +177,7 @@ class RedisLeaseStore:
         return cast(list[tuple[int, int, int]], results)
 
 
-def _script_arguments(request: LeaseRequest) -> tuple[int | str, ...]:
+def _build_script_arguments(request: LeaseRequest) -> tuple[int | str, ...]:
     spec = request.spec
     return (
         spec.capacity,

@@ -22,7 +22,7 @@ from caret.foundation.ids import TenantId
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.redis_subscription import RedisSubscription
 
-POLL_S: Final = 0.25  # a missed message delays a revocation by this much
+POLL_S: Final = 0.25  # the longest delay of a revocation whose message was missed
 log = structlog.get_logger(__name__)
 
 
@@ -34,6 +34,7 @@ class SnapshotFeed:
         self._is_relayed = is_relayed
         self._redis = redis
         self._snapshot_store = snapshot_store
+        # The counter's value at the last complete read; None: read again.
         self._seen_changes: bytes | str | None = None
 
     async def run(self) -> None:
@@ -48,7 +49,10 @@ class SnapshotFeed:
         self._seen_changes = None
 
     async def sync(self) -> None:
-        """Read newer snapshots from Redis once. Raises RedisError."""
+        """Read newer snapshots once. Confirm all snapshots if none can be missing.
+
+        Raises RedisError.
+        """
         changes = await self._redis.get(CHANGES)
         if changes is None or changes != self._seen_changes:
             has_all = await self._read_newer()
@@ -88,7 +92,7 @@ class SnapshotFeed:
             snapshot = decode_snapshot(data or b"")
         except msgspec.MsgspecError as error:
             # The schema is newer, or the data is damaged. This tenant keeps its previous snapshot
-            # until that is too old to be trusted; other tenants are not affected.
+            # until that snapshot is too old to be trusted. Other tenants are not affected.
             if self._snapshot_store.mark_unreadable(tenant_id):
                 log.error("snapshots.unreadable", tenant_id=tenant_id, error=type(error).__name__)
             return False

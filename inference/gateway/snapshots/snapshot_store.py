@@ -1,7 +1,7 @@
 """The newest snapshots of tenants and API keys, in memory.
 
-Independent of Redis: a feed (`snapshot_feed`) adds snapshots and confirms that they are fresh.
-Rules:
+The store does not depend on Redis: a feed (`snapshot_feed`) adds snapshots and confirms that they
+are fresh. Rules:
 1. Only a newer snapshot replaces a snapshot.
 2. If no confirmation comes for `max_age_s`, all callers are rejected: a revocation may be missing.
 3. If a tenant's newer snapshot is unreadable for `max_age_s`, the tenant's callers are rejected.
@@ -38,10 +38,10 @@ class SnapshotStore:
         max_watchers: int = 1_000,
         region: str = "local",
     ) -> None:
-        """Start empty.
+        """Create a store without snapshots.
 
         `max_watchers` limits the simultaneous connections and HTTP completions of one key. `region`
-        is that of this gateway.
+        is the region of this gateway.
         """
         self.region = region
         self._root_secret = root_secret
@@ -53,7 +53,7 @@ class SnapshotStore:
         self._snapshots: dict[TenantId, TenantSnapshot] = {}
         # Lookup IDs are random, so two tenants may have the same one. The digest decides.
         self._by_lookup: dict[LookupId, tuple[tuple[Credential, _EffectiveSnapshots], ...]] = {}
-        self._dedicated_to: dict[str, frozenset[TenantId]] = {}  # by pool
+        self._dedicated_to: dict[str, frozenset[TenantId]] = {}  # by the name of a dedicated pool
         self._peppers: dict[int, bytes] = {}
         self._watchers: defaultdict[KeyId, set[Callable[[], object]]] = defaultdict(set)
 
@@ -74,6 +74,7 @@ class SnapshotStore:
         return self._clock.monotonic_s() - self._confirmed_s
 
     def is_fresh(self) -> bool:
+        """Return whether all snapshots were compared with Redis within `max_age_s`."""
         confirmed_s = self._confirmed_s
         return (
             confirmed_s is not None and self._clock.monotonic_s() - confirmed_s <= self._max_age_s
@@ -85,13 +86,13 @@ class SnapshotStore:
         return since_s is None or self._clock.monotonic_s() - since_s <= self._max_age_s
 
     def mark_unreadable(self, tenant_id: TenantId) -> bool:
-        """Note that a newer snapshot is unreadable. Return True the first time."""
+        """Record that a newer snapshot is unreadable. Return whether this is the first time."""
         is_first = tenant_id not in self._unreadable_s
         self._unreadable_s.setdefault(tenant_id, self._clock.monotonic_s())
         return is_first
 
     def mark_synced(self) -> None:
-        """Note that all snapshots were just compared with Redis."""
+        """Record that all snapshots have just been compared with Redis."""
         self._confirmed_s = self._clock.monotonic_s()
 
     def replace(self, snapshot: TenantSnapshot) -> None:
@@ -113,6 +114,7 @@ class SnapshotStore:
     def find_credentials(
         self, lookup_id: LookupId
     ) -> tuple[tuple[Credential, TenantSnapshot], ...]:
+        """Return the credentials with this lookup ID, each with the snapshot for its user."""
         pairs = self._by_lookup.get(lookup_id, ())
         return tuple(
             (credential, snapshot.for_user(credential.user_id)) for credential, snapshot in pairs
@@ -184,19 +186,22 @@ class _EffectiveSnapshots:
         self.tenant_id = snapshot.tenant_id
         self._snapshot = snapshot
         self._spending = UserBudgets(snapshot.spending)
+        # By the indexes of overrides:
         self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
-        self._snapshots_by_key: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
+        # By the indexes of overrides and the id of the budgets:
+        self._snapshots_by_variant: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:
         """Return the snapshot of a user, or of a service key (None), which has no team."""
         indexes = () if user_id is None else self._snapshot.override_indexes.get(user_id, ())
         spending = self._spending.for_user(user_id)
-        key = (indexes, id(spending))  # an id is valid as long as this object lives
-        if key not in self._snapshots_by_key:
-            self._snapshots_by_key[key] = msgspec.structs.replace(
+        # `_spending` keeps the object, so that its id stays valid.
+        variant = (indexes, id(spending))
+        if variant not in self._snapshots_by_variant:
+            self._snapshots_by_variant[variant] = msgspec.structs.replace(
                 self._snapshot, policy=self._build_policy(indexes), spending=spending
             )
-        return self._snapshots_by_key[key]
+        return self._snapshots_by_variant[variant]
 
     def _build_policy(self, indexes: tuple[int, ...]) -> TenantPolicy:
         if indexes not in self._policies:
@@ -218,6 +223,7 @@ class UserBudgets:
 
     def __init__(self, spending: SpendingLimits) -> None:
         self._spending: Final = spending
+        # Encoded indexes of the budgets of teams and users:
         self._indexes_of_user: Final = _read_previous_format(spending) or spending.budgets_of
         self._tenant_indexes: Final = frozenset(
             index
@@ -249,7 +255,7 @@ class UserBudgets:
 
 
 def _read_previous_format(spending: SpendingLimits) -> dict[UserId, bytes]:
-    """Read the older format, where each budget lists its users. Return each user's indexes."""
+    """Read the older format, where each budget lists its users. Return encoded indexes by user."""
     indexes: defaultdict[UserId, set[int]] = defaultdict(set)
     for index, budget in enumerate(spending.budgets):
         if budget.scope is not BudgetScope.TENANT:

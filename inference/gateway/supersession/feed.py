@@ -1,8 +1,8 @@
-"""Supersession across gateways: claims travel over Redis pub/sub, many in one message.
+"""Supersession across gateways: claims are sent over Redis pub/sub, many in one message.
 
-If a claim is lost, an engine works for a stale request, which is acceptable. So the queue is
-bounded and drops its oldest claims, no request waits while Redis is unavailable, and a gateway
-pauses for a second if no other gateway listens.
+A lost claim is acceptable: an engine then works for a stale request. So the queue is bounded and
+drops its oldest claims. No request waits while Redis is unavailable. If no other gateway listens, a
+gateway pauses for a second and drops its claims.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from inference.gateway.supersession.registry import RequestClaim, SupersessionRe
 from inference.redis_subscription import RedisSubscription
 
 CHANNEL: Final = "caret:supersession"
-MAX_QUEUED: Final = 1_000
+MAX_QUEUED: Final = 1_000  # claims
 _BATCH_S: Final = 0.005  # claims are batched for this long, which delays the end of stale requests
 _PAUSE_S: Final = 1.0  # while no other gateway listens
 _RETRY_S: Final = 0.25
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 class ClaimBatch(msgspec.Struct, frozen=True, array_like=True):
     """A message with the claims of one gateway."""
 
-    gateway: bytes  # the sender, so that it ignores its own messages
+    gateway: bytes  # a random ID of the sender, which ignores its own messages
     claims: list[RequestClaim]
 
 
@@ -53,6 +53,7 @@ class ClaimQueue:
         await self._has_claims.wait()
 
     def drain(self) -> list[RequestClaim]:
+        """Remove and return all claims."""
         claims = list(self._claims)
         self._claims.clear()
         self._has_claims.clear()
@@ -81,7 +82,7 @@ class SupersessionFeed:
                 num_listeners = await cast(Any, self._redis.publish(CHANNEL, message))
             except (RedisError, OSError, TimeoutError):
                 num_listeners = 0  # `_receive_claims` logs the outage
-            if num_listeners <= 1:
+            if num_listeners <= 1:  # this gateway listens, too
                 await asyncio.sleep(_PAUSE_S)
                 self._queue.drain()
 

@@ -1,16 +1,17 @@
-"""Latest-wins: a user's request supersedes their older ones for the same file, on any gateway.
+"""Latest-wins: a user's request supersedes their older requests for the same file, on any gateway.
 
 A connection cancels its own older requests before a new one starts. This module works across a
 user's connections, protocols and gateways. Rules:
 
-1. The later request wins. On one gateway the monotonic clock decides, between gateways the wall
-   clock. At equal times the larger request ID wins.
+1. The later request wins. On one gateway, times are compared by the monotonic clock. Between
+   gateways, they are compared by the wall clock. At equal times the larger request ID wins.
 2. A prefetch supersedes only prefetches, since users wait for all other requests. Chats supersede
    only chats, edits only edits, and nothing else supersedes them. Warm-ups neither supersede nor
    are superseded.
-3. Without a path, or with a service key (many people may share it), nothing is superseded.
-4. Gateways exchange a keyed digest, never a path. It is published in the background: no request
-   waits for it.
+3. A request without a path neither supersedes nor is superseded. The same applies to a request with
+   a service key, because many people may share the key.
+4. Gateways exchange a keyed digest, never a path. Claims are published in the background, so no
+   request waits for it.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
     """A message to the other gateways: a request has started, and supersedes older ones."""
 
     subject: bytes  # digest of tenant, user, repository, path and the group of the mode
-    occurred_at_ms: int
+    occurred_at_ms: int  # Unix milliseconds of the request
     request_id: str
     is_prefetch: bool
 
@@ -54,7 +55,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
 
 class ClaimPublisher(Protocol):
     def publish(self, claim: RequestClaim) -> None:
-        """Publish the claim to other gateways soon. Never waits."""
+        """Publish the claim to other gateways soon, without waiting."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +82,7 @@ def supersession_group(mode: str) -> str:
 
 
 def can_supersede(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
+    """Return whether the newer of two requests for the same file supersedes the older one."""
     return older_is_prefetch or not newer_is_prefetch
 
 
@@ -92,7 +94,7 @@ class SupersessionRegistry:
     """The requests in flight on this gateway, by subject."""
 
     def __init__(self, root_secret: bytes, publisher: ClaimPublisher) -> None:
-        self._key = derive_key(root_secret, "supersession/1")
+        self._digest_key = derive_key(root_secret, "supersession/1")
         self._publisher = publisher
         self._running: defaultdict[bytes, list[_RunningRequest]] = defaultdict(list)
 
@@ -150,7 +152,7 @@ class SupersessionRegistry:
         names = (principal.snapshot.tenant_id, user_id, request.repository, request.path)
         subject = "\0".join((*names, supersession_group(request.mode)))
         digest = hashlib.blake2b(
-            subject.encode("utf-8", "replace"), key=self._key, digest_size=_DIGEST_BYTES
+            subject.encode("utf-8", "replace"), key=self._digest_key, digest_size=_DIGEST_BYTES
         )
         return RequestClaim(
             subject=digest.digest(),

@@ -11,12 +11,12 @@ from inference.pools.discovery.pool_members import MAX_RESOLVE_S, ResolutionFail
 
 class DnsResolver:
     def __init__(self, server: tuple[str, int] | None = None) -> None:
-        """`server`: address and port; None: as configured in /etc/resolv.conf."""
+        """`server`: IP address and port of a DNS server; None: those of /etc/resolv.conf."""
         self._server = server
         self._resolver: dns.asyncresolver.Resolver | None = None
 
     async def resolve(self, name: str) -> frozenset[str]:
-        """Return the addresses, at least one. Raises ResolutionFailed."""
+        """Return the IP addresses, at least one. Raises ResolutionFailed."""
         try:
             resolver = self._resolver = self._resolver or _make_resolver(self._server)
             ipv4_answer, ipv6_answer = await asyncio.gather(

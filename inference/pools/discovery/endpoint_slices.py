@@ -10,15 +10,15 @@ _FAMILIES: Final = ("IPv4", "IPv6")
 
 
 class _Conditions(msgspec.Struct, frozen=True):
-    ready: bool | None = None  # None: counts as ready, as the API defines
+    ready: bool | None = None  # None counts as ready, as the API defines
 
 
 class _Target(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
-class _Endpoint(msgspec.Struct, frozen=True, rename="camel"):
-    addresses: list[str] = []  # interchangeable: use the first
+class _SliceEndpoint(msgspec.Struct, frozen=True, rename="camel"):
+    addresses: list[str] = []  # IP addresses of one pod, interchangeable: use the first
     conditions: _Conditions = _Conditions()
     target_ref: _Target | None = None  # the pod
 
@@ -33,11 +33,11 @@ class EndpointSlice(msgspec.Struct, frozen=True, rename="camel"):
 
     metadata: Metadata = Metadata()
     address_type: str = ""
-    endpoints: list[_Endpoint] | None = None
+    endpoints: list[_SliceEndpoint] | None = None
 
 
 class EndpointSliceList(msgspec.Struct, frozen=True):
-    """All slices at one time, identified by the version in the metadata."""
+    """All slices of a service at one time. The resource version in `metadata` names that time."""
 
     metadata: Metadata
     items: list[EndpointSlice]
@@ -45,15 +45,15 @@ class EndpointSliceList(msgspec.Struct, frozen=True):
 
 class WatchEvent(msgspec.Struct, frozen=True):
     type: str  # ADDED | MODIFIED | DELETED | BOOKMARK (only a newer version) | ERROR
-    object: msgspec.Raw  # a slice; for ERROR a status
+    object: msgspec.Raw  # an EndpointSlice; for ERROR a KubernetesStatus
 
 
 class KubernetesStatus(msgspec.Struct, frozen=True):
-    code: int = 0
+    code: int = 0  # HTTP status
 
 
 def find_ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
-    """Return one address of each ready pod."""
+    """Return one IP address of each ready pod."""
     addresses: dict[str, str] = {}  # by pod
     all_slices = tuple(slices)
     for family in _FAMILIES:
@@ -67,5 +67,5 @@ def find_ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     return frozenset(addresses.values())
 
 
-def _list_endpoints(slices: Iterable[EndpointSlice]) -> Iterable[_Endpoint]:
+def _list_endpoints(slices: Iterable[EndpointSlice]) -> Iterable[_SliceEndpoint]:
     return (endpoint for endpoint_slice in slices for endpoint in endpoint_slice.endpoints or ())

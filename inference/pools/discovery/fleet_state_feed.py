@@ -1,6 +1,7 @@
-"""Reads the state that operators set for the fleet from Redis, and follows its changes.
+"""Reads from Redis the state that operators set for the fleet, and follows its changes.
 
-Pub/sub announces changes at once. A counter is polled, too, in case a message was missed.
+Examples are drained replicas and running experiments. Pub/sub announces changes at once. A counter
+is polled, too, in case a message was missed.
 """
 
 from abc import ABC, abstractmethod
@@ -36,15 +37,17 @@ from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import Replica, ReplicaEntry, build_replica
 from inference.redis_subscription import RedisSubscription
 
-MAX_ADDITIONS: Final = 1_000
+MAX_ADDITIONS: Final = 1_000  # replicas; further ones are ignored
 POLL_S: Final = 0.5
 log = structlog.get_logger(__name__)
 
 
 class FleetStateFeed(ABC):
+    """A feed of one kind of state."""
+
     name: ClassVar[str]  # in logs
-    version: ClassVar[str]  # key of the counter
-    channel: ClassVar[str]
+    version_key: ClassVar[str]  # Redis key of the counter, which is the state's version
+    channel: ClassVar[str]  # Redis channel
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -74,7 +77,7 @@ class FleetStateFeed(ABC):
 
     async def sync(self) -> None:
         """Read and apply the state once, if its version has changed. Raises RedisError."""
-        version = await self._redis.get(self.version)
+        version = await self._redis.get(self.version_key)
         # None: nothing was ever set, or Redis has lost its data. The state stays as it is. The
         # counter starts again, so the last version must be forgotten.
         if version is None:
@@ -82,7 +85,8 @@ class FleetStateFeed(ABC):
             return
         if version == self._last_version:
             return
-        # The state is read after the version. If it changes in between, it is read again next time.
+        # The state is read after the version. A state that changes in between is read again next
+        # time.
         await self.apply_state()
         self._last_version = version
 
@@ -91,8 +95,10 @@ class FleetStateFeed(ABC):
 
 
 class DrainFeed(FleetStateFeed):
+    """Drains the replicas that operators have drained."""
+
     name = "drains"
-    version = DRAINS_VERSION
+    version_key = DRAINS_VERSION
     channel = DRAINS_CHANGED
 
     def __init__(self, redis: Redis, replicas: ReplicaStates) -> None:
@@ -105,8 +111,10 @@ class DrainFeed(FleetStateFeed):
 
 
 class AddedReplicaFeed(FleetStateFeed):
+    """Adds the replicas that operators have added to their pools."""
+
     name = "additions"
-    version = ADDITIONS_VERSION
+    version_key = ADDITIONS_VERSION
     channel = ADDITIONS_CHANGED
 
     def __init__(self, redis: Redis, pool_members: PoolMembers) -> None:
@@ -123,12 +131,14 @@ class AddedReplicaFeed(FleetStateFeed):
             # The entry has a newer format, or was not written by Caret. Other entries are applied.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
-        self._pool_members.add(replicas_by_pool)
+        self._pool_members.set_added(replicas_by_pool)
 
 
 class ExperimentFeed(FleetStateFeed):
+    """Runs the experiments that operators have started."""
+
     name = "experiments"
-    version = EXPERIMENTS_VERSION
+    version_key = EXPERIMENTS_VERSION
     channel = EXPERIMENTS_CHANGED
 
     def __init__(

@@ -22,14 +22,14 @@ from inference.pools.discovery.endpoint_slices import (
     WatchEvent,
 )
 
-# A watch is renewed this often, which also detects a connection that died silently.
+# A watch is renewed after this time. This also detects a connection that broke silently.
 WATCH_S: Final = 60
 _CONNECT_S: Final = 3.0
 _LIST_S: Final = 10.0
 _SLACK_S: Final = 10.0  # beyond WATCH_S, until a silent connection counts as broken
 _MAX_LIST_BYTES: Final = 32 * 1024 * 1024
-# A slice has at most 1,000 endpoints of about 400 bytes; aiohttp reads lines of up to
-# twice this length.
+# A slice has at most 1,000 endpoints of about 400 bytes. aiohttp reads lines of up to twice this
+# constant.
 _LINE_BYTES: Final = 1024 * 1024
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 _decode_listing = msgspec.json.Decoder(EndpointSliceList).decode
@@ -42,7 +42,7 @@ class ApiUnavailable(Exception):
 
 
 class ResourceVersionExpired(Exception):
-    """The version is older than the API's history: list again."""
+    """The resource version is older than the API's history: list again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class ServiceAccount:
         return {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
     def make_ssl_context(self) -> ssl.SSLContext | bool:
+        """Return the context that trusts ca.crt. True: the URL has no TLS."""
         if not self.url.startswith("https:"):
             return True
         return ssl.create_default_context(cafile=self.folder / "ca.crt")
@@ -91,9 +92,9 @@ class KubernetesApi:
             raise ApiUnavailable("the list of endpoints took too long") from error
 
     async def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
-        """Yield changes after version `since`, until the API ends the watch: at most WATCH_S.
+        """Yield changes after the resource version `since`, until the API ends the watch.
 
-        Raises ApiUnavailable, ResourceVersionExpired.
+        The API ends it after WATCH_S at the latest. Raises ApiUnavailable, ResourceVersionExpired.
         """
         query = {
             "watch": "1",

@@ -1,4 +1,4 @@
-"""Resolves services to their ready endpoints, from the Kubernetes API.
+"""Resolves services to the IP addresses of their ready endpoints, by the Kubernetes API.
 
 Endpoints are listed and then watched, so that changes are known at once. While the API is
 unreachable, the last known endpoints stay valid.
@@ -22,7 +22,7 @@ from inference.pools.discovery.kubernetes_api import ApiUnavailable, ResourceVer
 from inference.pools.discovery.pool_members import ResolutionFailed
 
 MIN_PAUSE_S: Final = 0.5  # between two watches, in case the API ends each at once
-MAX_PAUSE_S: Final = 30.0
+MAX_PAUSE_S: Final = 30.0  # between two watches while the API fails
 log = structlog.get_logger(__name__)
 _decode_slice = msgspec.json.Decoder(EndpointSlice).decode
 
@@ -32,7 +32,7 @@ class EndpointSliceApi(Protocol):
         """List the slices of a service. Raises ApiUnavailable, ResourceVersionExpired."""
 
     def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
-        """Yield the changes after version `since`, until the API ends the watch.
+        """Yield the changes after the resource version `since`, until the API ends the watch.
 
         Raises ApiUnavailable, ResourceVersionExpired.
         """
@@ -44,7 +44,7 @@ class _Service:
     def __init__(self, name: str) -> None:
         self.name: Final = name
         self.slices: dict[str, EndpointSlice] | None = None  # by name; None: not listed yet
-        self.version: str | None = None  # version of `slices`; None: list again
+        self.version: str | None = None  # resource version of `slices`; None: list again
         self.notified_addresses: frozenset[str] = frozenset()  # addresses at the last notification
 
     @property

@@ -1,7 +1,8 @@
 """The members of each pool: the replicas that may serve its requests.
 
-They come from the configuration, from service names (resolved by DNS or the Kubernetes API), and
-from operators. Replicas whose identity contradicts the pool are rejected (`replica_identity`).
+Replicas come from the configuration, from service names (resolved by DNS or the Kubernetes API),
+and from operators. Replicas whose identity contradicts the pool are rejected (`replica_identity`).
+A round resolves the service names, checks identities and updates the members.
 
 Rules:
 1. A replica that was discovered, or added by an operator, gets requests after its identity check.
@@ -34,13 +35,13 @@ from inference.pools.health.circuit_breaker import CircuitState
 from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, Replica
 
-ROUND_S: Final = 5.0
+ROUND_S: Final = 5.0  # from one round to the next
 MIN_ROUND_S: Final = 0.2  # if changes trigger rounds
 # Every twelfth round checks the identity of all replicas. The other rounds skip replicas that were
 # accepted and have a closed circuit.
 FULL_CHECK_ROUNDS: Final = 12
-MAX_ASK_S: Final = 3.0  # for the identity of one replica
-MAX_RESOLVE_S: Final = 3.0
+MAX_FETCH_S: Final = 3.0  # timeout for the identity of one replica
+MAX_RESOLVE_S: Final = 3.0  # timeout for one service name
 log = structlog.get_logger(__name__)
 
 
@@ -72,15 +73,15 @@ class _CandidateReplicas:
     def __init__(self, pool: Pool) -> None:
         self.configured_replicas: Final = pool.replicas
         self.discovered_replicas: tuple[Replica, ...] = ()
-        self.added: tuple[Replica, ...] = ()
-        self.disallowed: tuple[Replica, ...] = ()  # added at addresses that are not allowed
+        self.added: tuple[Replica, ...] = ()  # by operators, at allowed addresses
+        self.disallowed: tuple[Replica, ...] = ()  # by operators, at other addresses
         self.identities: dict[str, ReplicaIdentity] = {}  # by url
         self.failures: dict[str, MismatchReason] = {}  # by url: why the last fetch failed
         self.pool_identity = PoolIdentity()
         self.mismatches: dict[Replica, IdentityMismatch] = {}
 
     @property
-    def configured(self) -> tuple[Replica, ...]:
+    def configured_or_discovered(self) -> tuple[Replica, ...]:
         """The replicas that the configuration lists or discovers."""
         return tuple(
             {
@@ -91,11 +92,11 @@ class _CandidateReplicas:
 
     @property
     def all_replicas(self) -> tuple[Replica, ...]:
-        return (*self.configured, *self._without_configured(self.added))
+        return (*self.configured_or_discovered, *self._exclude_configured(self.added))
 
     @property
     def disallowed_replicas(self) -> tuple[Replica, ...]:
-        return self._without_configured(self.disallowed)
+        return self._exclude_configured(self.disallowed)
 
     def has_joined(self, replica: Replica) -> bool:
         """Return whether the replica gets requests.
@@ -105,14 +106,14 @@ class _CandidateReplicas:
         is_known = replica in self.configured_replicas or replica.url in self.identities
         return is_known and replica not in self.mismatches
 
-    def identities_of(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
+    def list_identities(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
         return [
             self.identities[replica.url] for replica in replicas if replica.url in self.identities
         ]
 
-    def _without_configured(self, replicas: tuple[Replica, ...]) -> tuple[Replica, ...]:
-        """Leave out replicas that the configuration has: its entries take precedence."""
-        names = {replica.name for replica in self.configured}
+    def _exclude_configured(self, replicas: tuple[Replica, ...]) -> tuple[Replica, ...]:
+        """Leave out replicas that the configuration lists or discovers: these take precedence."""
+        names = {replica.name for replica in self.configured_or_discovered}
         return tuple(
             {replica.name: replica for replica in replicas if replica.name not in names}.values()
         )
@@ -131,7 +132,7 @@ class PoolMembers:
         token_ids: Mapping[str, tuple[int, ...]],
     ) -> None:
         """`token_ids`: the token IDs of PROBE_TEXT, by pool."""
-        self.changed: list[Callable[[Pool], None]] = []  # called with the changed pool
+        self.changed: list[Callable[[Pool], None]] = []  # functions, called with a changed pool
         self._pools = pools
         self._replicas = replicas
         self._identities = identities
@@ -150,7 +151,7 @@ class PoolMembers:
             for replica, mismatch in candidates.mismatches.items()
         ]
 
-    def add(self, added: Mapping[str, Sequence[Replica]]) -> None:
+    def set_added(self, added: Mapping[str, Sequence[Replica]]) -> None:
         """Set all replicas that operators have added, by pool.
 
         Replicas that are no longer in `added` leave at once. New ones are checked in a round that
@@ -195,6 +196,10 @@ class PoolMembers:
         return True
 
     async def reconcile(self, *, checks_all: bool = True) -> None:
+        """Run one round.
+
+        `checks_all`: check the identity of every replica, also of accepted ones.
+        """
         async with self._reconciling, asyncio.TaskGroup() as group:
             for name in self._candidates:
                 group.create_task(self._reconcile_pool(name, checks_all=checks_all))
@@ -235,7 +240,7 @@ class PoolMembers:
         self, candidates: _CandidateReplicas, replica: Replica, model: str
     ) -> None:
         try:
-            async with asyncio.timeout(MAX_ASK_S):
+            async with asyncio.timeout(MAX_FETCH_S):
                 candidates.identities[replica.url] = await self._identities.fetch_identity(
                     replica, model
                 )
@@ -247,7 +252,7 @@ class PoolMembers:
             candidates.failures.pop(replica.url, None)
 
     def _update_members(self, name: str) -> None:
-        """Decide which replicas are members, from their current identities and failures."""
+        """Choose the members of the pool, from the current identities and failures."""
         candidates, pool = self._candidates[name], self._pools.by_name[name]
         urls = {replica.url for replica in candidates.all_replicas}
         for facts_by_url in (candidates.identities, candidates.failures):
@@ -255,9 +260,9 @@ class PoolMembers:
                 del facts_by_url[url]
         candidates.pool_identity = derive_pool_identity(
             pool,
-            candidates.identities_of(candidates.configured),
+            candidates.list_identities(candidates.configured_or_discovered),
             candidates.pool_identity,
-            newcomers=candidates.identities_of(candidates.added),
+            newcomers=candidates.list_identities(candidates.added),
         )
         mismatches = {
             replica: mismatch
@@ -279,7 +284,7 @@ class PoolMembers:
         candidates, pool = self._candidates[name], self._pools.by_name[name]
         identity = candidates.identities.get(replica.url)
         if identity is not None:
-            if identity.roots is None and replica not in candidates.configured:
+            if identity.roots is None and replica not in candidates.configured_or_discovered:
                 return IdentityMismatch(MismatchReason.NO_IDENTITY, "", pool.model)
             return check_identity(pool, identity, candidates.pool_identity, self._token_ids[name])
         reason = candidates.failures.get(replica.url)

@@ -1,8 +1,8 @@
 """Checks whether a replica may serve a pool, from its statements about itself. Pure.
 
-A missing statement is not a contradiction: a server that does not support a request (such as a
-router) is accepted. If replicas contradict each other, the most common statement wins. In a tie,
-the previous statement wins if it is among the most common ones.
+A missing statement is not a contradiction: a server such as a router may not support the request
+for it. If replicas contradict each other, the most common statement wins. In a tie, the previous
+statement wins if it is among the most common ones.
 """
 
 from collections import Counter
@@ -28,8 +28,8 @@ class MismatchReason(StrEnum):
     MODEL = "model"  # the replica does not serve the pool's model
     VERSION = "version"  # the other replicas serve other weights under the model's name
     CONTEXT_LENGTH = "context_length"  # the replica accepts fewer tokens than max_context_tokens
-    TOKENIZER = "tokenizer"
-    BLOCK_SIZE = "block_size"
+    TOKENIZER = "tokenizer"  # the replica encodes PROBE_TEXT in another way than the gateway
+    BLOCK_SIZE = "block_size"  # the other replicas have other blocks of the prefix cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ReplicaIdentity:
     roots: Mapping[str, str | None] | None = None  # by served name: folder or address of weights
     max_context_tokens: Mapping[str, int | None] | None = None  # by served name
     token_ids: tuple[int, ...] | None = None  # of PROBE_TEXT
-    block_tokens: int | None = None
+    block_tokens: int | None = None  # size of a block of the prefix cache
 
     def root(self, model: str) -> str | None:
         return (self.roots or {}).get(model)
@@ -67,21 +67,21 @@ def derive_pool_identity(
     *,
     newcomers: Sequence[ReplicaIdentity] = (),
 ) -> PoolIdentity:
-    """Derive the common identity.
+    """Derive the common identity of the pool's replicas.
 
-    A statement of `newcomers` about a property counts only if none of `identities` states that
-    property.
+    `previous` is the result of the last call. A statement of `newcomers` about a property counts
+    only if none of `identities` states that property.
     """
 
     def find_majority(
-        read_statement: Callable[[ReplicaIdentity], T | None], previous: T | None
+        read_statement: Callable[[ReplicaIdentity], T | None], previous_statement: T | None
     ) -> T | None:
         return _choose_most_common(
             identities,
             read_statement,
-            _choose_most_common(newcomers, read_statement, previous)
+            _choose_most_common(newcomers, read_statement, previous_statement)
             if _is_none_known(identities, read_statement)
-            else previous,
+            else previous_statement,
         )
 
     return PoolIdentity(
@@ -94,9 +94,10 @@ def derive_pool_identity(
 def check_identity(
     pool: Pool, identity: ReplicaIdentity, standard: PoolIdentity, token_ids: tuple[int, ...]
 ) -> IdentityMismatch | None:
-    """Return the mismatch; None if the replica may serve the pool.
+    """Return the mismatch; None: the replica may serve the pool.
 
-    `token_ids` are the token IDs of PROBE_TEXT by the pool's tokenizer.
+    `standard` is the common identity of the pool's replicas. `token_ids` are the token IDs of
+    PROBE_TEXT by the pool's tokenizer.
     """
     if identity.roots is not None and pool.model not in identity.roots:
         return IdentityMismatch(MismatchReason.MODEL, ", ".join(sorted(identity.roots)), pool.model)

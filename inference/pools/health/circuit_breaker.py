@@ -1,7 +1,8 @@
 """The circuit breaker of one replica, as a state table.
 
 Closed: requests are sent. Open: no requests are sent until the cooldown is over, unless no
-other replica is available. Half open: one trial request is sent, and its result decides.
+other replica is available. Half open: one trial request is sent. If it succeeds, the circuit
+closes; if it fails, the circuit opens again. `replica_states` has the limits and times.
 """
 
 from enum import StrEnum
@@ -16,8 +17,8 @@ class CircuitState(StrEnum):
 
 class CircuitEvent(StrEnum):
     SUCCESS = "success"  # the replica generated tokens
-    FAILURE = "failure"  # the replica failed, but not too often in a row
-    # The replica failed too often in a row, or a health check found it unhealthy.
+    FAILURE = "failure"  # the replica failed, but fewer than MAX_FAILURES times in a row
+    # The replica failed at least MAX_FAILURES times in a row, or a health check found it unhealthy.
     THRESHOLD_FAILURE = "threshold_failure"
     COOLDOWN_OVER = "cooldown_over"
 
@@ -30,7 +31,7 @@ TRANSITIONS: Final[dict[CircuitState, dict[CircuitEvent, CircuitState]]] = {
         CircuitEvent.COOLDOWN_OVER: CircuitState.CLOSED,
     },
     CircuitState.OPEN: {
-        # The replica was used because no other was healthy, and it works again.
+        # The replica was used because no other was available, and it works again.
         CircuitEvent.SUCCESS: CircuitState.CLOSED,
         CircuitEvent.FAILURE: CircuitState.OPEN,
         CircuitEvent.THRESHOLD_FAILURE: CircuitState.OPEN,
@@ -45,5 +46,6 @@ TRANSITIONS: Final[dict[CircuitState, dict[CircuitEvent, CircuitState]]] = {
 }
 
 
-def advance(circuit: CircuitState, event: CircuitEvent) -> CircuitState:
-    return TRANSITIONS[circuit][event]
+def advance(state: CircuitState, event: CircuitEvent) -> CircuitState:
+    """Return the state after the event."""
+    return TRANSITIONS[state][event]

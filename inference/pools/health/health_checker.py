@@ -1,4 +1,4 @@
-"""Active health checks: every replica is probed periodically, in the background."""
+"""Active health checks: every replica is checked periodically, in the background."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -7,8 +7,8 @@ from typing import Final, Protocol
 from inference.pools.health.replica_states import HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
 
-PROBE_EVERY_S: Final = 2.0
-MAX_PROBE_S: Final = 1.0
+_PAUSE_S: Final = 2.0  # between two rounds of checks
+MAX_CHECK_S: Final = 1.0  # of one replica
 
 
 class HealthCheck(Protocol):
@@ -22,30 +22,31 @@ class HealthCheck(Protocol):
 class HealthChecker:
     def __init__(
         self,
-        probe: HealthCheck,
+        health_check: HealthCheck,
         replicas: ReplicaStates,
         list_replicas: Callable[[], Iterable[Replica]],
     ) -> None:
         """`list_replicas` returns the current replicas. It is called in each round."""
-        self._probe = probe
+        self._health_check = health_check
         self._replicas = replicas
         self._list_replicas = list_replicas
 
     async def run(self) -> None:
+        """Check all replicas periodically until cancelled."""
         while True:
             await self.check_all()
-            await asyncio.sleep(PROBE_EVERY_S)
+            await asyncio.sleep(_PAUSE_S)
 
     async def check_all(self) -> None:
-        """Check all replicas at once."""
+        """Check all replicas once, concurrently."""
         async with asyncio.TaskGroup() as group:
             for replica in self._list_replicas():
                 group.create_task(self._check_replica(replica))
 
     async def _check_replica(self, replica: Replica) -> None:
         try:
-            async with asyncio.timeout(MAX_PROBE_S):
-                status = await self._probe.check(replica)
+            async with asyncio.timeout(MAX_CHECK_S):
+                status = await self._health_check.check(replica)
         except TimeoutError:
             status = HealthStatus.TIMED_OUT
         self._replicas.on_health_check(replica, status)

@@ -16,12 +16,13 @@ from inference.pools.health.circuit_breaker import CircuitEvent, CircuitState, a
 from inference.pools.health.outlier_detection import LatencyOutlierDetector
 from inference.pools.pool_config import Replica
 
-# With the default targets, a first token is late after 0.4 s or more (LATE_TARGETS).
+# Between two searches for overdue requests. With the default latency targets, a first token is late
+# after 0.4 s or more (LATE_TARGETS in route.py).
 CHECK_INTERVAL_S: Final = 0.05
 # The time from the opening of a circuit to a trial request. A killed engine takes longer to start:
 # the trial fails, the circuit opens again, and requests still go to other replicas.
 COOLDOWN_S: Final = 2.0
-# A single lost request may be the fault of the request or of a connection.
+# A single failure may be the fault of the request or of a connection.
 MAX_FAILURES: Final = 3  # in a row
 log = structlog.get_logger(__name__)
 
@@ -39,19 +40,20 @@ class _ReplicaHealth:
     circuit: CircuitState = CircuitState.CLOSED
     num_failures: int = 0  # in a row
     cooldown_until_s: float = 0.0  # monotonic; while the circuit is open
-    has_trial: bool = False  # a trial request is in flight, while the circuit is half open
-    num_in_flight: int = 0  # without preemptible requests
+    has_trial: bool = False  # a trial request, sent while the circuit was half open, is in flight
+    num_in_flight: int = 0  # of this gateway, without preemptible requests
     num_rerouted: int = 0  # requests that moved to another replica because this one was late
-    preemptible: set[asyncio.Task[Any]] = field(default_factory=set)
-    lateness: "LatencyOutlierDetector[ReplicaAttempt]" = field(
+    preemptible_tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    outlier_detector: "LatencyOutlierDetector[ReplicaAttempt]" = field(
         default_factory=LatencyOutlierDetector
     )
 
     @contextmanager
-    def count_in_flight(self) -> Iterator[None]:
-        for task in self.preemptible:
+    def preempt_and_count(self) -> Iterator[None]:
+        """Cancel all preemptible requests. Count a request as in flight until the block ends."""
+        for task in self.preemptible_tasks:
             task.cancel()
-        self.preemptible.clear()
+        self.preemptible_tasks.clear()
         self.num_in_flight += 1
         try:
             yield
@@ -61,58 +63,67 @@ class _ReplicaHealth:
     @contextmanager
     def register_preemptible(self) -> Iterator[None]:
         task = _current_task()
-        self.preemptible.add(task)
+        self.preemptible_tasks.add(task)
         try:
             yield
         finally:
-            self.preemptible.discard(task)
+            self.preemptible_tasks.discard(task)
 
 
 @dataclass(slots=True, eq=False)
 class ReplicaAttempt:
-    """One request at a replica. It has no result if it is cancelled before the first text."""
+    """One request at a replica.
+
+    It has no result if it ends before the first text although the replica did not fail.
+    """
 
     clock: Clock
-    lateness: "LatencyOutlierDetector[ReplicaAttempt]"
+    outlier_detector: "LatencyOutlierDetector[ReplicaAttempt]"  # of the replica
     fallback: Replica | None = None  # used if this replica is late
-    task: asyncio.Task[Any] | None = None  # the task of the attempt, if there is a fallback
-    is_rerouted: bool = False
+    task: asyncio.Task[Any] | None = None  # cancelled to use the fallback; None: no fallback
+    is_rerouted: bool = False  # `reroute` has cancelled the task
     has_succeeded: bool | None = None  # None: no result
 
     def mark_succeeded(self) -> None:
-        """Note that the replica generated something."""
+        """Record that the replica generated something. May be called for each chunk."""
         if not self.has_succeeded:
-            self.lateness.on_first_token(self, self.clock.monotonic_s())
+            self.outlier_detector.on_first_token(self, self.clock.monotonic_s())
         self.has_succeeded = True
 
     def mark_failed(self) -> None:
         self.has_succeeded = False
 
     def reroute(self) -> bool:
-        """Cancel the attempt so that it ends with `engine_timeout`, unless it is already ending."""
+        """Cancel the attempt, so that it ends with `engine_timeout`.
+
+        Return False if there is no fallback, or if the attempt is already being cancelled.
+        """
         if self.task is None or self.task.cancelling():
             return False
         self.is_rerouted = self.task.cancel()
         return self.is_rerouted
 
-    def was_rerouted(self) -> bool:
-        """Return whether `reroute` cancelled the task. Call this once."""
+    def undo_cancellation(self) -> bool:
+        """Remove the cancellation by `reroute` from the task.
+
+        Return False if `reroute` did not cancel the task, or if others cancelled it, too.
+        """
         return self.is_rerouted and self.task is not None and self.task.uncancel() == 0
 
 
 class ReplicaStates:
-    """The states of all replicas, by address. Used on one event loop only, so it needs no lock.
+    """The states of all replicas, by URL. Used on one event loop only, so no lock is needed.
 
-    A state is kept until `retain` is called without its replica.
+    A state is kept until `retain` deletes it.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._health_by_url: dict[str, _ReplicaHealth] = {}
-        self._drained: frozenset[str] = frozenset()  # names
+        self._drained: frozenset[str] = frozenset()  # names of replicas
 
     def set_drained(self, names: Iterable[str]) -> None:
-        """Drain exactly these replicas. Requests in flight there continue."""
+        """Drain exactly these replicas, and no others. Their requests in flight continue."""
         drained = frozenset(names)
         for name in drained ^ self._drained:
             log.info("replica.drained", replica=name, is_drained=name in drained)
@@ -121,7 +132,7 @@ class ReplicaStates:
     def retain(self, urls: Collection[str]) -> None:
         """Delete the states of all other replicas, unless they have requests in flight."""
         for url, health in tuple(self._health_by_url.items()):
-            if url not in urls and not health.num_in_flight and not health.preemptible:
+            if url not in urls and not health.num_in_flight and not health.preemptible_tasks:
                 del self._health_by_url[url]
 
     def is_drained(self, replica: Replica) -> bool:
@@ -135,6 +146,10 @@ class ReplicaStates:
         return max(0.0, health.cooldown_until_s - self._clock.monotonic_s())
 
     def is_available(self, replica: Replica) -> bool:
+        """Return whether the circuit allows a request.
+
+        After the cooldown, an open circuit becomes half open.
+        """
         health = self._get_health(replica)
         if health.circuit is CircuitState.OPEN and self._is_cooled_down(health):
             self._advance(replica, CircuitEvent.COOLDOWN_OVER)
@@ -143,16 +158,17 @@ class ReplicaStates:
         return health.circuit is CircuitState.CLOSED
 
     def is_ejected(self, replica: Replica) -> bool:
-        """Return whether the replica's first tokens are late, so that other replicas are preferred.
+        """Return whether other replicas are preferred, because first tokens of this one were late.
 
-        This is independent of the circuit.
+        The circuit has no influence.
         """
-        return self._get_health(replica).lateness.is_ejected(self._clock.monotonic_s())
+        return self._get_health(replica).outlier_detector.is_ejected(self._clock.monotonic_s())
 
     def get_circuit(self, replica: Replica) -> CircuitState:
         return self._get_health(replica).circuit
 
     def num_in_flight(self, replica: Replica) -> int:
+        """Return this gateway's requests in flight, without preemptible ones."""
         return self._get_health(replica).num_in_flight
 
     def num_rerouted(self, replica: Replica) -> int:
@@ -170,52 +186,52 @@ class ReplicaStates:
     ) -> Iterator[ReplicaAttempt]:
         """Count a request as in flight until the block ends. Its result then advances the circuit.
 
-        A preemptible request does not count. It is cancelled when a request that is not preemptible
-        is sent. Raises EngineError (`engine_timeout`) if the first token is late and
+        A preemptible request is not counted. It is cancelled when the replica gets a request that
+        is not preemptible. Raises EngineError (`engine_timeout`) if the first token is late and
         `reroute_overdue` prefers `fallback`.
         """
         health = self._get_health(replica)
         task = None if fallback is None else _current_task()
-        attempt = ReplicaAttempt(self._clock, health.lateness, fallback, task)
+        attempt = ReplicaAttempt(self._clock, health.outlier_detector, fallback, task)
         is_trial = health.circuit is CircuitState.HALF_OPEN and not health.has_trial
         health.has_trial = health.has_trial or is_trial
-        if not is_preemptible:  # preemptible requests may be late, because they wait for all others
+        if not is_preemptible:  # preemptible requests may be late: they have the last priority
             until_s = self._clock.monotonic_s() + first_token_timeout_s
-            health.lateness.on_request(attempt, until_s=until_s)
+            health.outlier_detector.on_request(attempt, until_s=until_s)
         try:
-            with health.register_preemptible() if is_preemptible else health.count_in_flight():
+            with health.register_preemptible() if is_preemptible else health.preempt_and_count():
                 yield attempt
         except asyncio.CancelledError:
-            if not attempt.was_rerouted():
+            if not attempt.undo_cancellation():
                 raise
             raise EngineError(
                 "engine_timeout", "The engine takes too long.", http_status=503
             ) from None
         finally:
-            health.lateness.on_abandoned(attempt, self._clock.monotonic_s())
+            health.outlier_detector.on_ended(attempt, self._clock.monotonic_s())
             if is_trial:
                 health.has_trial = False
             if attempt.has_succeeded is not None:
                 self._record_result(replica, has_succeeded=attempt.has_succeeded)
 
     def reroute_overdue(self) -> None:
-        """End attempts that wait for a late replica if their fallback is healthy and not late.
+        """Cancel overdue attempts at ejected replicas if their fallback can take the request.
 
         Call this periodically, so that no attempt needs its own timer.
         """
         now_s = self._clock.monotonic_s()
         for url, health in tuple(self._health_by_url.items()):
-            if not health.lateness.is_ejected(now_s):
+            if not health.outlier_detector.is_ejected(now_s):
                 continue
-            overdue = health.lateness.find_overdue(now_s)
+            overdue = health.outlier_detector.find_overdue(now_s)
             num_rerouted = sum(
-                attempt.reroute() for attempt in overdue if self._has_better_fallback(attempt)
+                attempt.reroute() for attempt in overdue if self._can_use_fallback(attempt)
             )
             health.num_rerouted += num_rerouted
             if num_rerouted:
                 log.info("replica.ejected", url=url, num_moved=num_rerouted)
 
-    def _has_better_fallback(self, attempt: ReplicaAttempt) -> bool:
+    def _can_use_fallback(self, attempt: ReplicaAttempt) -> bool:
         fallback = attempt.fallback
         if fallback is None or self.is_drained(fallback) or self.is_ejected(fallback):
             return False
@@ -225,8 +241,7 @@ class ReplicaStates:
         """Apply the result of a health check.
 
         A healthy result does not close the circuit, because a replica that reports to be healthy
-        may not generate (such as vLLM while it shuts down). Only generated tokens close the
-        circuit.
+        may fail to generate (such as vLLM while it shuts down). Only generated tokens close it.
         """
         if status is HealthStatus.UNHEALTHY:
             self._advance(replica, CircuitEvent.THRESHOLD_FAILURE)
@@ -240,12 +255,16 @@ class ReplicaStates:
             self._advance(replica, CircuitEvent.SUCCESS)
             return
         health.num_failures += 1
-        is_last = health.num_failures >= MAX_FAILURES
-        self._advance(replica, CircuitEvent.THRESHOLD_FAILURE if is_last else CircuitEvent.FAILURE)
+        is_threshold_reached = health.num_failures >= MAX_FAILURES
+        self._advance(
+            replica,
+            CircuitEvent.THRESHOLD_FAILURE if is_threshold_reached else CircuitEvent.FAILURE,
+        )
 
     def _advance(self, replica: Replica, event: CircuitEvent) -> None:
         health = self._get_health(replica)
         before, health.circuit = health.circuit, advance(health.circuit, event)
+        # Each failure of an open circuit starts the cooldown again.
         if health.circuit is CircuitState.OPEN and event is not CircuitEvent.COOLDOWN_OVER:
             health.cooldown_until_s = self._clock.monotonic_s() + COOLDOWN_S
         if health.circuit is not before:
@@ -268,7 +287,7 @@ def _current_task() -> asyncio.Task[Any]:
 
 
 async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = CHECK_INTERVAL_S) -> None:
-    """Move overdue requests to other replicas until cancelled."""
+    """Call `ReplicaStates.reroute_overdue` periodically until cancelled."""
     while True:
         replicas.reroute_overdue()
         await asyncio.sleep(every_s)

@@ -1,18 +1,19 @@
 """Estimates for which languages a pool's speculating replicas are useful.
 
-It periodically reads the engines' counters. The time between two reads of an engine is a window. It
-counts the tokens that the engine generated in each window for completions of this gateway,
-including completions in flight. `acceptance_rate` computes the estimates from the windows.
+The tracker periodically reads the counters of each engine. The time between two reads is a window.
+The tracker counts the tokens that the engine generated in each window for completions of this
+gateway, including completions in flight. `acceptance_rate` computes the estimates from the windows.
 
-The other tokens of a window belong to requests of other gateways. This gateway does not know their
-languages, so these tokens count as one more language. The estimates are inaccurate if the mix of
-languages at the other gateways changes together with the mix at this gateway. Windows in which more
-than 60% of the tokens are from other gateways are therefore ignored. With two gateways under equal
-load that share is 50%, with three it is 67%.
+The other tokens of a window belong to requests of other gateways. This gateway does not know the
+languages of these requests, so their tokens count as one more language. The estimates are
+inaccurate if the mix of languages at the other gateways changes together with the mix at this
+gateway. A window is therefore ignored if more than 60% of its tokens belong to other gateways. With
+two gateways under equal load this share is 50%, with three it is 67%.
 
-A language whose acceptance rate stays low for some minutes falls back to the replicas without
-speculation, if the pool has any. After a longer time, the language uses speculating replicas again.
-It falls back once more if its rate is still low after some minutes.
+If the acceptance rate of a language stays low for some minutes, requests in this language go to the
+pool's replicas without speculation. Nothing changes if the pool has none. After a longer time, the
+speculating replicas get these requests again. If the rate is still low after some minutes, the
+requests go to the replicas without speculation once more.
 """
 
 import asyncio
@@ -29,15 +30,16 @@ from inference.pools.speculation.acceptance_rate import (
     AcceptanceEstimate,
     AcceptanceRates,
     AcceptanceWindow,
-    Kind,
+    RequestKind,
 )
 
 MAX_READ_S: Final = 2.0
 MIN_WINDOW_TOKENS: Final = 50  # a window with fewer tokens stays open
-# Difference between the tokens that an engine and this gateway have counted, as a share of the
-# former. A smaller difference is only due to the different times of counting.
+# An engine and this gateway count the tokens of a window at slightly different times. A difference
+# below this share of the engine's tokens is ignored.
 MIN_DIFFERENCE_SHARE: Final = 0.2
 MAX_FOREIGN_SHARE: Final = 0.6  # of the engine's tokens, for requests of other gateways
+# Counters of vLLM.
 _GENERATED: Final = "vllm:generation_tokens_total"
 _DRAFTED: Final = "vllm:spec_decode_num_draft_tokens_total"
 _ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
@@ -47,18 +49,23 @@ _ACCEPTED_AT: Final = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 
 class SpeculationMetricsReader(Protocol):
     async def read(self, replica: Replica) -> Mapping[str, list[float]] | None:
-        """Return the replica's metrics; None: no answer."""
+        """Return the values of each metric by its name; None if the replica does not respond.
+
+        A replica with several engines has one value for each, in the same order for all metrics.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class _Counters:
+    """A replica's counters, or their increase. All count tokens, except num_drafts."""
+
     generated: float
     drafted: float
     accepted: float
     num_drafts: float
-    accepted_by_position: tuple[float, ...]
+    accepted_by_position: tuple[float, ...]  # accepted tokens at each position of a draft
 
-    def since(self, before: "_Counters") -> "_Counters":
+    def increase_since(self, before: "_Counters") -> "_Counters":
         positions = zip(self.accepted_by_position, before.accepted_by_position, strict=False)
         return _Counters(
             self.generated - before.generated,
@@ -74,7 +81,8 @@ class _WatchedReplica:
     replica: Replica
     acceptances: AcceptanceRates  # shared by the replicas of the same pools
     before: _Counters | None = None  # None: not read yet
-    generated: Counter[Kind] = field(default_factory=Counter)  # by this gateway, since `before`
+    # Tokens generated for completions of this gateway since `before`.
+    generated: Counter[RequestKind] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -86,9 +94,9 @@ class _TrackedCompletion:
 
 
 class SpeculationTracker:
-    """Follows the speculating replicas of all pools.
+    """Keeps the estimates for the speculating replicas of all pools.
 
-    In pools without other replicas, the estimates are only for metrics and their alert.
+    In pools without other replicas, the estimates are only for metrics and an alert.
     """
 
     def __init__(
@@ -100,23 +108,23 @@ class SpeculationTracker:
         fallback_after_s: float,
         retry_after_s: float,
     ) -> None:
-        """Watch the speculating replicas of these pools.
+        """`fallback_after_s`: a language uses the fallback after a low rate for this time.
 
-        A language falls back after a low acceptance rate for `fallback_after_s`, and is tried again
-        after at most `retry_after_s`.
+        `retry_after_s`: speculating replicas are used again after the fallback was used for this
+        time, or earlier if the rate is no longer low or no longer known.
         """
         self._reader = reader
         self._fallback_after_s = fallback_after_s
         self._retry_after_s = retry_after_s
         self._clock = clock
         self._last_poll_s = clock.monotonic_s()
-        self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
+        self._groups: dict[tuple[str, ...], AcceptanceRates] = {}  # by the names of pools
         self._pools = pools
-        self._watched_replicas: dict[str, _WatchedReplica] = {}
+        self._watched_replicas: dict[str, _WatchedReplica] = {}  # by name
         self._sync_replicas()
         self._in_flight: dict[int, _TrackedCompletion] = {}  # by the identity of the request trace
-        self._estimates: dict[Kind, AcceptanceEstimate] = {}
-        self._low_since_s: dict[Kind, float] = {}  # monotonic seconds
+        self._estimates: dict[RequestKind, AcceptanceEstimate] = {}
+        self._low_since_s: dict[RequestKind, float] = {}  # monotonic seconds
 
     @property
     def estimates(self) -> dict[tuple[str, str], AcceptanceEstimate]:
@@ -124,7 +132,10 @@ class SpeculationTracker:
         return {_split_kind(kind): estimate for kind, estimate in self._estimates.items()}
 
     def is_profitable(self, pool: str, language: str) -> bool:
-        """Return whether speculating replicas may be used. True while there is no estimate."""
+        """Return whether the language may use speculating replicas. True without an estimate.
+
+        `pool` is the name of a pool.
+        """
         if not self._low_since_s:
             return True
         low_since_s = self._low_since_s.get(_to_kind(pool, language))
@@ -133,7 +144,7 @@ class SpeculationTracker:
         return self._clock.monotonic_s() - low_since_s < self._fallback_after_s
 
     def is_using_fallback(self, pool: str, language: str) -> bool:
-        """Return whether requests go to the pool's replicas without speculation."""
+        """Return whether the language uses only the pool's replicas without speculation."""
         replicas = self._pools.by_name[pool].replicas
         has_fallback = any(replica.speculation is None for replica in replicas)
         return has_fallback and not self.is_profitable(pool, language)
@@ -148,7 +159,7 @@ class SpeculationTracker:
             self._count_tokens(completion)
 
     def _count_tokens(self, completion: _TrackedCompletion) -> None:
-        """Count the tokens generated since the last call."""
+        """Count the completion's tokens that were generated since the last call."""
         trace = completion.trace
         watched_replica = self._watched_replicas.get(trace.replica)
         num_new_tokens = trace.generated_tokens - completion.num_counted_tokens
@@ -165,7 +176,7 @@ class SpeculationTracker:
             await self.poll()
 
     def _sync_replicas(self) -> None:
-        """Adopt changes of the pools' replicas. Estimates are kept."""
+        """Apply changes of the pools' replicas. Estimates are kept."""
         speculating = _find_speculating_replicas(self._pools)
         self._watched_replicas = {
             replica.name: self._watched_replicas.get(replica.name)
@@ -174,6 +185,7 @@ class SpeculationTracker:
         }
 
     async def poll(self) -> None:
+        """Read the counters of all replicas once, and update the estimates."""
         self._sync_replicas()
         now_s = self._clock.monotonic_s()
         for acceptances in self._groups.values():
@@ -193,8 +205,11 @@ class SpeculationTracker:
             if estimate.is_low
         }
 
-    def _find_low_since_s(self, kind: Kind, now_s: float) -> float:
-        """Return since when the rate is low; a language that is tried again begins anew."""
+    def _find_low_since_s(self, kind: RequestKind, now_s: float) -> float:
+        """Return the time since which the rate is low.
+
+        It begins again if speculating replicas are due to be used again.
+        """
         low_since_s = self._low_since_s.get(kind, now_s)
         is_retry_due = now_s - low_since_s >= self._fallback_after_s + self._retry_after_s
         return now_s if is_retry_due else low_since_s
@@ -207,8 +222,8 @@ class SpeculationTracker:
             return
         if values is not None and all(name in values for name in (_GENERATED, _DRAFTED, _ACCEPTED)):
             counters = _read_counters(values)
-            # A completion may last as long as a window. If its tokens were counted only at its end,
-            # some of them would count in the wrong window, and both windows would be ignored.
+            # A completion may last as long as a window. If all its tokens were counted at its end,
+            # some would count in the wrong window, and both windows could be ignored.
             for completion in self._in_flight.values():
                 self._count_tokens(completion)
             _close_window(watched_replica, counters)
@@ -217,7 +232,7 @@ class SpeculationTracker:
 def _read_counters(values: Mapping[str, list[float]]) -> _Counters:
     """Return the sums over the replica's engines.
 
-    The counts by position are listed engine by engine.
+    The metric by position has the values of all positions of the first engine, then of the next.
     """
     num_engines = len(values[_GENERATED])
     by_engine = values.get(_ACCEPTED_AT, [])
@@ -234,8 +249,9 @@ def _read_counters(values: Mapping[str, list[float]]) -> _Counters:
 
 
 def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
+    """Close the window, and use it for the estimates. Too small a window stays open."""
     before = watched_replica.before
-    difference = current.since(before) if before is not None else None
+    difference = current.increase_since(before) if before is not None else None
     if difference is not None and 0 <= difference.generated < MIN_WINDOW_TOKENS:
         return
     generated, watched_replica.generated = watched_replica.generated, Counter()
@@ -244,7 +260,7 @@ def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
         return
     num_foreign_tokens = round(difference.generated) - generated.total()
     min_difference = MIN_DIFFERENCE_SHARE * difference.generated
-    # If the engine has restarted, its counters have begun at 0 again.
+    # The engine has restarted: its counters have begun at 0 again.
     if num_foreign_tokens < -min_difference:
         return
     if num_foreign_tokens > MAX_FOREIGN_SHARE * difference.generated:
@@ -273,10 +289,10 @@ def _find_speculating_replicas(pools: PoolConfig) -> dict[Replica, tuple[str, ..
     }
 
 
-def _to_kind(pool: str, language: str) -> Kind:
-    return Kind(f"{pool}\0{language}")
+def _to_kind(pool: str, language: str) -> RequestKind:
+    return RequestKind(f"{pool}\0{language}")
 
 
-def _split_kind(kind: Kind) -> tuple[str, str]:
+def _split_kind(kind: RequestKind) -> tuple[str, str]:
     pool, _, language = kind.partition("\0")
     return pool, language

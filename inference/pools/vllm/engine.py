@@ -1,8 +1,8 @@
 """The adapter to vLLM servers: their OpenAI interface with token IDs, streamed.
 
-Closing the response aborts the request: vLLM ends it at its next step. Only the fields of
-`_build_body` are sent. A client's body and headers are not passed on, because vLLM would obey
-priority headers, session IDs and transfer parameters.
+Closing the response aborts the request: vLLM ends the request at the next step of its scheduler.
+Only the fields of `_build_body` are sent. A client's body and headers are not passed on, because
+vLLM would obey priority headers, session IDs and transfer parameters.
 """
 
 import re
@@ -19,14 +19,14 @@ from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 from inference.pools.vllm.http_client import HttpClient, HttpResponse
 from inference.pools.vllm.http_connection import ConnectionFailed, MalformedResponse
 
-_DONE: Final = b"[DONE]"
-# Caused by the client's content. Other statuses (401, 404, ...) are errors in the configuration.
+_DONE: Final = b"[DONE]"  # the data line after the last event
+# Caused by the client's content. Other 4xx statuses (401, 404, ...) are configuration errors.
 _CONTENT_STATUSES: Final = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
-# The queue is full, or the engine is starting; 429 comes from routers.
+# 503: the queue is full, or the engine is starting. 429 comes from routers in front of engines.
 _BUSY_STATUSES: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 _REGEX_SYNTAX: Final = re.compile(r"[\\.^$*+?()\[\]{}|]")
 
@@ -50,7 +50,7 @@ class _Usage(msgspec.Struct):
 class _StreamEvent(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
-    error: object = None  # any type
+    error: object = None  # of any JSON type; None: no error
 
 
 _NO_CHOICE: Final = _Choice()
@@ -86,8 +86,8 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
         "model": request.pool.model,
         "prompt": request.token_ids,
         "max_tokens": request.max_tokens,
-        **_sampling_fields(request.sampling),
-        **_constraint_fields(request),
+        **_build_sampling_fields(request.sampling),
+        **_build_constraint_fields(request),
         "stop": request.stop,
         "stop_token_ids": request.stop_token_ids,
         "cache_salt": request.salt,
@@ -97,7 +97,7 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
     }
 
 
-def _sampling_fields(sampling: Sampling) -> dict[str, float | None]:
+def _build_sampling_fields(sampling: Sampling) -> dict[str, float | None]:
     if sampling.is_greedy:
         return {"temperature": 0}
     return {
@@ -107,15 +107,16 @@ def _sampling_fields(sampling: Sampling) -> dict[str, float | None]:
     }
 
 
-def _constraint_fields(request: EngineRequest) -> dict[str, object]:
-    """Let the engine generate only completions that begin with the required prefix, if it can.
+def _build_constraint_fields(request: EngineRequest) -> dict[str, object]:
+    """Return the field that makes the engine begin the completion with the required prefix.
 
-    The salt at the end of the pattern changes nothing that it matches. vLLM keeps compiled
-    patterns, and without the salt, tenants could measure which words others have typed.
+    The optional salt at the end of the pattern does not change which texts match. vLLM caches
+    compiled patterns. Without the salt, a tenant could find words that others typed by measuring
+    whether a pattern is cached.
     """
     prefix = request.required_prefix
-    # vLLM refuses NUL. Other characters that cannot be printed are rare in code, so a prefix with
-    # one of them is not required, either. The filter checks every completion anyway.
+    # vLLM refuses NUL. Other characters that cannot be printed are rare in code. A prefix with such
+    # a character is not required of the engine. The filter checks every completion anyway.
     if not prefix or not prefix.replace("\t", " ").isprintable():
         return {}
     pattern = _REGEX_SYNTAX.sub(r"\\\g<0>", prefix)
@@ -125,9 +126,8 @@ def _constraint_fields(request: EngineRequest) -> dict[str, object]:
 class _ChunkStream:
     """The chunks of a stream. The last one has the stop and, if reported, the cached tokens.
 
-    All events that have arrived become one chunk: under load, several tokens arrive together. This
-    is not a generator, because event loops keep track of generators to close them, and a chunk
-    stream needs no closing.
+    All events that have arrived become one chunk: under load, several tokens arrive together. A
+    generator would cost more CPU time, because event loops track generators to close them.
     """
 
     def __init__(self, response: HttpResponse, request: EngineRequest) -> None:
@@ -148,7 +148,7 @@ class _ChunkStream:
             raise reader.failure
         if reader.stop is None:
             raise _make_disconnected_error()
-        self._response.is_enough = True
+        self._response.can_reuse_connection = True
         raise StopAsyncIteration
 
 
@@ -165,16 +165,19 @@ class _StreamReader:
     """Reads the events of one completion, and keeps its counts."""
 
     def __init__(self, request: EngineRequest) -> None:
-        # Counted tokens are billed, so counts never exceed the request.
+        # Counted tokens are billed, so counts never exceed the limits of the request.
         self._max_generated_tokens = request.max_tokens
         self._max_cached_tokens = len(request.token_ids)
-        self.stop: EngineStop | None = None
-        self.is_done = False
+        self.stop: EngineStop | None = None  # None: not reported yet
+        self.is_done = False  # the last line has arrived
         self.failure: EngineError | None = None  # raised after the text before it
         self._generated_tokens = 0
 
     def read(self, lines: Sequence[bytes]) -> EngineChunk | None:
-        """Combine the events into one chunk; None if there are none."""
+        """Combine the events of these data lines into one chunk; None if there are no events.
+
+        An error is not raised but stored in `failure`.
+        """
         texts: list[str] = []
         usage: _Usage | None = None  # the last one is enough: each counts from the beginning
         try:
@@ -196,7 +199,7 @@ class _StreamReader:
         return EngineChunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
 
     def _store_counts(self, usage: _Usage) -> int | None:
-        """Store the generated tokens, and return the cached ones if reported."""
+        """Store the number of generated tokens, and return that of cached tokens, if reported."""
         self._generated_tokens = _clamp_count(usage.completion_tokens, self._max_generated_tokens)
         details = usage.prompt_tokens_details
         if details is None or details.cached_tokens is None:
@@ -219,17 +222,17 @@ def _parse_event(line: bytes) -> _StreamEvent:
     return event
 
 
-def _to_engine_stop(reason: str, stop: str | int | None) -> EngineStop:
-    """Convert the reason. Raises EngineError."""
-    if reason == "abort":  # the engine is shutting down
+def _to_engine_stop(finish_reason: str, stop_reason: str | int | None) -> EngineStop:
+    """Convert the reasons of a choice. Raises EngineError if the engine aborted the request."""
+    if finish_reason == "abort":  # the engine is shutting down
         raise _make_disconnected_error()
-    if reason == "length":
+    if finish_reason == "length":
         return EngineStop.LENGTH
-    return EngineStop.LINE if stop == "\n" else EngineStop.STOP
+    return EngineStop.LINE if stop_reason == "\n" else EngineStop.STOP
 
 
 def _find_status(error: object) -> int | None:
-    """Return the status of an error that arrives as an event of a response with status 200."""
+    """Return the HTTP status in an error event; None if it has none."""
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) else None
 

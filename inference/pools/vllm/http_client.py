@@ -1,8 +1,8 @@
-"""An HTTP/1.1 client for engines: `POST`s of JSON over reused connections.
+"""An HTTP/1.1 client for engines: `POST` requests with JSON over reused connections.
 
 Caret has its own client, because the client's CPU time is spent for every token (ADR 0039 has the
-figures). It supports no redirects, cookies, proxies, compression or HTTP/2. An engine that needs
-them must be behind a router.
+figures). The client supports no redirects, cookies, proxies, compression or HTTP/2. An engine that
+needs one of these must be behind a router.
 """
 
 import asyncio
@@ -17,21 +17,22 @@ from urllib.parse import urlsplit
 
 from inference.pools.vllm.http_connection import ConnectionLost, HttpConnection
 
-CONNECT_S: Final = 1.0
+CONNECT_S: Final = 1.0  # timeout
 # vLLM closes idle connections after 5 s: close them earlier.
 IDLE_TIMEOUT_S: Final = 4.0
-_SWEEP_S: Final = 0.5  # between two searches for idle connections
-MAX_IDLE_CONNECTIONS: Final = 256  # per server
-# After the last line only a few bytes remain. If they do not arrive, the connection is closed.
+_SWEEP_S: Final = 0.5  # between two searches for connections that were idle for too long
+MAX_IDLE_CONNECTIONS: Final = 256  # per URL
+# After the last data line, only a few bytes of the response remain. If they do not arrive within
+# this time, the connection is closed.
 _END_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class _Address:
+class _Endpoint:
     host: str
     port: int
     is_encrypted: bool
-    head: bytes  # the request's head up to the value of Content-Length
+    head: bytes  # of a request, up to the value of Content-Length
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +42,23 @@ class _IdleConnection:
 
 
 class HttpResponse:
-    """The response to one request. Closing it early aborts the request."""
+    """The response to one request. `close` aborts the request, unless can_reuse_connection."""
 
     def __init__(
-        self, connection: HttpConnection, status: int, keep: Callable[[HttpConnection], None]
+        self, connection: HttpConnection, status: int, store_idle: Callable[[HttpConnection], None]
     ) -> None:
         self._connection = connection
-        self._keep = keep
+        self._store_idle = store_idle
         self.status = status
-        self.is_enough = False  # True: no more lines are needed, so the connection can be reused
+        self.can_reuse_connection = False  # set this when no more lines are needed
 
     async def read_lines(self) -> list[bytes]:
         """Return the next lines, like HttpConnection.read_lines."""
         return await self._connection.read_lines()
 
     def close(self) -> None:
-        if self.is_enough:
-            self._connection.finish_response(within_s=_END_S, on_end=self._keep)
+        if self.can_reuse_connection:
+            self._connection.finish_response(within_s=_END_S, on_end=self._store_idle)
         else:
             self._connection.abort()
 
@@ -66,8 +67,9 @@ class HttpClient:
     """Connections to any number of servers. Leaving its context closes all of them."""
 
     def __init__(self, *, max_stall_s: float) -> None:
+        """`max_stall_s`: a connection fails if no data comes for this time during a request."""
         self._max_stall_s = max_stall_s
-        # The most recently used connection last.
+        # For each URL, the most recently used connection is last.
         self._idle_by_url: defaultdict[str, deque[_IdleConnection]] = defaultdict(deque)
         self._open: set[HttpConnection] = set()
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -88,17 +90,17 @@ class HttpClient:
         await asyncio.sleep(0)  # the event loop closes sockets in its next iteration
 
     async def post(self, url: str, body: bytes) -> HttpResponse:
-        """Send the request, and wait for the head of the response.
+        """Send a request with JSON, and wait for the head of the response.
 
         Raises ConnectionFailed, OSError, TimeoutError.
         """
-        request = b"%b%d\r\n\r\n%b" % (_parse_address(url).head, len(body), body)
-        connection = await self._request(url, request)
+        request = b"%b%d\r\n\r\n%b" % (_parse_endpoint(url).head, len(body), body)
+        connection = await self._send_request(url, request)
         return HttpResponse(
             connection, await connection.read_status(), partial(self._store_idle, url)
         )
 
-    async def _request(self, url: str, request: bytes) -> HttpConnection:
+    async def _send_request(self, url: str, request: bytes) -> HttpConnection:
         """Send the request, and return a connection that has received the head of the response."""
         idle_connection = self._take_idle(url)
         if idle_connection is not None:
@@ -108,21 +110,24 @@ class HttpClient:
                 if idle_connection.has_response_started:
                     raise
                 # The server closed the connection just as it was reused: try once with a new one.
-        return await _send_on_connection(await self._connect(_parse_address(url)), request)
+        return await _send_on_connection(await self._connect(_parse_endpoint(url)), request)
 
-    async def _connect(self, address: _Address) -> HttpConnection:
+    async def _connect(self, endpoint: _Endpoint) -> HttpConnection:
         """Open a connection. The event loop sets TCP_NODELAY, so writes are sent at once."""
         make = partial(HttpConnection, max_stall_s=self._max_stall_s, on_closed=self._open.discard)
-        ssl_context = _make_ssl_context() if address.is_encrypted else None
+        ssl_context = _make_ssl_context() if endpoint.is_encrypted else None
         async with asyncio.timeout(CONNECT_S):
             _, connection = await asyncio.get_running_loop().create_connection(
-                make, address.host, address.port, ssl=ssl_context
+                make, endpoint.host, endpoint.port, ssl=ssl_context
             )
         self._open.add(connection)
         return connection
 
     def _take_idle(self, url: str) -> HttpConnection | None:
-        """Return the most recently used connection, so that surplus connections expire."""
+        """Remove and return an idle connection; None if there is none.
+
+        The most recently used connection is taken, so that surplus connections expire.
+        """
         idle = self._idle_by_url[url]
         while idle:
             connection = idle.pop().connection
@@ -142,7 +147,7 @@ class HttpClient:
             self._sweep_timer = loop.call_later(_SWEEP_S, self._close_expired)
 
     def _close_expired(self) -> None:
-        """Close connections that were idle for too long. Repeat while any connection is idle."""
+        """Close connections that were idle for too long. Run again while any connection is idle."""
         loop = asyncio.get_running_loop()
         oldest_s = loop.time() - IDLE_TIMEOUT_S
         for idle in self._idle_by_url.values():
@@ -163,7 +168,7 @@ async def _send_on_connection(connection: HttpConnection, request: bytes) -> Htt
 
 
 @lru_cache(maxsize=1_024)
-def _parse_address(url: str) -> _Address:
+def _parse_endpoint(url: str) -> _Endpoint:
     parts = urlsplit(url)
     is_encrypted = parts.scheme == "https"
     head = (
@@ -171,7 +176,7 @@ def _parse_address(url: str) -> _Address:
         "Content-Type: application/json\r\nContent-Length: "
     )
     port = parts.port or (443 if is_encrypted else 80)
-    return _Address(parts.hostname or "", port, is_encrypted, head.encode("ascii"))
+    return _Endpoint(parts.hostname or "", port, is_encrypted, head.encode("ascii"))
 
 
 @cache

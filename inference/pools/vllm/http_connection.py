@@ -1,10 +1,11 @@
 """One HTTP/1.1 connection to an engine, reused for several requests.
 
-A request is written at once. The response is returned as the data lines of its server-sent events.
-llhttp parses it, in C. Three sizes are limited: the head of a response, a line, and the lines that
-were not read yet. At the limit of unread lines, the connection stops reading, and the engine waits.
+A request is written in one call. The response is returned as the data lines of its server-sent
+events. llhttp, a parser in C, parses the response. Three sizes are limited: the head of a response,
+a line, and the lines that were not read yet. At the limit of unread lines, the connection stops
+reading, and the engine waits.
 
-    idle --request--> waiting --head--> receiving --end--> idle, if the server keeps the connection
+    idle --request--> waiting --head--> receiving --end--> idle; closed if the server wants this
       any --lost, malformed, stalled, aborted--> closed
 """
 
@@ -16,13 +17,13 @@ import httptools
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest lines have a few KB
-MAX_HELD_BYTES: Final = 256 * 1024
-# Minimum time between two reads of lines: half the duration of a frame on a screen, which nobody
-# notices. A read costs as much CPU time as many lines, so fewer reads cost less. The first lines
-# and the end of a response are returned at once.
+MAX_HELD_BYTES: Final = 256 * 1024  # of the lines that were not read yet
+# Minimum time between two reads of lines. A read costs as much CPU time as many lines, so fewer
+# reads cost less. The delay is half a frame of a screen with 60 Hz, which users do not notice. The
+# first lines and the end of a response are returned at once.
 PACE_S: Final = 0.008
 _DATA: Final = b"data: "
-_FIRST_FINAL_STATUS: Final = 200
+_FIRST_FINAL_STATUS: Final = 200  # lower statuses are informational
 
 
 class ConnectionFailed(Exception):
@@ -43,26 +44,26 @@ class HttpConnection(asyncio.Protocol):
     def __init__(
         self, *, max_stall_s: float, on_closed: Callable[["HttpConnection"], object]
     ) -> None:
-        """`max_stall_s`: the connection fails if no data comes for this long."""
+        """`max_stall_s`: the connection fails if no data comes for this time during an exchange."""
         self._loop = asyncio.get_running_loop()
         self._max_stall_s = max_stall_s
         self._on_closed = on_closed
-        self._on_end: Callable[[HttpConnection], object] | None = None
+        self._on_end: Callable[[HttpConnection], object] | None = None  # see finish_response
         self._transport: asyncio.Transport
         self._parser: httptools.HttpResponseParser
         self._failure: type[ConnectionFailed] | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._stall: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
         self._last_data_s = 0.0
-        self._next_read_s = 0.0  # time in the event loop's clock, which is never below 0
-        self._pacing: asyncio.TimerHandle | None = None
+        self._next_read_s = 0.0  # earliest time of the next read, in the event loop's clock
+        self._pace_timer: asyncio.TimerHandle | None = None
         self._is_awaiting_response = False  # the response to a request has not ended
-        self._is_paused = False
+        self._is_paused = False  # does not read from the socket
         self._status: int | None = None  # None: no head yet
         self._num_head_bytes = 0
         self._partial_line: list[bytes] = []  # parts of an incomplete line
         self._num_partial_bytes = 0
-        self._lines: list[bytes] = []
+        self._lines: list[bytes] = []  # not read yet
         self._num_held_bytes = 0
 
     @property
@@ -71,7 +72,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def has_response_started(self) -> bool:
-        """True if any data came in response to the last request."""
+        """True if any data has come in response to the last request."""
         return self._num_head_bytes > 0
 
     def send_request(self, request: bytes) -> None:
@@ -82,11 +83,11 @@ class HttpConnection(asyncio.Protocol):
         self._partial_line, self._lines = [], []
         self._last_data_s = self._loop.time()
         self._next_read_s = 0.0
-        self._stall = self._loop.call_later(self._max_stall_s, self._on_stall)
+        self._stall_timer = self._loop.call_later(self._max_stall_s, self._on_stall)
         self._transport.write(request)
 
     async def read_status(self) -> int:
-        """Return the status once the head of the response is here. Raises ConnectionFailed."""
+        """Wait for the head of the response, and return its status. Raises ConnectionFailed."""
         while self._status is None:
             await self._wait_for_data()
         return self._status
@@ -94,8 +95,9 @@ class HttpConnection(asyncio.Protocol):
     async def read_lines(self) -> list[bytes]:
         """Return the contents of the data lines that have arrived; [] if the response has ended.
 
-        Waits until PACE_S has passed since the last call, unless the response ends before. A
-        failure is raised after the lines before it. Raises ConnectionFailed.
+        Waits until PACE_S has passed since the last lines were returned, unless the response ends
+        before. If the connection fails, the lines that arrived before are returned first. Raises
+        ConnectionFailed.
         """
         while not self._lines or self._is_early():
             if not self._is_awaiting_response:
@@ -113,17 +115,17 @@ class HttpConnection(asyncio.Protocol):
     ) -> None:
         """Call `on_end` when the rest of the response has arrived.
 
-        Close the connection if that takes longer than `within_s` seconds.
+        Close the connection if the rest takes longer than `within_s` seconds.
         """
         if not self._is_awaiting_response:
             on_end(self)
         elif self._failure is None:
             self._on_end = on_end
             self._cancel_stall()
-            self._stall = self._loop.call_later(within_s, self._fail_stream, ConnectionLost)
+            self._stall_timer = self._loop.call_later(within_s, self._fail_stream, ConnectionLost)
 
     def abort(self) -> None:
-        """Close at once. An engine then aborts the request."""
+        """Close the connection at once. The engine then aborts a request in flight."""
         self._fail_stream(ConnectionLost)
 
     # Called by the transport.
@@ -158,8 +160,8 @@ class HttpConnection(asyncio.Protocol):
             self._transport.pause_reading()
         if not self._is_early():
             self._wake_reader()
-        elif self._lines and self._pacing is None:
-            self._pacing = self._loop.call_at(self._next_read_s, self._on_pace)
+        elif self._lines and self._pace_timer is None:
+            self._pace_timer = self._loop.call_at(self._next_read_s, self._on_pace)
 
     # Called by the parser.
 
@@ -210,22 +212,22 @@ class HttpConnection(asyncio.Protocol):
             self._fail_stream(MalformedResponse)
 
     def _is_early(self) -> bool:
-        """Return whether PACE_S has not passed since the last read and more data may come."""
+        """Return whether a read must wait: PACE_S has not passed, and more data may come."""
         is_open = self._is_awaiting_response and self._failure is None
         return is_open and self._loop.time() < self._next_read_s
 
     def _on_pace(self) -> None:
-        self._pacing = None
+        self._pace_timer = None
         self._next_read_s = 0.0  # the timer may fire slightly early
         self._wake_reader()
 
     def _on_stall(self) -> None:
-        """Check for a stall. Each exchange has one timer, which restarts if data has arrived."""
+        """Fail if no data came for `max_stall_s`. Otherwise start the timer again."""
         if self._is_paused:  # the gateway itself does not read
             self._last_data_s = self._loop.time()
         remaining_s = self._last_data_s + self._max_stall_s - self._loop.time()
         if remaining_s > 0:
-            self._stall = self._loop.call_later(remaining_s, self._on_stall)
+            self._stall_timer = self._loop.call_later(remaining_s, self._on_stall)
         else:
             self._fail_stream(ConnectionLost)
 
@@ -243,19 +245,19 @@ class HttpConnection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _fail_stream(self, failure: type[ConnectionFailed]) -> None:
-        """Close the connection. Only the first failure counts."""
+        """Close the connection. Readers get only the first failure."""
         self._cancel_stall()
         self._close(failure)
         self._wake_reader()
 
     def _close(self, failure: type[ConnectionFailed]) -> None:
-        if self._pacing is not None:
-            self._pacing.cancel()
+        if self._pace_timer is not None:
+            self._pace_timer.cancel()
         if self._failure is None:
             self._failure = failure
             self._transport.abort()
 
     def _cancel_stall(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None

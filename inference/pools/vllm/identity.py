@@ -1,4 +1,4 @@
-"""The identity of a vLLM server: its models, its tokenizer and its cache's block size."""
+"""The identity of a vLLM server: its models, its tokenizer and the block size of its cache."""
 
 import re
 from collections.abc import Awaitable
@@ -12,16 +12,16 @@ from inference.pools.discovery.replica_identity import PROBE_TEXT, ReplicaIdenti
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.response_body import read_body
 
-_MAX_BYTES: Final = 4 * 1024 * 1024
-# A gauge with the value 1 whose labels are the cache's settings.
+_MAX_BYTES: Final = 4 * 1024 * 1024  # of a response's body
+# The labels of this gauge are the settings of the cache. Its value is always 1.
 _BLOCK_SIZE: Final = re.compile(r'^vllm:cache_config_info\{[^}]*\bblock_size="(\d+)"', re.MULTILINE)
 T = TypeVar("T")
 
 
 class _ServedModel(msgspec.Struct):
-    id: str
-    root: str | None = None
-    max_model_len: int | None = None
+    id: str  # the name under which the server serves the model
+    root: str | None = None  # folder or address of the weights
+    max_model_len: int | None = None  # tokens
 
 
 class _ModelsResponse(msgspec.Struct):
@@ -33,11 +33,16 @@ class _TokenizeResponse(msgspec.Struct):
 
 
 class VllmIdentity:
+    """An IdentityProbe for vLLM servers."""
+
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
     async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
-        """Fetch the identity. The caller sets the timeout. Raises Unreachable."""
+        """Fetch the identity. A field is None if the server does not state it.
+
+        `model` is the name of the pool's model. The caller sets the timeout. Raises Unreachable.
+        """
         models = _decode_or_none(
             await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse
         )
@@ -70,7 +75,7 @@ class VllmIdentity:
 
 
 async def _translate_errors(exchange: Awaitable[T]) -> T:
-    """Await the exchange. Raises Unreachable instead of aiohttp's errors."""
+    """Await the exchange. Raises Unreachable or NameNotFound instead of aiohttp's errors."""
     try:
         return await exchange
     except aiohttp.ClientConnectorDNSError as error:
@@ -79,8 +84,9 @@ async def _translate_errors(exchange: Awaitable[T]) -> T:
         raise Unreachable from error
 
 
-def _decode_or_none(body: bytes, kind: type[T]) -> T | None:
+def _decode_or_none(body: bytes, response_type: type[T]) -> T | None:
+    """Decode the body; None if it does not have this type."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=response_type)
     except (msgspec.MsgspecError, UnicodeError):
         return None

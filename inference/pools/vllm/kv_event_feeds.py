@@ -1,4 +1,4 @@
-"""Runs a KV event feed for each replica that publishes events, if its pool has other replicas.
+"""Runs a KV event feed for each replica that publishes events and whose pool has other replicas.
 
 If a pool has only one replica, routing has no choice, so the replica's events are not needed. Feeds
 start and stop when replicas join and leave pools.
@@ -14,18 +14,20 @@ from inference.pools.pool_config import PoolConfig, Replica
 from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.kv_event_feed import KvEventFeed, KvEventPublication
 
-CHECK_INTERVAL_S: Final = 1.0
+CHECK_INTERVAL_S: Final = 1.0  # between two searches for replicas that joined or left
 _RESTART_DELAY_S: Final = 1.0  # after an unexpected error in a feed
 log = structlog.get_logger(__name__)
 
 
 class KvEventFeeds:
+    """The feeds of one gateway. They keep `index` up to date."""
+
     def __init__(self, pools: PoolConfig, index: PrefixCacheIndex) -> None:
         self._pools = pools
         self._index = index
 
     async def run(self) -> None:
-        """Start and stop feeds until cancelled."""
+        """Start and stop feeds until cancelled. A stopped feed's replica leaves the index."""
         feeds: dict[Replica, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:

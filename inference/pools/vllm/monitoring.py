@@ -11,15 +11,18 @@ from inference.pools.pool_config import Replica
 from inference.pools.vllm.response_body import read_body
 
 _PREFIX: Final = "vllm:"
-_MAX_BYTES: Final = 4 * 1024 * 1024
-Values = dict[str, list[float]]  # by name without labels: one value for each combination of labels
+_MAX_BYTES: Final = 4 * 1024 * 1024  # of a response's body
+# By a metric's name: its values, one for each combination of labels.
+MetricValues = dict[str, list[float]]
 
 
 class VllmMetrics:
+    """Reads the metrics of vLLM servers."""
+
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def read(self, replica: Replica) -> Values | None:
+    async def read(self, replica: Replica) -> MetricValues | None:
         """Return the metrics; None if the replica does not respond. The caller sets the timeout."""
         try:
             url = f"{replica.url}/metrics"
@@ -29,12 +32,12 @@ class VllmMetrics:
                 page = await read_body(response, max_bytes=_MAX_BYTES)
         except (aiohttp.ClientError, OSError):
             return None
-        return parse(page.decode("utf-8", "replace"))
+        return parse_metrics(page.decode("utf-8", "replace"))
 
 
-def parse(page: str) -> Values:
-    """Return vLLM's own metrics from Prometheus's text format. Malformed lines are skipped."""
-    values: Values = defaultdict(list)
+def parse_metrics(page: str) -> MetricValues:
+    """Return vLLM's own metrics from Prometheus's text format. Skip malformed lines."""
+    values: MetricValues = defaultdict(list)
     for line in page.splitlines():
         if not line.startswith(_PREFIX):
             continue
@@ -48,6 +51,8 @@ def parse(page: str) -> Values:
 
 
 class VllmHealth:
+    """The HealthCheck of vLLM servers."""
+
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
@@ -58,9 +63,9 @@ class VllmHealth:
                 status = response.status
         except aiohttp.ClientConnectorError:  # connection refused, or unknown host
             return HealthStatus.UNHEALTHY
-        except (aiohttp.ClientError, OSError):
+        except (aiohttp.ClientError, OSError):  # lost connection: the replica may only be busy
             return HealthStatus.TIMED_OUT
-        # vLLM responds with 503 if its engine is dead. Other servers, such as routers, may respond
-        # with 404, which is healthy.
+        # vLLM responds with 503 if its engine is dead. Other servers, such as routers, may have no
+        # `/health` and respond with 404. They count as healthy.
         has_failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR
         return HealthStatus.UNHEALTHY if has_failed else HealthStatus.HEALTHY

@@ -6,7 +6,7 @@ import aiohttp
 async def read_body(response: aiohttp.ClientResponse, *, max_bytes: int) -> bytes:
     """Return the body, but at most its first `max_bytes`.
 
-    A body usually arrives in several parts, and `response.content.read` returns only the first one.
+    A body may arrive in several parts, and `response.content.read` may return only the first ones.
     """
     body = bytearray()
     async for part in response.content.iter_any():

@@ -1,4 +1,4 @@
-"""Metrics of admission: limits and latency of pools, shed requests, and rejections by quotas."""
+"""Metrics of the admit stage: limits and latency of pools, shed requests, rejections, leases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from inference.gateway.rate_limits.quotas import Quotas
 
 @dataclass(frozen=True, slots=True)
 class AdmissionMetrics:
-    load: LoadShedder
+    load_shedder: LoadShedder
     quotas: Quotas
 
     def collect(self) -> Iterator[Metric]:
@@ -60,19 +60,19 @@ class AdmissionMetrics:
         )
         limits = GaugeMetricFamily(
             "caret_pool_concurrency_limit",
-            "Limit of requests in flight, learnt from first-token latency.",
+            "Limit of requests in flight, adapted to the first-token latency.",
             labels=["pool"],
         )
         first_token_p99 = GaugeMetricFamily(
             "caret_pool_first_token_p99_seconds",
-            "p99 of the first token over the last ten seconds, since admission.",
+            "p99 of the time from admission to the first token, over the last ten seconds.",
             labels=["pool", "mode"],
         )
-        for pool in self.load.pools:
-            stats_by_mode = {mode: self.load.get_stats(pool, mode) for mode in Mode}
-            any_mode = stats_by_mode[Mode.INLINE]
-            in_flight.add_metric([pool], any_mode.num_in_flight)
-            limits.add_metric([pool], any_mode.limit)
+        for pool in self.load_shedder.pools:
+            stats_by_mode = {mode: self.load_shedder.get_stats(pool, mode) for mode in Mode}
+            any_stats = stats_by_mode[Mode.INLINE]  # these two values are equal for all modes
+            in_flight.add_metric([pool], any_stats.num_in_flight)
+            limits.add_metric([pool], any_stats.limit)
             for mode, stats in stats_by_mode.items():
                 if stats.first_token_p99_ms is not None:
                     first_token_p99.add_metric([pool, mode], stats.first_token_p99_ms / 1000)
@@ -84,6 +84,6 @@ class AdmissionMetrics:
             "Requests shed before the engine for lack of capacity.",
             labels=["pool", "mode", "trigger"],
         )
-        for (pool, mode, trigger), count in self.load.num_shed.items():
+        for (pool, mode, trigger), count in self.load_shedder.num_shed.items():
             shed.add_metric([pool, mode, trigger], count)
         return shed

@@ -1,7 +1,7 @@
 """Metrics of completions since this process started: counts and times.
 
 Labels have few values: modes, pools, stages, finish reasons, error codes. Clients cannot add
-values. Tenants have labels only if the operator wants them, up to a limit.
+values. Tenants have labels only if the operator wants this, and only up to a limit.
 """
 
 from collections import Counter
@@ -26,17 +26,17 @@ _FIRST_TOKEN_S: Final = (
 _STAGE_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
 )
-# A display time covers the network in both directions, the first token and the rest of its line.
+# A display latency covers the network in both directions, the first token and the rest of its line.
 _DISPLAY_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5)
 # Buckets near the target of 10 ms.
 _CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
-NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was rejected as malformed
-WARM_UP: Final = "warm_up"
-OTHERS: Final = "other"
+UNKNOWN: Final = "unknown"  # mode and trigger of a request that was not valid
+WARM_UP: Final = "warm_up"  # mode of all warm-ups
+OTHERS: Final = "other"  # tenant label of all tenants without a label of their own
 
 
 class CompletionMetrics:
-    """A CompletionObserver. `metrics_server` reads its families."""
+    """A CompletionObserver. `metrics_server` reads the metrics with `collect`."""
 
     def __init__(self, *, num_tenants: int = 0) -> None:
         """`num_tenants` tenants get their own label; the others share one. 0: no tenant labels."""
@@ -64,7 +64,7 @@ class CompletionMetrics:
         )
         self._tokens = {
             name: FastCounters(f"caret_{name}", documentation, ["mode", "pool"])
-            for name, documentation in _TOKENS.items()
+            for name, documentation in _TOKEN_COUNTERS.items()
         }
         self._outcomes = FastCounters(
             "caret_outcomes",
@@ -86,12 +86,12 @@ class CompletionMetrics:
     def on_completed(self, trace: RequestTrace) -> None:
         request, finish_reason = trace.request, trace.finish_reason or FinishReason.CANCELLED
         mode = _read_mode(request)
-        trigger = request.trigger if request else NOT_UNDERSTOOD
+        trigger = request.trigger if request else UNKNOWN
         self._completions.add(1, mode, trigger, finish_reason, trace.error_code)
         if trace.filter_reason:
             self._filtered.add(1, trace.filter_reason)
         if trace.first_sent_s is not None:
-            # Time for the upload does not count: slow connections must not alert operators.
+            # The time of the upload does not count: slow connections must not alert operators.
             arrival = trace.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
             self._first_token.observe(trace.first_sent_s - began_s, mode, trace.pool)
@@ -134,17 +134,17 @@ class CompletionMetrics:
             tokens["cached_tokens"].add(trace.cached_tokens, mode, pool)
 
 
-_TOKENS: Final = {
+_TOKEN_COUNTERS: Final = {
     "assembled_prompts": "Prompts sent to an engine.",
-    "prompt_tokens": "Tokens of those prompts.",
+    "prompt_tokens": "Tokens of the prompts sent to an engine.",
     "prompt_tokens_with_cache_info": "Tokens of prompts whose engine reported cached tokens.",
-    "cached_tokens": "Of those, the tokens found in the prefix cache.",
+    "cached_tokens": "Prompt tokens that the engine found in its prefix cache.",
     "generated_tokens": "Tokens that engines generated.",
 }
 
 
 class CountingJournal:
-    """The journal; also counts the outcomes that pass through it, except late ones."""
+    """The journal; also counts the outcomes that are written to it, except late outcomes."""
 
     def __init__(self, journal: Journal, metrics: CompletionMetrics) -> None:
         self._journal = journal
@@ -157,10 +157,10 @@ class CountingJournal:
 
 
 class _TenantLabels:
-    """The labels of tenants.
+    """The metrics with a label for the tenant.
 
-    When metrics are read, the busiest tenants get the free labels. They keep their labels, so that
-    no series ever decreases.
+    Each time the metrics are read, the busiest tenants without a label get the free labels. A
+    tenant keeps its label, so that no series ever decreases.
     """
 
     def __init__(self, num_labels: int) -> None:
@@ -193,5 +193,5 @@ class _TenantLabels:
 
 def _read_mode(request: CompletionRequest | None) -> str:
     if request is None:
-        return NOT_UNDERSTOOD
+        return UNKNOWN
     return WARM_UP if request.is_warm_up else request.mode

@@ -8,17 +8,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from inference.pools.pool_config import Replica
 
-MAX_READ_S: Final = 2.0
-Values = dict[str, list[float]]
+MAX_READ_S: Final = 2.0  # of one replica
+# By the engine's name of a metric: its values, one for each combination of labels.
+MetricValues = dict[str, list[float]]
 
 
 class EngineMetricsReader(Protocol):
-    async def read(self, replica: Replica) -> Values | None:
-        """Return the replica's values by the engine's own names; None if it does not respond."""
+    async def read(self, replica: Replica) -> MetricValues | None:
+        """Return the replica's metrics; None if the replica does not respond."""
 
 
-# Our name, vLLM's name, the documentation, and the function that combines the values of engines
-# behind one address.
+# Our name, vLLM's name, the documentation, and the function that combines the values of several
+# engines behind one URL.
 _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]] = (
     (
         "caret_engine_requests_running",
@@ -40,7 +41,7 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
     ),
 )
 # Our name, vLLM's name and the documentation. These counters are per replica. The gateway's own
-# counters are per pool.
+# counters of prompt tokens and cached tokens are per pool.
 _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_queries",
@@ -50,7 +51,7 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "caret_engine_prefix_cache_hits",
         "vllm:prefix_cache_hits_total",
-        "Of those, the tokens found.",
+        "Prompt tokens found in the engine's prefix cache.",
     ),
 )
 
@@ -62,14 +63,17 @@ class EngineMetricsPoller:
         """`replicas` returns the current replicas. It is called in each round."""
         self._reader = reader
         self._replicas = replicas
-        self._values_by_replica: dict[str, Values | None] = {}  # by the replica's name
+        # By the replica's name; None: the replica did not respond to the last poll.
+        self._values_by_replica: dict[str, MetricValues | None] = {}
 
     async def run(self, *, every_s: float) -> None:
+        """Poll periodically until cancelled."""
         while True:
             await self.poll()
             await asyncio.sleep(every_s)
 
     async def poll(self) -> None:
+        """Read the metrics of all replicas once. Delete those of replicas that left."""
         replicas = tuple(self._replicas())
         for name in self._values_by_replica.keys() - {replica.name for replica in replicas}:
             del self._values_by_replica[name]

@@ -1,4 +1,4 @@
-"""Gauges of the gateway's current state, computed when they are read."""
+"""Metrics of the gateway's current state, computed when they are read, and of background tasks."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,11 +19,13 @@ from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.metrics.fast_counters import FastHistograms
 
-PROBE_EVERY_S: Final = 0.1
+PROBE_EVERY_S: Final = 0.1  # between two measurements of the event loop's lag
 _BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
 class EventLoopLagProbe:
+    """Measures the delay with which the event loop wakes a task."""
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lag = FastHistograms(
@@ -33,6 +35,7 @@ class EventLoopLagProbe:
         )
 
     async def run(self) -> None:
+        """Measure periodically until cancelled."""
         while True:
             began_s = self._clock.monotonic_s()
             await asyncio.sleep(PROBE_EVERY_S)
@@ -47,6 +50,8 @@ _PROCESS: Final = ProcessCollector(registry=None)
 
 
 class JournalBacklog(Protocol):
+    """The part of FileJournal that the metrics need."""
+
     @property
     def num_waiting_segments(self) -> int: ...
     @property
@@ -60,11 +65,11 @@ class GatewayMetrics:
     pools: PoolConfig
     replicas: ReplicaStates
     journal: JournalBacklog
-    # Returns pool, replica and reason of each rejected replica.
+    # Returns the name of the pool, the name of the replica and the reason of each rejection.
     rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = tuple
     region: str = "local"
-    # Returns whether the gateway has public_code_filter, retrieval and experiments, which some
-    # policies need.
+    # Returns for each name whether the gateway has this capability: public_code_filter, retrieval
+    # and experiments. Some policies need them.
     capabilities: Callable[[], Mapping[str, bool]] = dict
 
     def collect(self) -> Iterator[Metric]:
@@ -85,7 +90,9 @@ class GatewayMetrics:
         )
         unwritten = self.journal.num_unwritten
         yield _make_gauge(
-            "caret_journal_unwritten_records", "Records that the disk could not take.", unwritten
+            "caret_journal_unwritten_records",
+            "Records that are only in memory, because the disk is full.",
+            unwritten,
         )
         yield from self._collect_capabilities()
         yield from self._collect_pools()
@@ -113,7 +120,7 @@ class GatewayMetrics:
         )
         sharing = GaugeMetricFamily(
             "caret_pool_sharing",
-            "1 for how the pools file shares each pool: default, shared or dedicated.",
+            "1 for the sharing of each pool in the pools file: default, shared or dedicated.",
             labels=["pool", "sharing"],
         )
         members = GaugeMetricFamily(
@@ -138,9 +145,9 @@ class GatewayMetrics:
             "1 for each rejected replica of a pool, with the reason.",
             labels=["pool", "replica", "reason", "actual", "expected"],
         )
-        for name, replica_name, mismatch in self.rejected_replicas():
-            words = (mismatch.reason.value, mismatch.actual, mismatch.expected)
-            rejections.add_metric([name, replica_name, *words], 1)
+        for pool_name, replica_name, mismatch in self.rejected_replicas():
+            details = (mismatch.reason.value, mismatch.actual, mismatch.expected)
+            rejections.add_metric([pool_name, replica_name, *details], 1)
         yield from (pool_info, sharing, members, allowed_hosts, rejections)
 
     def _name_sharing(self, pool: Pool) -> str:
@@ -201,6 +208,8 @@ def _make_gauge(name: str, documentation: str, value: float) -> Metric:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundMetrics:
+    """Metrics of warm-ups and speculative decoding."""
+
     warmup_queue: WarmupQueue
     speculation: SpeculationTracker
 

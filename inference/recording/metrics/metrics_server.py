@@ -1,9 +1,10 @@
-"""Serves `GET /metrics` in Prometheus's text format on its own port.
+"""Serves `GET /metrics` in Prometheus's text format on a separate port.
 
 Only the operator's network may reach this port.
 
-Further paths serve other data for operators, as bytes. Metrics are written family by family, and
-other tasks run in between, so that no completion waits for more than one family.
+Further paths serve other data for operators, as bytes. Metrics are written family by family (a
+family is one metric with all its labels). Other tasks run in between, so that no completion waits
+for more than one family.
 """
 
 import asyncio
@@ -21,23 +22,23 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
-Families = Callable[[], Iterable[Metric]]
-Bytes = Callable[[], bytes]
+CollectMetrics = Callable[[], Iterable[Metric]]
+MakeBytes = Callable[[], bytes]
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def serve_metrics_page(
-    sources: Iterable[Families],
+    sources: Iterable[CollectMetrics],
     *,
     host: str,
     port: int,
-    extra_pages: Mapping[str, Bytes] | None = None,
+    extra_pages: Mapping[str, MakeBytes] | None = None,
 ) -> AsyncIterator[None]:
-    """Serve until the context is left. `extra_pages` maps further paths to their data.
+    """Serve until the context is left. `extra_pages`: by path, the function that makes the body.
 
-    If the port is in use, the gateway continues without metrics. Each gateway on a machine needs
-    its own port.
+    If the port cannot be opened, the gateway continues without metrics. Each gateway on a machine
+    needs its own port.
     """
     application = web.Application()
     application.router.add_get("/metrics", _MetricsPage(tuple(sources)).respond)
@@ -55,12 +56,12 @@ async def serve_metrics_page(
         await runner.cleanup()
 
 
-async def _respond_with_bytes(make_body: Bytes, _request: web.Request) -> web.Response:
+async def _respond_with_bytes(make_body: MakeBytes, _request: web.Request) -> web.Response:
     return web.Response(body=make_body(), content_type="application/octet-stream")
 
 
 class _MetricsPage:
-    def __init__(self, sources: tuple[Families, ...]) -> None:
+    def __init__(self, sources: tuple[CollectMetrics, ...]) -> None:
         self._sources = sources
 
     async def respond(self, _request: web.Request) -> web.Response:
@@ -74,7 +75,7 @@ class _MetricsPage:
 
 @dataclass(frozen=True)
 class _FamilyCollector(Collector):
-    """A collector of one family: `generate_latest` requires a collector."""
+    """A collector of one family, because `generate_latest` requires a collector."""
 
     family: Metric
 
@@ -84,5 +85,7 @@ class _FamilyCollector(Collector):
 
 def _explain_error(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "the port is in use, perhaps by another gateway: use another port, or 0"
+        return (
+            "the port is in use, perhaps by another gateway: use another port, or 0 for no metrics"
+        )
     return error.strerror or type(error).__name__

@@ -16,8 +16,9 @@ from caret.capacity.plan import compute_plan
 from caret.capacity.plot import draw
 from caret.capacity.table import print_plan
 
-MAX_DURING_S: Final = 600.0
+MAX_DURING_S: Final = 600.0  # limit of --during
 _DEFAULTS: Final = {field.name: field.default for field in fields(CapacityInputs)}
+# The help text of each option, by the field of CapacityInputs that it sets.
 _OPTIONS: Final = {
     "requests_per_s": "sustained load",
     "context_tokens": "tokens in a prompt",
@@ -33,12 +34,12 @@ _OPTIONS: Final = {
     "target_ms": "target for the p99 of first tokens",
     "acceptance": "share of generated tokens that are accepted, 0 to 1",
     "dollars_per_gpu_hour": "price",
-    "num_gpus": "size of the fleet; default: what the sustained load needs",
+    "num_gpus": "size of the fleet; default: enough for the sustained load",
 }
 
 
 def main(argv: list[str]) -> int:
-    """Compute a plan and print it.
+    """Compute a plan and print it. Return the exit code.
 
     Raises InvalidInput.
     """
@@ -128,6 +129,7 @@ def _read_inputs(options: argparse.Namespace) -> CapacityInputs:
 
 
 def _with_whole_gpus(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures with `num_gpus` as an integer. Raises InvalidInput."""
     num_gpus = figures.get("num_gpus")
     if num_gpus is None:
         return figures

@@ -8,9 +8,9 @@ from typing import Final
 from caret.foundation.environment import BadSetting
 
 SECONDS_PER_DAY: Final = 86_400
-# A larger number is surely a typing error, and sums over so many servers would take minutes.
+# A larger number is most likely a typing error. Sums over so many servers would take minutes.
 MAX_GPUS: Final = 100_000
-# With figures outside of these limits, products and quotients would overflow.
+# With inputs outside of these limits, products and quotients could overflow.
 MIN_FIGURE: Final = 1e-6
 MAX_FIGURE: Final = 1e9
 
@@ -23,12 +23,12 @@ class Queue(StrEnum):
 
 
 class InvalidInput(BadSetting):
-    """An input is missing or invalid. The text names it."""
+    """An input is missing or invalid. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityInputs:
-    """Inputs of the plan: mean values, unless noted. A GPU is one replica, even with many chips."""
+    """Inputs of the plan: mean values, unless noted. A replica counts as one GPU."""
 
     requests_per_s: float  # sustained
     context_tokens: float = 6_000  # of a prompt
@@ -37,7 +37,7 @@ class CapacityInputs:
     # Tokens that a request with a cached prefix still prefills: the typed text, and the last block
     # if it is not full.
     warm_tokens: float = 100
-    prefill_tokens_per_s: float = 28_000  # of a GPU that does nothing else
+    prefill_tokens_per_s: float = 28_000  # of a GPU that only prefills
     decode_tokens_per_s: float = 2_500  # of a GPU, all its streams together
     stream_tokens_per_s: float = 100  # of one stream
     overhead_ms: float = 0  # part of a first token's latency besides waiting and prefill
@@ -47,7 +47,7 @@ class CapacityInputs:
     target_ms: float = 100  # for the p99 of first tokens
     acceptance: float = 0.3  # share of generated tokens that are accepted, 0 to 1
     dollars_per_gpu_hour: float = 3
-    num_gpus: int | None = None  # None: as many as the sustained load needs
+    num_gpus: int | None = None  # None: enough for the sustained load
     queue: Queue = Queue.PINNED
 
     def __post_init__(self) -> None:
@@ -85,11 +85,12 @@ _POSITIVE: Final = (
     *("stream_tokens_per_s", "target_ms"),
 )
 _NOT_NEGATIVE: Final = ("output_tokens", "warm_tokens", "overhead_ms", "dollars_per_gpu_hour")
+# The names of all numeric inputs.
 NUMBERS: Final = tuple(field.name for field in fields(CapacityInputs) if field.name != "queue")
 
 
 def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
-    """Return the load that generates this many tokens in a day, evenly distributed.
+    """Return the load that generates this many tokens in a day. All hours have the same load.
 
     Raises InvalidInput.
     """
@@ -100,5 +101,6 @@ def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
 
 def _require_valid(name: str, is_valid: bool, requirement: str, figures: CapacityInputs) -> None:
     value = getattr(figures, name)
-    if not is_valid or not math.isfinite(value):  # NaN is never valid; infinity would often pass
+    # NaN is never valid, because its comparisons are false. Infinity passes some comparisons.
+    if not is_valid or not math.isfinite(value):
         raise InvalidInput(f"{name} is {value:g}; it must be {requirement}.")

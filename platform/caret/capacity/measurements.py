@@ -13,11 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from caret.capacity.inputs import NUMBERS, InvalidInput
 
-MeasuredInputs = dict[str, float]  # fields of CapacityInputs
-Totals = Counter[str]  # each metric's sum over all labels, by name
+MeasuredInputs = dict[str, float]  # by the name of a field of CapacityInputs
+Totals = Counter[str]  # by the name of a metric: its sum over all labels and processes
 _WARM_UP: Final = "warm_up"  # a value of the gateway's label `mode`
 _TIMEOUT_S: Final = 10.0
-_COLD: Final = "direct.cold."  # tests.benchmarks.first_token: directly from the engine, uncached
+# Prefix of the figures of tests.benchmarks.first_token that were measured without a gateway, with
+# uncached prompts.
+_COLD: Final = "direct.cold."
 
 
 def read_file(path: Path) -> MeasuredInputs:
@@ -35,22 +37,22 @@ def read_file(path: Path) -> MeasuredInputs:
         inputs |= (
             _read_inputs(entry, path) if "figure" not in entry else _read_named_inputs(entry, path)
         )
-    return inputs | _cold_prefill(objects)
+    return inputs | _estimate_cold_prefill(objects)
 
 
 def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
     """Return inputs from two readings of the metrics, `seconds` apart.
 
-    The load is the rate of requests between the readings. Ratios use the counts since the process
-    started, so that they exist even in a quiet minute.
+    The load is the rate of requests between the readings. All other inputs use the counts since the
+    processes started, so they exist even if there were no requests between the readings.
     """
     inputs: MeasuredInputs = {}
     requests = after["caret_completions_total"] - before["caret_completions_total"]
     if requests > 0:
         inputs["requests_per_s"] = requests / seconds
-    for name, (part, total) in _RATIOS.items():
-        if after[total] > 0:
-            inputs[name] = sum(after[counter] for counter in part) / after[total]
+    for name, (dividends, divisor) in _RATIOS.items():
+        if after[divisor] > 0:
+            inputs[name] = sum(after[counter] for counter in dividends) / after[divisor]
     prefilled = after["vllm:prompt_tokens_total"] - after["vllm:prefix_cache_hits_total"]
     prefill_s = after["vllm:request_prefill_time_seconds_sum"]
     if prefilled > 0 and prefill_s > 0:
@@ -58,6 +60,7 @@ def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> Measured
     return inputs
 
 
+# For each input, the counters whose sum is divided, and the counter that is the divisor.
 _RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "context_tokens": (("caret_prompt_tokens_total",), "caret_assembled_prompts_total"),
     "hit_rate": (("caret_cached_tokens_total",), "caret_prompt_tokens_with_cache_info_total"),
@@ -70,7 +73,7 @@ _RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
 
 
 def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
-    """Read the metrics of running gateways and engines twice.
+    """Read the metrics of running gateways and engines twice, `during_s` apart. Return the inputs.
 
     Raises InvalidInput.
     """
@@ -81,7 +84,7 @@ def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
 
 
 def sum_metrics(texts: Iterable[str]) -> Totals:
-    """Sum up metrics, without those of warm-ups, which are not requests of users.
+    """Sum up the metrics of several pages, without warm-ups, which are not requests of users.
 
     Raises InvalidInput for a text that is not in Prometheus's format.
     """
@@ -132,7 +135,7 @@ def _read_inputs(entry: Mapping[str, Any], path: Path) -> MeasuredInputs:
 
 
 def _read_named_inputs(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
-    """Return the figure of a benchmark's line; nothing unless it is named like an input."""
+    """Return the figure of a benchmark's line; nothing if its name is not that of an input."""
     name = line["figure"]
     return {name: _read_number(name, line.get("value"), path)} if name in NUMBERS else {}
 
@@ -143,11 +146,11 @@ def _read_number(name: str, value: object, path: Path) -> float:
     return value
 
 
-def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs:
+def _estimate_cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs:
     """Estimate the prefill rate and the overhead from first tokens of cold prompts.
 
-    Fit a straight line through prompts of several lengths, by least squares. Return nothing if the
-    figures contain fewer than two lengths, or if longer prompts are not slower.
+    Fit a straight line of time over prompt length, by least squares. Return nothing if there are
+    fewer than two lengths, or if longer prompts are not slower.
     """
     points = [
         (float(line["prompt_tokens"]), float(line["value"]) / 1000)

@@ -25,17 +25,19 @@ TABLE_HIT_RATES: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 @dataclass(frozen=True, slots=True)
 class HitRateRow:
     hit_rate: float
-    sustained: FirstTokenLatency | None  # None: the fleet is overloaded
-    burst: FirstTokenLatency | None
+    sustained: FirstTokenLatency | None  # None: the load overloads the fleet
+    burst: FirstTokenLatency | None  # None: the load overloads the fleet
     min_gpus: int  # with fewer, the sustained load's queue grows without limit
     gpus: int  # for the sustained load at the configured utilisation
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityLoad:
+    """The sustained load or the peak, and its needs."""
+
     requests_per_s: float
-    num_in_flight: float | None  # by Little's law; None: the fleet is overloaded
-    busy_gpus: float
+    num_in_flight: float | None  # by Little's law; None: the load overloads the fleet
+    busy_gpus: float  # mean number of GPUs that are busy
     gpus: int  # at the configured utilisation
     gpus_for_target: int | None  # None: no number of GPUs keeps the p99 within the target
 
@@ -43,15 +45,15 @@ class CapacityLoad:
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
     figures: CapacityInputs
-    num_gpus: int  # the fleet of tables and cost: the given one, or enough for the sustained load
-    cold_ms: float
-    warm_ms: float
+    num_gpus: int  # size of the fleet: as given, or enough for the sustained load
+    cold_ms: float  # prefill time of a cold request
+    warm_ms: float  # prefill time of a warm request
     sustained: CapacityLoad
     burst: CapacityLoad
     hit_rates: tuple[HitRateRow, ...]  # rows of the table, ascending, including the given hit rate
     # The lowest hit rate whose sustained p99 is within the target; None: there is none.
     min_hit_rate: float | None
-    dollars_per_hour: float
+    dollars_per_hour: float  # of the fleet
     dollars_per_1000_accepted: float | None  # None: nothing is accepted
 
 
@@ -78,7 +80,7 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
         sustained=_compute_load(figures, figures.requests_per_s, num_gpus),
         burst=_compute_load(figures, figures.requests_per_s * figures.burst, num_gpus),
         hit_rates=tuple(
-            at_hit_rate(figures, rate, num_gpus)
+            compute_hit_rate_row(figures, rate, num_gpus)
             for rate in sorted({*TABLE_HIT_RATES, figures.hit_rate})
         ),
         min_hit_rate=_find_min_hit_rate(figures, num_gpus),
@@ -94,7 +96,7 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
 
 def _compute_load(figures: CapacityInputs, requests_per_s: float, num_gpus: int) -> CapacityLoad:
     busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=requests_per_s)
-    first_token = _first_token(figures, figures.hit_rate, requests_per_s, num_gpus)
+    first_token = _estimate_or_none(figures, figures.hit_rate, requests_per_s, num_gpus)
     decode_s = figures.output_tokens / figures.stream_tokens_per_s
     return CapacityLoad(
         requests_per_s=requests_per_s,
@@ -109,22 +111,24 @@ def _compute_load(figures: CapacityInputs, requests_per_s: float, num_gpus: int)
     )
 
 
-def at_hit_rate(figures: CapacityInputs, hit_rate: float, num_gpus: int) -> HitRateRow:
+def compute_hit_rate_row(figures: CapacityInputs, hit_rate: float, num_gpus: int) -> HitRateRow:
+    """Compute a row. Raises InvalidInput if this needs more than MAX_GPUS."""
     sustained_per_s = figures.requests_per_s
     busy = busy_gpus(figures, hit_rate=hit_rate, requests_per_s=sustained_per_s)
     burst_per_s = sustained_per_s * figures.burst
     return HitRateRow(
         hit_rate=hit_rate,
-        sustained=_first_token(figures, hit_rate, sustained_per_s, num_gpus),
-        burst=_first_token(figures, hit_rate, burst_per_s, num_gpus),
+        sustained=_estimate_or_none(figures, hit_rate, sustained_per_s, num_gpus),
+        burst=_estimate_or_none(figures, hit_rate, burst_per_s, num_gpus),
         min_gpus=_count_stable_gpus(busy),
         gpus=gpus_at_utilisation(busy, figures.utilisation),
     )
 
 
-def _first_token(
+def _estimate_or_none(
     figures: CapacityInputs, hit_rate: float, requests_per_s: float, num_gpus: int
 ) -> FirstTokenLatency | None:
+    """Estimate the latency; None if the load overloads the fleet."""
     try:
         return estimate_first_token(
             figures, hit_rate=hit_rate, requests_per_s=requests_per_s, num_gpus=num_gpus
@@ -134,7 +138,7 @@ def _first_token(
 
 
 def _count_stable_gpus(busy: float) -> int:
-    """Return the smallest number of GPUs that are not all busy all the time."""
+    """Return the smallest number of GPUs above `busy`, the mean number of busy GPUs."""
     return int(busy) + 1
 
 
@@ -142,7 +146,7 @@ def _find_min_hit_rate(figures: CapacityInputs, num_gpus: int) -> float | None:
     """Return the lowest hit rate that keeps the sustained p99 within the target, or None."""
 
     def meets_target(hit_rate: float) -> bool:
-        latency = _first_token(figures, hit_rate, figures.requests_per_s, num_gpus)
+        latency = _estimate_or_none(figures, hit_rate, figures.requests_per_s, num_gpus)
         return latency is not None and latency.p99_ms <= figures.target_ms
 
     if not meets_target(1.0):

@@ -1,4 +1,4 @@
-"""A plot of first tokens over hit rates, as one SVG for light and dark backgrounds."""
+"""A plot of first-token latency over hit rates, as one SVG for light and dark backgrounds."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from caret.capacity.plan import CapacityPlan, HitRateRow, at_hit_rate
+from caret.capacity.plan import CapacityPlan, HitRateRow, compute_hit_rate_row
 from caret.capacity.time_to_first_token import FirstTokenLatency
 
+# Size and margins, in units of the SVG's view box.
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 96, 78, 64
 _CURVE_STEPS: Final = 1_000
@@ -45,8 +46,8 @@ class PlotLabels:
         "%(requests_per_s)s requests/s on %(num_gpus)s GPUs, prompts of %(context_tokens)s tokens,"
         " %(queue)s queue"
     )
-    across: str = "share of prompt tokens that are cached (%)"
-    up: str = "first token (ms)"
+    across: str = "share of prompt tokens that are cached (%)"  # horizontal axis
+    up: str = "first token (ms)"  # vertical axis
     overloaded: str = "overloaded"
 
 
@@ -58,6 +59,7 @@ class _Scale:
 
     def __init__(self, low_rate: float, values_ms: Sequence[float]) -> None:
         self.low_rate = low_rate
+        # The ends of the vertical axis, as powers of ten.
         self.low = math.floor(math.log10(max(min(values_ms), 0.1)))
         self.high = max(self.low + 1, math.ceil(math.log10(max(values_ms))))
 
@@ -76,8 +78,8 @@ class Drawing:
     """The plot and its geometry, for scripts that move a mark in it."""
 
     svg: str
-    left: float
-    right: float
+    left: float  # x of the horizontal axis's beginning
+    right: float  # x of its end
     low_rate: float  # the hit rate at `left`; the hit rate at `right` is 1
     curve: tuple[HitRateRow, ...]  # ascending
 
@@ -88,23 +90,26 @@ def draw(plan: CapacityPlan) -> str:
 
 
 def draw_plot(
-    plan: CapacityPlan, *, style: str = "", steps: int = _CURVE_STEPS, words: PlotLabels = _ENGLISH
+    plan: CapacityPlan, *, style: str = "", steps: int = _CURVE_STEPS, labels: PlotLabels = _ENGLISH
 ) -> Drawing:
-    """Draw the plot. Leave `style` empty for a page that styles the classes itself."""
+    """Draw the plot. Leave `style` empty if the page has styles for the classes.
+
+    Raises InvalidInput.
+    """
     figures, curve = plan.figures, _compute_curve(plan, steps)
     overloaded_rates = [row.hit_rate for row in curve if row.sustained is None]
     served_rates = [(row.hit_rate, row.sustained) for row in curve if row.sustained is not None]
-    # Far beyond the target, exact values do not matter.
+    # Higher values are not drawn: far beyond the target, exact values do not matter.
     max_ms = max(100 * figures.target_ms, 10_000.0)
     values_ms = [
         min(value(latency), max_ms) for _, latency in served_rates for value in _QUANTILES.values()
     ]
-    scale = _Scale(_low_rate(overloaded_rates), [*values_ms, figures.target_ms])
+    scale = _Scale(_find_low_rate(overloaded_rates), [*values_ms, figures.target_ms])
     parts = [
         *([_write_element("style", style)] if style else []),
-        *_draw_titles(plan, words),
-        *_draw_overload(overloaded_rates, scale, words),
-        *_draw_axes(scale, words),
+        *_draw_titles(plan, labels),
+        *_draw_overload(overloaded_rates, scale, labels),
+        *_draw_axes(scale, labels),
         *_draw_marks(plan, scale),
         *_draw_curves(served_rates, scale, max_ms, scale.y(figures.target_ms)),
     ]
@@ -114,21 +119,27 @@ def draw_plot(
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         role="img",
-        aria_label=words.title,
+        aria_label=labels.title,
     )
     return Drawing(picture, _LEFT, _WIDTH - _RIGHT, scale.low_rate, tuple(curve))
 
 
 def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
-    """Compute rows up to the hit rate at which all requests are warm, where the model ends."""
+    """Compute rows up to the hit rate at which all requests are warm.
+
+    If the given hit rate is higher, the rows end there.
+    """
     figures = plan.figures
     all_warm = 1 - figures.warm_tokens / figures.context_tokens
     last = max(all_warm, figures.hit_rate)
-    return [at_hit_rate(figures, last * index / steps, plan.num_gpus) for index in range(steps + 1)]
+    return [
+        compute_hit_rate_row(figures, last * index / steps, plan.num_gpus)
+        for index in range(steps + 1)
+    ]
 
 
-def _low_rate(overloaded_rates: Sequence[float]) -> float:
-    """Return the axis's lowest hit rate: in steps of 5%, just below the overload's end; or 0."""
+def _find_low_rate(overloaded_rates: Sequence[float]) -> float:
+    """Return the axis's lowest hit rate, a multiple of 5% just below the overload, or 0."""
     return (
         min(0.9, math.floor(max(overloaded_rates) * 20 - 1) / 20)
         if overloaded_rates and max(overloaded_rates) > 0.1
@@ -136,21 +147,21 @@ def _low_rate(overloaded_rates: Sequence[float]) -> float:
     )
 
 
-def _draw_titles(plan: CapacityPlan, words: PlotLabels) -> list[str]:
+def _draw_titles(plan: CapacityPlan, labels: PlotLabels) -> list[str]:
     figures = plan.figures
-    load = words.load % {
+    load = labels.load % {
         "requests_per_s": f"{figures.requests_per_s:,.4g}",
         "num_gpus": f"{plan.num_gpus:,}",
         "context_tokens": f"{figures.context_tokens:,.0f}",
         "queue": figures.queue,
     }
     return [
-        _write_text(words.title, _LEFT, 28, class_="title"),
+        _write_text(labels.title, _LEFT, 28, class_="title"),
         _write_text(load, _LEFT, 48, class_="quiet"),
     ]
 
 
-def _draw_axes(scale: _Scale, words: PlotLabels) -> list[str]:
+def _draw_axes(scale: _Scale, labels: PlotLabels) -> list[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     parts = []
     step = 10 if scale.low_rate < 0.5 else 5 if scale.low_rate < 0.8 else 2
@@ -162,17 +173,19 @@ def _draw_axes(scale: _Scale, words: PlotLabels) -> list[str]:
         y = scale.y(10.0**decade)
         parts.append(_write_line(_LEFT, y, right, y, class_="grid"))
         parts.append(_write_text(f"{10.0**decade:,g}", _LEFT - 10, y + 4, text_anchor="end"))
-    parts.append(_write_text(words.across, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle"))
+    parts.append(
+        _write_text(labels.across, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle")
+    )
     height = (_TOP + bottom) / 2
     label_attributes = {"text_anchor": "middle", "transform": f"rotate(-90 20 {height:g})"}
-    parts.append(_write_text(words.up, 20, height, **label_attributes))
+    parts.append(_write_text(labels.up, 20, height, **label_attributes))
     return parts
 
 
 def _draw_overload(
-    overloaded_rates: Sequence[float], scale: _Scale, words: PlotLabels
+    overloaded_rates: Sequence[float], scale: _Scale, labels: PlotLabels
 ) -> list[str]:
-    """Mark the lowest hit rates, if the fleet cannot serve the load there."""
+    """Mark the hit rates at which the load overloads the fleet."""
     if not overloaded_rates:
         return []
     x, bottom = scale.x(max(overloaded_rates)), _HEIGHT - _BOTTOM
@@ -180,7 +193,7 @@ def _draw_overload(
     parts = [_write_element("rect", **size, class_="overload")]
     if x - _LEFT > 90:  # wide enough for the label
         parts.append(
-            _write_text(words.overloaded, (_LEFT + x) / 2, _TOP + 24, text_anchor="middle")
+            _write_text(labels.overloaded, (_LEFT + x) / 2, _TOP + 24, text_anchor="middle")
         )
     return parts
 
@@ -224,7 +237,10 @@ def _draw_curves(
 
 
 def _write_element(name: str, content: str = "", /, **attributes: object) -> str:
-    """Write an element. In attribute names, drop a final underscore; others become hyphens."""
+    """Write an element.
+
+    In attribute names, final underscores are dropped, and all others become hyphens.
+    """
     attribute_text = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(_format_value(value))}"
         for key, value in attributes.items()

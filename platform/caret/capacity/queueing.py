@@ -1,12 +1,14 @@
 """Waiting times of requests; arrivals are Poisson, service times have any distribution.
 
-* One server, M/G/1: the mean wait by Pollaczek and Khinchine, lambda E[S^2] / (2 (1 - rho)); exact.
-  (Kleinrock, Queueing Systems I, 1975, 5.7.)
+* One server, M/G/1: the mean wait by Pollaczek and Khinchine, lambda E[S^2] / (2 (1 - rho)), with
+  arrival rate lambda, service time S, and utilisation rho; exact. (Kleinrock, Queueing Systems I,
+  1975, 5.7.)
 * k servers behind one queue, M/G/k: Allen and Cunneen's approximation, the wait of M/M/k (Erlang C)
-  times (1 + cv^2) / 2. (Allen, Probability, Statistics, and Queueing Theory, 1990, 5.3.) For k = 1
-  it equals the formula of Pollaczek and Khinchine.
-* The tail: the waits of requests that wait at all are distributed exponentially. This is exact
-  for M/M/k. For M/G/k it is the heavy traffic limit (Kingman 1962), and the tests compare it with a
+  times (1 + cv^2) / 2, where cv is the coefficient of variation of S. (Allen, Probability,
+  Statistics, and Queueing Theory, 1990, 5.3.) For k = 1, this equals the formula of Pollaczek and
+  Khinchine.
+* The tail: the waits of all requests that wait are distributed exponentially. This is exact for
+  M/M/k. For M/G/k, this is the heavy traffic limit (Kingman 1962), and the tests compare it with a
   simulation.
 """
 
@@ -20,7 +22,7 @@ _MIN_SHARE: Final = 1e-17  # smallest share of a sum that a float can represent
 
 
 class QueueUnstable(Exception):
-    """More work arrives than the servers can do: the queue would grow without limit."""
+    """As much work arrives as the servers can do, or more: the queue would grow without limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ServiceTime:
 
 @dataclass(frozen=True, slots=True)
 class WaitDistribution:
-    probability: float  # that a request waits at all
+    probability: float  # that a request must wait
     mean_s: float  # of all requests, including those that do not wait
 
     def probability_over(self, seconds: float) -> float:
@@ -60,7 +62,7 @@ class WaitDistribution:
 def compute_wait(
     arrivals_per_s: float, service: ServiceTime, *, num_servers: int
 ) -> WaitDistribution:
-    """Compute the distribution of waits.
+    """Compute the distribution of waits in one queue before `num_servers` servers.
 
     Raises QueueUnstable.
     """
@@ -77,10 +79,10 @@ def compute_wait(
 def erlang_c(num_servers: int, offered_load: float) -> float:
     """Return the probability that all servers are busy if `offered_load` are busy on average.
 
-    It is computed from Erlang's B. With N servers and an offered load of A, the inverse of B is the
-    sum of N (N - 1) ... (N - k + 1) / A^k for k from 0. All terms are positive, so no digits are
-    lost. The terms rise until k = N - A and fall from there. So the sum needs only a few multiples
-    of the square root of N steps, where Erlang's own recursion takes N steps.
+    The result is computed from Erlang's B. With N servers and an offered load of A, the inverse of
+    B is the sum of N (N - 1) ... (N - k + 1) / A^k for k from 0. All terms are positive, so no
+    digits are lost. The terms rise until k = N - A, and fall from there. The number of steps is
+    therefore a small multiple of the square root of N. Erlang's own recursion takes N steps.
     """
     inverse = term = 1.0
     for number in range(num_servers, 0, -1):
@@ -95,7 +97,10 @@ def erlang_c(num_servers: int, offered_load: float) -> float:
 
 
 def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: float) -> float:
-    """Return the time within which this share of all requests is served, waits included."""
+    """Return the time within which a share of requests is served, waits included.
+
+    `quantile` is this share, 0 to 1.
+    """
     low_s, high_s = 0.0, max(seconds for _, seconds in service.kinds) + 1e-6
     while _probability_over(wait, service, high_s) > 1 - quantile:
         high_s *= 2

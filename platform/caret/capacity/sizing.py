@@ -11,19 +11,22 @@ _SECONDS_PER_HOUR: Final = 3_600
 
 
 def num_in_flight(requests_per_s: float, seconds: float) -> float:
-    """Return the mean number in flight by Little's law: L = lambda W (Little 1961)."""
+    """Return the mean number of requests in flight, if they take `seconds` on average.
+
+    This is Little's law (1961): L = lambda W.
+    """
     return requests_per_s * seconds
 
 
 def busy_gpus(figures: CapacityInputs, *, hit_rate: float, requests_per_s: float) -> float:
-    """Return the mean number of busy GPUs. A fleet of this size or smaller is overloaded."""
+    """Return the mean number of busy GPUs. The load overloads a fleet of this size or smaller."""
     prefill_s = (1 - hit_rate) * figures.context_tokens / figures.prefill_tokens_per_s
     decode_s = figures.output_tokens / figures.decode_tokens_per_s
     return requests_per_s * (prefill_s + decode_s)
 
 
 def gpus_at_utilisation(busy: float, utilisation: float) -> int:
-    """Return the number of GPUs for this utilisation.
+    """Return the number of GPUs of which `busy` are busy on average, at this utilisation.
 
     Raises InvalidInput beyond MAX_GPUS.
     """
@@ -37,9 +40,9 @@ def gpus_at_utilisation(busy: float, utilisation: float) -> int:
 
 
 def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | None:
-    """Return the smallest number of GPUs that keeps the p99 first token within the target.
+    """Return the smallest number of GPUs that keeps the p99 of first tokens within the target.
 
-    Return None if no number of GPUs does.
+    Return None if no number up to MAX_GPUS does.
     """
 
     def meets_target(num_gpus: int) -> bool:

@@ -121,6 +121,7 @@ def _write_summary(plan: CapacityPlan) -> Text:
     return Text("\n".join(lines))
 
 
+# Descriptions of the values of Queue.
 _QUEUES = {
     "pinned": "each GPU has its own queue, M/G/1 (Pollaczek-Khinchine)",
     "shared": "one queue before all GPUs, M/G/k (Allen-Cunneen)",
@@ -128,6 +129,7 @@ _QUEUES = {
 
 
 def _describe_cliff(plan: CapacityPlan) -> str:
+    """Name the hit rate below which the p99 exceeds the target (the cliff)."""
     target = f"{plan.figures.target_ms:g} ms"
     if plan.min_hit_rate is None:
         return f"With {_format_gpus(plan.num_gpus)}, the p99 exceeds {target} at every hit rate."

@@ -1,8 +1,8 @@
 """First-token latency over hit rates: a few cold prompts raise the p99 steeply (the cliff).
 
-A warm request prefills `warm_tokens`, a cold request its whole context. The share of cold requests
-follows from the hit rate. A GPU prefills one prompt at a time. It decodes in parallel, which slows
-down each prefill.
+A warm request prefills `warm_tokens`, and a cold request prefills its whole context. The share of
+cold requests follows from the hit rate. A GPU prefills one prompt at a time. At the same time, the
+GPU decodes other requests, which makes each prefill slower.
 """
 
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ def cold_ms(figures: CapacityInputs) -> float:
 
 
 def warm_ms(figures: CapacityInputs) -> float:
+    """Return the prefill time of a warm request on an otherwise idle GPU."""
     return figures.warm_tokens / figures.prefill_tokens_per_s * 1000
 
 
@@ -33,7 +34,7 @@ def estimate_first_token(
 ) -> FirstTokenLatency:
     """Estimate the latency of first tokens.
 
-    Raises QueueUnstable.
+    Raises QueueUnstable if the load overloads the GPUs.
     """
     decode_share = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
     if decode_share >= 1:
@@ -57,8 +58,7 @@ def _compute_prefill(
 ) -> ServiceTime:
     """Return the prefill times of warm and cold requests.
 
-    At hit rates above the one at which all requests are warm, requests prefill less than
-    `warm_tokens`.
+    If the hit rate is so high that all requests are warm, they may prefill less than `warm_tokens`.
     """
     cold, missing_tokens = figures.context_tokens, (1 - hit_rate) * figures.context_tokens
     warm = min(figures.warm_tokens, missing_tokens)

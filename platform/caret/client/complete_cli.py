@@ -15,7 +15,8 @@ from rich.text import Text
 from caret.client.websocket_client import CompletionStream, Frame, GatewayRefused, open_stream
 from caret.foundation.home_dir import find_home_folder
 
-_BY_SUFFIX: Final = {
+# Editors' language IDs, by file suffix.
+_LANGUAGES: Final = {
     ".py": "python",
     ".js": "javascript",
     ".ts": "typescript",
@@ -38,22 +39,22 @@ _BY_SUFFIX: Final = {
 }
 
 
-def language_of(path: str) -> str:
+def find_language(path: str) -> str:
     """Return the ID that editors use for the file's language; "" for an unknown suffix."""
-    return _BY_SUFFIX.get(PurePath(path).suffix.lower(), "")
+    return _LANGUAGES.get(PurePath(path).suffix.lower(), "")
 
 
 class CursorOutOfRange(Exception):
-    """The cursor is outside of the file. The text names the valid range."""
+    """The cursor is outside of the file. The message names the valid range."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorSplit:
-    prefix: str
-    suffix: str
+    prefix: str  # text before the cursor
+    suffix: str  # text after the cursor
 
 
-def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
+def split_at_cursor(text: str, *, line: int, column: int) -> CursorSplit:
     """Split a text at a line and column, both counted from 1.
 
     Column 1 is before a line's first character; the column after its last character is valid, too.
@@ -74,14 +75,15 @@ def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
 
 
 MODES: Final = ("inline", "fim", "block", "docstring")
-_LINES_BEFORE: Final = 8  # shown before the cursor
+_LINES_BEFORE: Final = 8  # shown up to the cursor
 _LINES_AFTER: Final = 3  # shown after the completion
+# Exit codes.
 EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
 
 
 class MissingInput(Exception):
-    """Input or configuration is missing. The text says what to do."""
+    """A file or a setting cannot be read or is missing. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +93,10 @@ class GatewayTarget:
 
 
 def main(argv: list[str]) -> int:
+    """Stream a completion into the terminal. Return the exit code."""
     options = _make_parser().parse_args(argv)
     try:
-        split = cut_at(_read_file(options.file), line=options.line, column=options.column)
+        split = split_at_cursor(_read_file(options.file), line=options.line, column=options.column)
         asyncio.run(_stream_completion(_find_target(options.tenant), options, split))
     except (CursorOutOfRange, MissingInput) as error:
         return _report_error(str(error), EXIT_USAGE)
@@ -131,17 +134,22 @@ def _read_file(file: Path) -> str:
 
 
 def _find_target(tenant: str) -> GatewayTarget:
+    """Return URL and API key, from the environment or of a local demonstration tenant.
+
+    `tenant`: slug. Raises MissingInput.
+    """
     url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
     if url and key:
         return GatewayTarget(url, key)
     installation = _read_up_file()
-    keys = {tenant["slug"]: tenant["api_key"] for tenant in installation["tenants"]}
+    keys = {entry["slug"]: entry["api_key"] for entry in installation["tenants"]}
     if not key and tenant not in keys:
         raise MissingInput(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
     return GatewayTarget(url or installation["gateway_url"], key or keys[tenant])
 
 
 def _read_up_file() -> dict[str, Any]:
+    """Return the description of the local installation, from `manage.py up`."""
     try:
         installation: dict[str, Any] = json.loads((find_home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # missing or incomplete
@@ -159,7 +167,7 @@ async def _stream_completion(
         "id": "1",
         "mode": options.mode,
         "path": options.file.name,
-        "language": language_of(options.file.name),
+        "language": find_language(options.file.name),
         "prefix": split.prefix,
         "suffix": split.suffix,
     }
@@ -173,6 +181,7 @@ async def _stream_completion(
 
 
 async def _print_json(stream: CompletionStream, frame: Frame) -> None:
+    """Print the whole text and the fields of the last frame as one JSON line."""
     text = ""
     async for received_frame in stream.complete(frame):
         if received_frame["type"] == "delta":
@@ -214,6 +223,6 @@ def _format_numbers(done_frame: Frame) -> str:
     return "\n".join("  ".join(parts) for parts in (times, tokens))  # within 80 columns
 
 
-def _report_error(sentence: str, code: int) -> int:
-    sys.stderr.write(f"caret: {sentence}\n")
+def _report_error(message: str, code: int) -> int:
+    sys.stderr.write(f"caret: {message}\n")
     return code

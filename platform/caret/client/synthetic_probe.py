@@ -1,9 +1,9 @@
-"""`manage.py probe`: a synthetic user that types all day, to detect problems early.
+"""`manage.py probe`: a synthetic user that types at all times, to detect problems early.
 
-In each interval, it types a few characters into a unique file and requests a completion after each
-of them. Each request supersedes the previous one, and the probe waits for the response to the last
-one. Like an editor, it needs only the gateway's URL and an API key. It serves its results as
-metrics on its own port.
+In each interval, the probe types a few characters into a new file, and requests a completion after
+each change. Each request supersedes the previous one. The probe waits for the response to the last
+request. Like an editor, the probe needs only the gateway's URL and an API key. It serves its
+results as metrics on a port of its own.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from caret.foundation.environment import env_int, env_secret, env_text
 from caret.foundation.log_config import configure_logging
 
 _FUNCTION_HEAD: Final = "def total(prices: list[int]) -> int:\n    "
-_LINE_STATES: Final = ("r", "re", "ret", "return ")  # the current line after each keystroke
-KEYSTROKE_S: Final = 0.08  # between two keystrokes
+_LINE_STATES: Final = ("r", "re", "ret", "return ")  # the current line at each request
+KEYSTROKE_S: Final = 0.08  # between two requests
 MAX_WAIT_S: Final = 5.0  # for a whole probe
 # The buckets are finest around 100 ms, the target for inline completions.
 _BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
@@ -27,9 +27,9 @@ _BUCKETS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    result: str  # text | nothing | refused | unreachable | late
-    code: str  # error code of a refusal; "" otherwise
-    first_s: float | None  # from the last keystroke to the first text; None: no text
+    result: str  # text | nothing (an empty response) | refused | unreachable | late (MAX_WAIT_S)
+    code: str  # error code if the result is `refused`; otherwise ""
+    first_s: float | None  # from the last request to the first text; None: no text
 
 
 class ProbeMetrics:
@@ -70,25 +70,26 @@ def main(_argv: list[str]) -> int:
     host = env_text("CARET_PROBE_HOST", "127.0.0.1")
     port = env_int("CARET_PROBE_PORT", 8405, low=1, high=65_535)
     configure_logging("probe")
-    probe = ProbeMetrics()
-    start_http_server(port, addr=host, registry=probe.registry)
-    asyncio.run(_run_probes(probe, url, key, interval_s))
+    metrics = ProbeMetrics()
+    start_http_server(port, addr=host, registry=metrics.registry)
+    asyncio.run(_run_probes(metrics, url, key, interval_s))
     return 0
 
 
-async def _run_probes(probe: ProbeMetrics, url: str, key: str, interval_s: float) -> None:
+async def _run_probes(metrics: ProbeMetrics, url: str, key: str, interval_s: float) -> None:
     number = 0
     while True:
         began_s = time.monotonic()
-        probe.record(await run_probe(url, key, number=number))
+        metrics.record(await run_probe(url, key, number=number))
         number += 1
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
 
 
 async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
-    """Probe once, over a new connection, so that connecting is tested, too.
+    """Probe once. Open a new connection, so that connecting is tested, too.
 
-    `number` makes the text differ from earlier probes, so that no cache serves the completion.
+    `key`: API key. `number` makes the text differ from earlier probes, so that no cache has the
+    prompt.
     """
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:
@@ -113,20 +114,20 @@ async def _simulate_typing(stream: CompletionStream, number: int) -> ProbeResult
             "suffix": "\n",
         }
         await stream.send(frame)
-    return await _await_response(stream, str(frame["id"]), typed_s=time.monotonic())
+    return await _await_response(stream, str(frame["id"]), sent_s=time.monotonic())
 
 
 async def _await_response(
-    stream: CompletionStream, identifier: str, *, typed_s: float
+    stream: CompletionStream, request_id: str, *, sent_s: float
 ) -> ProbeResult:
     first_s: float | None = None
     while True:
         frame: dict[str, Any] = await stream.receive()
-        if frame.get("id") != identifier:
+        if frame.get("id") != request_id:
             continue
         if frame["type"] == "error":
             raise GatewayRefused(frame["code"], frame["message"])
         if frame["type"] == "delta":
-            first_s = first_s or time.monotonic() - typed_s
+            first_s = first_s or time.monotonic() - sent_s
         elif frame["type"] == "done":
             return ProbeResult("nothing" if first_s is None else "text", "", first_s)

@@ -12,7 +12,7 @@ Frame = dict[str, Any]
 
 
 class GatewayRefused(Exception):
-    """The gateway rejected or ended a request or a connection; `code` says why."""
+    """The gateway rejected or ended a request or a connection. `code` is an error code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class GatewayRefused(Exception):
 
 
 class CompletionStream:
-    """An open connection. Frames are dicts, as on the wire."""
+    """An open connection. Frames are decoded JSON objects."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -36,7 +36,7 @@ class CompletionStream:
             raise _to_refusal(error) from error
 
     async def receive(self) -> Frame:
-        """Return the next frame.
+        """Wait for the next frame, and return it.
 
         Raises GatewayRefused if the connection has ended.
         """
@@ -47,14 +47,14 @@ class CompletionStream:
         return frame
 
     async def complete(self, frame: Frame) -> AsyncIterator[Frame]:
-        """Request a completion and yield its frames; the last one is `done`.
+        """Request a completion and yield its frames; the last one has the type `done`.
 
-        Raises GatewayRefused.
+        `frame` has all fields of the request except `type`. Raises GatewayRefused.
         """
         await self.send({"type": "complete", **frame})
         while True:
             received_frame = await self.receive()
-            # An empty ID means that the gateway could not read the ID of our frame.
+            # An error frame without an ID: the gateway could not read the ID of our frame.
             if received_frame.get("id") not in (frame["id"], ""):
                 continue
             if received_frame["type"] == "error":

@@ -10,17 +10,17 @@ import structlog
 from caret.foundation.log_config import describe
 
 _RESTART_DELAY_S: Final = 1.0
-Run = Callable[[], Awaitable[None]]
+Run = Callable[[], Awaitable[None]]  # runs a background task until it is cancelled
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator[None]:
-    """Run `work`, pairs of a name and a function, in tasks until the block ends.
+async def run_background_tasks(named_runs: Iterable[tuple[str, Run]]) -> AsyncIterator[None]:
+    """Run each function in a task until the block ends. The names are for logs.
 
     Then cancel the tasks and wait for their end.
     """
-    tasks = [asyncio.create_task(_keep_running(name, run)) for name, run in work]
+    tasks = [asyncio.create_task(_keep_running(name, run)) for name, run in named_runs]
     try:
         yield
     finally:
@@ -30,9 +30,9 @@ async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator
 
 
 async def _keep_running(name: str, run: Run) -> None:
-    """Run a task again and again. After an unexpected error, log it and wait first.
+    """Run a function, and start it again when it ends. After an unexpected error, log it and wait.
 
-    Otherwise one defect would silently stop revocations or usage records.
+    Otherwise, a defect would stop revocations or usage records, and nobody would notice.
     """
     while True:
         try:

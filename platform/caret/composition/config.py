@@ -16,9 +16,12 @@ from caret.foundation.environment import (
 from caret.foundation.home_dir import find_home_folder
 from inference.config import DataPlaneConfig
 
+# Traces are exported if one of these is set.
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+# The folder in which Kubernetes puts the token of a pod's service account.
 KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TRACE_SHARE: Final = 0.1  # of completions: each has ten spans, and a span costs 10 us
+# The share of completions with a trace. A trace has up to ten spans, and a span takes 10 us.
+_TRACE_SHARE: Final = 0.1
 
 
 def read_data_plane_config() -> DataPlaneConfig:
@@ -74,7 +77,10 @@ def read_data_plane_config() -> DataPlaneConfig:
 
 
 def _kubernetes_url() -> str:
-    """Return the API server's URL from the variables that Kubernetes sets in each pod."""
+    """Return the API server's URL from the variables that Kubernetes sets in each pod.
+
+    Return "" outside of a pod.
+    """
     host, port = env_text("KUBERNETES_SERVICE_HOST", ""), env_text("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         return ""
@@ -82,9 +88,10 @@ def _kubernetes_url() -> str:
 
 
 def _first_token_targets_ms() -> dict[Mode, float]:
-    """Return the targets for load shedding.
+    """Return the targets for load shedding, by mode.
 
-    The defaults are 80% of the promised latencies, so that shedding begins before those are missed.
+    The defaults are 80% of the promised latencies (latency_targets.py), so that shedding begins
+    before a promise is missed.
     """
     inline, fim, block, chat = (
         env_int(f"CARET_FIRST_TOKEN_TARGET_{name}_MS", default, low=1, high=600_000)
@@ -96,7 +103,7 @@ def _first_token_targets_ms() -> dict[Mode, float]:
         Mode.BLOCK: block,
         Mode.DOCSTRING: block,
         Mode.CHAT: chat,
-        # The target for the engine's first token, although users see nothing before the last one.
+        # Users see an edit only after the last token. The target still applies to the first token.
         Mode.EDIT: block,
     }
 

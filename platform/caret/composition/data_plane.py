@@ -1,4 +1,4 @@
-"""Assembles the data plane and keeps it running while it is open."""
+"""Assembles the data plane, and runs its background tasks while it is open."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
@@ -74,7 +74,7 @@ from inference.retrieval import Retrieval
 from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router
 
-# Long enough for a busy Redis, short enough that shutdown never hangs.
+# Long enough for a busy Redis, and short enough that shutdown does not hang.
 _REDIS_TIMEOUT_S: Final = 2.0
 _MAX_REDIS_CONNECTIONS: Final = 100
 
@@ -84,17 +84,17 @@ class SharedConnections:
     """The connections, and the queue of claims, that the components of the data plane share."""
 
     redis: Redis
-    leases: Redis
-    engines: HttpClient
-    session: aiohttp.ClientSession  # for calls outside of requests
+    leases: Redis  # for calls about leases only
+    engines: HttpClient  # for completions
+    session: aiohttp.ClientSession  # for all other HTTP calls
     claims: ClaimQueue
 
 
 @asynccontextmanager
 async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
-    """Yield the data plane with its background tasks running.
+    """Yield the data plane, and run its background tasks until the block ends. Raises BadSetting.
 
-    When the block ends, ship the journal and return the leases, each within a time limit.
+    Then ship the journal and return the leases, each within a time limit.
     """
     keep_cancellations()
     clock = SystemClock()
@@ -122,7 +122,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             clock=clock,
             observers=(metrics, SlowLog(clock), *traces),
         )
-        load_all()
+        load_all()  # the grammars of all languages, so that no completion waits for one
         links = SharedConnections(redis, leases, engines, session, ClaimQueue())
         plane = _build_plane(config, clock, snapshot_store, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
@@ -135,11 +135,11 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             await feed.start()
         await pool_members.reconcile()  # before any replica is called
         async with (
-            _run_delivery(journal, RedisShipper(redis)) as shipping,
-            _run_leases(plane.admission.quotas.leases) as returning,
+            _open_journal_shipping(journal, RedisShipper(redis)) as shipping,
+            _open_lease_return(plane.admission.quotas.leases) as lease_return,
             run_background_tasks(
                 (
-                    *(("journal", shipping), ("leases", returning)),
+                    *(("journal", shipping), ("leases", lease_return)),
                     *((feed.name, feed.run) for feed in feeds),
                     *(("membership", pool_members.run), *watches),
                     *_list_background_tasks(config, plane, links),
@@ -154,7 +154,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
 
 
 def _make_redis(url: str) -> Redis:
-    # A call beyond the limit waits for a connection; redis-py's default pool would raise at once.
+    # If all connections are in use, a call waits. redis-py's default pool would raise at once.
     pool = BlockingConnectionPool.from_url(
         url,
         max_connections=_MAX_REDIS_CONNECTIONS,
@@ -165,8 +165,8 @@ def _make_redis(url: str) -> Redis:
 
 
 @asynccontextmanager
-async def _run_delivery(journal: FileJournal, shipper: RedisShipper) -> AsyncIterator[Run]:
-    """Yield the task that ships the journal. When the block ends, ship the rest of the journal."""
+async def _open_journal_shipping(journal: FileJournal, shipper: RedisShipper) -> AsyncIterator[Run]:
+    """Yield the function that ships the journal. When the block ends, ship the rest."""
     try:
         yield partial(journal.run, shipper)
     finally:
@@ -174,8 +174,8 @@ async def _run_delivery(journal: FileJournal, shipper: RedisShipper) -> AsyncIte
 
 
 @asynccontextmanager
-async def _run_leases(leases: Leases) -> AsyncIterator[Run]:
-    """Yield the task that returns unused leases. When the block ends, return all leases."""
+async def _open_lease_return(leases: Leases) -> AsyncIterator[Run]:
+    """Yield the function that returns unused leases. When the block ends, return all leases."""
     try:
         yield leases.run
     finally:
@@ -364,7 +364,7 @@ def make_pool_members(
 
     Raises BadSetting.
     """
-    router, load = plane.router, plane.admission.load_shedder
+    router, shedder = plane.router, plane.admission.load_shedder
     kubernetes = _make_kubernetes_resolver(config, router.pools.by_name.values(), session)
     pool_members = PoolMembers(
         router.pools,
@@ -379,7 +379,7 @@ def make_pool_members(
             for name, writer in plane.prompt_writers.items()
         },
     )
-    pool_members.changed.append(lambda pool: load.set_capacity(pool.name, _capacity_of(pool)))
+    pool_members.changed.append(lambda pool: shedder.set_capacity(pool.name, _capacity_of(pool)))
     kubernetes.changed.append(pool_members.request_reconcile)
     return pool_members, (("endpoints", kubernetes.run),) if kubernetes.names else ()
 

@@ -6,6 +6,7 @@ from inference.consumers.application import GatewayApplication
 
 
 def build_gateway_application() -> GatewayApplication:
+    """Build the application from the environment. Raises BadSetting."""
     config = read_data_plane_config()
     return GatewayApplication(
         lambda: open_data_plane(config),

@@ -1,4 +1,4 @@
-"""The metrics endpoint of the data plane and the metrics that it serves."""
+"""The metrics endpoint of the data plane, and the metrics that the endpoint serves."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,11 +40,14 @@ class MetricSources(NamedTuple):
 async def serve_metrics(
     config: DataPlaneConfig, plane: DataPlane, metrics: CompletionMetrics, sources: MetricSources
 ) -> AsyncIterator[None]:
-    """Serve the metrics page until the block ends; do nothing if no port is set."""
+    """Serve the metrics page until the block ends. Do nothing if the configured port is 0.
+
+    The path `/slow` returns the slowest requests.
+    """
     if not config.metrics_port:
         yield
         return
-    lag = EventLoopLagProbe(plane.clock)
+    lag_probe = EventLoopLagProbe(plane.clock)
     engines = EngineMetricsPoller(VllmMetrics(sources.session), plane.router.pools.list_replicas)
     gauges = GatewayMetrics(
         concurrency=plane.admission.concurrency,
@@ -62,21 +65,21 @@ async def serve_metrics(
     )
     admission = AdmissionMetrics(plane.admission.load_shedder, plane.admission.quotas)
     background = BackgroundMetrics(plane.warmup_queue, plane.router.speculation)
-    families = (
+    sources_of_metrics = (
         metrics.collect,
         gauges.collect,
         admission.collect,
         engines.collect,
-        lag.collect,
+        lag_probe.collect,
         background.collect,
         *(metric.collect for metric in (*connections.METRICS, SHARED)),
     )
     page = serve_metrics_page(
-        families,
+        sources_of_metrics,
         host=config.metrics_host,
         port=config.metrics_port,
         extra_pages={"/slow": sources.slowest.encode},
     )
     poll_engines = partial(engines.run, every_s=config.engine_metrics_interval_s)
-    async with run_background_tasks((("lag", lag.run), ("engines", poll_engines))), page:
+    async with run_background_tasks((("lag", lag_probe.run), ("engines", poll_engines))), page:
         yield

@@ -1,13 +1,14 @@
-"""API keys: their format, and the digest by which a gateway recognises a key.
+"""API keys: their format, and the digest with which a gateway verifies a key.
 
     cpk_live_Ab3dE6gH<43 base62 characters><6 base62 characters of CRC32>
     |   |    |       |                     checksum that detects typing errors before any lookup
     |   |    |       256 random bits, shown once
-    |   |    lookup ID: names the key in logs and in the console
+    |   |    lookup ID: identifies the key in logs and in the console
     |   kind
     type prefix that secret scanners search for (KEY_PATTERN)
 
-The format follows GitHub's tokens. A fast hash is enough: 256 random bits cannot be guessed.
+The format follows GitHub's tokens. A fast hash is enough for the digest, because 256 random bits
+cannot be guessed.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 _LOOKUP_CHARS, _SECRET_CHARS, _CHECKSUM_CHARS = 8, 43, 6
 
 
-# The kind of operator keys, which open the platform API and belong to no tenant.
+# The kind of operator keys, which give access to the platform API and belong to no tenant.
 OPERATOR_KIND: Final = "ops"
 
 
@@ -42,7 +43,7 @@ class KeyKind(StrEnum):
 
 
 class ParsedKey(msgspec.Struct, frozen=True):
-    """A key as a client sent it: well-formed, but not yet verified."""
+    """A well-formed key. A key that a client sent is not verified yet."""
 
     text: str
     lookup_id: LookupId
@@ -54,18 +55,18 @@ class ParsedKey(msgspec.Struct, frozen=True):
 class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One text of an API key in a snapshot: its digest and its restrictions.
 
-    A revoked credential stays in the snapshot for a while, so that the gateway can say why it
-    rejects the key. During a rotation a key has two credentials with the same key ID and lookup ID
-    but different digests, until the old text expires.
+    A revoked credential stays in the snapshot for a while, so that the gateway can tell the client
+    that the key was revoked. During a rotation, a key has two credentials until its old text
+    expires. They have the same key ID and lookup ID, but different digests.
 
-    Fields with a default were added later, and are not encoded when they have their default. So an
-    older gateway can decode every credential except one with a field that it does not know.
+    Fields with a default were added later, and are not encoded if they have their default. So an
+    older gateway fails to decode only credentials that use a new field.
     """
 
     key_id: KeyId
     lookup_id: LookupId
     digest: bytes  # digest_key(pepper, key), 32 bytes
-    pepper_version: int
+    pepper_version: int  # of the secret in the digest
     kind: KeyKind
     user_id: UserId | None  # None: a service key
     expires_at_ms: int | None  # Unix milliseconds; None: never
@@ -97,6 +98,7 @@ def parse_key(text: str) -> ParsedKey | None:
 
 
 def digest_key(pepper: bytes, key: ParsedKey) -> bytes:
+    """Return the HMAC-SHA256 of the key's text. `pepper` is a secret of the installation."""
     digest = _make_hmac(pepper).copy()
     digest.update(key.text.encode())
     return digest.digest()
@@ -104,7 +106,7 @@ def digest_key(pepper: bytes, key: ParsedKey) -> bytes:
 
 @lru_cache(maxsize=8)
 def _make_hmac(pepper: bytes) -> hmac.HMAC:
-    """Return an HMAC for callers to copy: creating one takes longer than computing the digest."""
+    """Return an HMAC that callers must copy. Creating one takes longer than computing a digest."""
     return hmac.new(pepper, digestmod=hashlib.sha256)
 
 

@@ -2,9 +2,9 @@
 
     caret:content   stream  field `sealed`: a ContentBatch (caret.contracts.sealed_message)
 
-Gateways send content only if the snapshot says that the tenant allows it and the user has consented
-(`Credential.keeps_content`). The worker checks the consent receipts again before it stores
-anything. Gateways do not resend content that is lost before it reaches the worker.
+Gateways send content only if the snapshot states that the tenant allows it and the user has
+consented (`Credential.keeps_content`). The worker checks the consent receipts again before it
+stores content. Gateways do not send content again that was lost before it reached the worker.
 """
 
 from typing import Final
@@ -16,13 +16,14 @@ from caret.contracts.sealed_message import MessageSealer
 from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.ids import RequestId, UserId
 
-CONTENT: Final = "caret:content"
-MAX_AGE_S: Final = 120
+CONTENT: Final = "caret:content"  # Redis key of the stream
+MAX_AGE_S: Final = 120  # of an entry in the stream
 STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry is deleted after at most twice this time
-MAX_QUEUED: Final = 1_000  # batches; the oldest are dropped first
-MAX_BATCH_CHARS: Final = 200_000  # in a batch, unless its only item is longer
+MAX_QUEUED: Final = 1_000  # batches in the stream; the oldest are dropped first
+MAX_BATCH_CHARS: Final = 200_000  # a single longer item is a batch of its own
 
-# Limits for one captured request: the text nearest to the cursor and the latest chat turns remain.
+# Limits for one captured request. The text nearest to the cursor and the latest chat turns remain.
+# Edits above the limit are not captured.
 MAX_PREFIX_CHARS: Final = 16_000
 MAX_SUFFIX_CHARS: Final = 8_000
 MAX_CHAT_CHARS: Final = 24_000
@@ -30,7 +31,7 @@ MAX_EDIT_CHARS: Final = 16_000
 
 
 class ChatTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    role: str
+    role: str  # system | user | assistant
     text: str
 
 
@@ -39,7 +40,7 @@ class CapturedCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     request_id: RequestId
     user_id: UserId
-    occurred_at_ms: int
+    occurred_at_ms: int  # Unix milliseconds
     mode: Mode
     language: str  # "" if the client did not send it
     repository: str
@@ -47,22 +48,22 @@ class CapturedCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     prefix: str  # up to the cursor
     suffix: str  # from the cursor on
     chat: tuple[ChatTurn, ...]  # oldest first; empty unless the mode is chat
-    completion: str
+    completion: str  # text of the suggestion
     finish_reason: FinishReason
 
 
 class CapturedEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edit"):
-    """The text that a suggestion has become in the editor, as the client reports it."""
+    """The text of a suggestion after the user edited it, as the client reports it."""
 
     request_id: RequestId  # of the completion
     user_id: UserId
-    occurred_at_ms: int
+    occurred_at_ms: int  # Unix milliseconds
     event: OutcomeEvent
-    after_ms: int  # since the suggestion was shown
-    text: str
+    after_ms: int  # since the suggestion was shown; for PERSISTED: since it was accepted
+    text: str  # after the edit
 
 
-Item = CapturedCompletion | CapturedEdit
+Item = CapturedCompletion | CapturedEdit  # of a ContentBatch
 
 
 class ContentBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,8 +1,8 @@
 """Content exclusion rules and retrieval permissions of a policy, evaluated alike in both planes.
 
-Letter case (Unicode case folding) and composed or decomposed letters make no difference in paths
-and repository names. In paths, slash and backslash are also equal. The list of repositories that
-may be indexed is compared exactly, because a mistake there must not allow more.
+In paths and repository names, upper and lower case are equal (Unicode case folding), and so are
+composed and decomposed letters. In paths, slash and backslash are also equal. Only the globs of
+repositories that may be indexed are matched exactly, so that they never allow more than intended.
 """
 
 import re
@@ -15,19 +15,19 @@ from unicodedata import normalize
 from caret.contracts.policy import TenantPolicy
 
 _Match: TypeAlias = Callable[[str], re.Match[str] | None]
-_Exclusion: TypeAlias = Mapping[str, tuple[str, ...]]
+_Exclusion: TypeAlias = Mapping[str, tuple[str, ...]]  # globs by repository name; "*": all
 _WILD: Final = re.compile(r"[*?]")
 _ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
-# re.IGNORECASE treats these two as an i; case folding does not.
+# re.IGNORECASE treats these two letters as an i; case folding does not.
 _DOTTED_AND_DOTLESS_I: Final = str.maketrans("\u0130\u0131", "ii")
 
 
 def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     """Return whether a glob for this repository, or for all ("*"), matches the path.
 
-    `**/` matches any number of folders, including none: `**/.env` also excludes `.env` at the root,
-    as administrators expect. To allow that, each slash in paths and globs is doubled, and `//**//`
-    in a glob becomes `/*/`. As `*` also matches slashes, `/*/` matches `//` and `//any//folders//`.
+    `**/` matches any number of folders, including none: `**/.env` also excludes `.env` at the root.
+    For this, each slash in paths and globs is doubled, and `//**//` in a glob becomes `/*/`. As `*`
+    also matches slashes, `/*/` matches `//` and `//any//folders//`.
     """
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)
@@ -43,7 +43,7 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
 
 
 def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list[tuple[str, str]]:
-    """Return the repository name ("*" for all) and the glob of each rule that excludes the path."""
+    """Return the repository name of the rule ("*": all) and each glob that excludes the path."""
     spellings = _list_spellings(_normalize_path(path))
     return [
         (name, glob)
@@ -55,15 +55,15 @@ def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list
 
 
 def exclusion_names(exclusion: _Exclusion, repository: str) -> tuple[str, ...]:
-    """Return the keys of the exclusion rules that apply to the repository, "*" first."""
+    """Return the repository names of the rules that apply to the repository, "*" first."""
     return _names_for(tuple(exclusion), repository)
 
 
 def is_indexing_allowed(policy: TenantPolicy, *, repository: str) -> bool:
     """Return whether the repository's files may be stored for retrieval.
 
-    A repository without a name is never allowed: all files without a repository name would be taken
-    for one repository.
+    Files without a repository name are never allowed, because retrieval would treat all of them as
+    one repository.
     """
     return bool(repository) and any(fnmatchcase(repository, glob) for glob in policy.retrieval)
 
@@ -77,10 +77,10 @@ def _names_for(names: tuple[str, ...], repository: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _compile_globs(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
-    """Return each glob's required literal text and its matcher.
+    """Return for each glob a literal text that all matching paths contain, and its matcher.
 
-    Cached, because every file of every request is checked. Most paths lack the literal text and
-    need no regular expression.
+    The result is cached, because all files of each request are checked. Most paths do not contain
+    the literal text, so no regular expression is needed for them.
     """
     return tuple(_compile_glob(_double_slashes(glob)) for glob in globs)
 
@@ -91,7 +91,7 @@ def _compile_glob(glob: str) -> tuple[str, _Match]:
 
 
 def _list_spellings(text: str) -> tuple[str, ...]:
-    """Return the text in NFC, and case-folded: `ß` is matched by `?` and by `ss`."""
+    """Return the text in NFC, and also case-folded, so that `?` and `ss` both match `ß`."""
     if text.isascii():
         return (text,)
     return tuple(dict.fromkeys((normalize("NFC", text), _fold_case(text))))
@@ -102,7 +102,7 @@ def _fold_case(text: str) -> str:
 
 
 def _fold_for_literals(path: str) -> str:
-    """Fold the path so that it contains the literal text of each glob that matches it."""
+    """Fold the path, so that it contains the literal text of each matching glob."""
     return path.translate(_DOTTED_AND_DOTLESS_I).casefold()
 
 
@@ -118,10 +118,12 @@ def _normalize_path(path: str) -> str:
 
 
 def _longest_literal(glob: str) -> str:
+    """Return the longest text that each matching path contains, in lower case; "": unknown."""
     longest = max(_WILD.split(glob.partition("[")[0]), key=len)
     return longest.lower() if longest.isascii() else ""
 
 
 def _double_slashes(glob: str) -> str:
+    """Convert a glob as described at `is_excluded`."""
     path = glob.replace("\\", "/").lstrip("/")
     return _ANY_FOLDERS.sub("/*/", f"/{path}".replace("/", "//"))

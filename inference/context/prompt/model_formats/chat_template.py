@@ -1,7 +1,7 @@
 """A model's chat template, from `chat_template.jinja` or `tokenizer_config.json`.
 
-The operator installs it, but it still runs in Jinja's sandbox. It never receives the text of a
-message: a placeholder stands for each. Customers' text thus cannot become a special token.
+The operator installs the template, but it still runs in Jinja's sandbox. It never receives the text
+of a message: a placeholder stands for each text. So customers' text cannot become a special token.
 """
 
 import json
@@ -36,6 +36,7 @@ class ChatTemplate:
 
     @property
     def end_token(self) -> str | None:
+        """The token that ends the assistant's turn; None: the model's configuration names none."""
         return self._special_tokens.get("eos_token")
 
     def render(self, messages: Sequence[ChatMessage]) -> list[str | int]:
@@ -59,7 +60,7 @@ class ChatTemplate:
 
 
 def load_chat_template(folder: str, clock: Clock) -> ChatTemplate | None:
-    """Return the model's template; None: it has none, or `folder` is a name on the hub.
+    """Return the model's template; None: it has none, or `folder` is a name on Hugging Face's hub.
 
     Raises BadSetting.
     """
@@ -112,7 +113,7 @@ def _raise_template_error(_message: str) -> None:
 
 
 def _default_template(template: Any) -> str | None:
-    """Return the default of several named templates, or the only one."""
+    """Return the only template, or the default of a list of named ones; None: there is neither."""
     if isinstance(template, str):
         return template
     templates = {entry["name"]: entry["template"] for entry in template or []}
@@ -120,6 +121,7 @@ def _default_template(template: Any) -> str | None:
 
 
 def _token_text(token: Any) -> str | None:
+    """Return the text of a token, which is declared as a string or as an object."""
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None
 

@@ -1,4 +1,4 @@
-"""Prompt formats of models that propose edits, as data and pure functions, one entry per format.
+"""Prompt formats of models that propose edits: one entry of data and pure functions per format.
 
 The model reads the recent edits and an excerpt of the file. A part of the excerpt around the cursor
 is marked as editable: the editable region. The model answers with that region as it should become.
@@ -20,7 +20,7 @@ class EditExcerpt:
     is_file_start: bool  # it begins with the file's first line
     above: str  # whole lines above the editable region, each with its line break
     region: str  # the editable region, without its last line break
-    cursor: int  # index in `region`
+    cursor: int  # index of a character in `region`
     below: str  # whole lines below the editable region, the last one without its line break
 
 
@@ -37,7 +37,7 @@ class EditFormat:
     context_tokens: int  # of the lines above the region, and of those below it
     edits_tokens: int  # of the recent edits and diagnostics
     markers: tuple[str, ...]  # a file that contains one of them cannot be edited
-    end_marker: str  # an answer that contains it is complete
+    end_marker: str  # an answer is complete when it contains this marker
     render_edit: Callable[[RecentEdit], str]
     # Renders diagnostics, each with the text of its line.
     render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]

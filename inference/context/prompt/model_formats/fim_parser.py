@@ -22,8 +22,9 @@ from inference.context.prompt.model_formats.model_families import FAMILIES, Mode
 from inference.gateway.receive import MAX_FILES
 
 _SPACE: Final = "▁"  # stands for the space at the beginning of a marker in some tokenizers
+# Paths have up to 512 characters, as MAX_NAME_CHARS of the receive stage.
 _PATH: Final = re.compile(r"""[^\s:;=(){}\[\]<>"'`,]{1,512}""")
-_CODESTRAL_FILE: Final = "+++++ "
+_CODESTRAL_FILE: Final = "+++++ "  # begins a line with a file's path
 _CODESTRAL_HEADER: Final = re.compile(r"(?:\A|\n\n)\+{5} ([^\n]{1,512})\n")
 
 
@@ -53,25 +54,28 @@ def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | No
         return None
     text = prompt.removeprefix(family.begin or "")
     parts = _split_at_markers(family, text)
-    ends = None if parts is None else _prefix_and_suffix(family, parts)
-    if parts is None or ends is None:
+    if parts is None:
+        return None
+    prefix_and_suffix = _read_prefix_and_suffix(family, parts)
+    if prefix_and_suffix is None:
         return None
     head = _parse_head(family, parts["head"])
     if head is None:
         return None
-    prefix, suffix = ends
+    prefix, suffix = prefix_and_suffix
     if family.name == "codestral" and prefix.startswith(_CODESTRAL_FILE):
-        return _with_codestral_files(prefix, suffix)
+        return _parse_codestral_files(prefix, suffix)
     return ParsedFimPrompt(
         prefix, suffix, path=head.path, repository=head.repository, files=head.files
     )
 
 
 def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
-    """Return the text before the first FIM marker as `head`, and the text after each FIM marker.
+    """Return the text before the first FIM marker, and the text after each FIM marker.
 
-    The keys have the order of the markers in the prompt. None: a FIM marker does not occur exactly
-    once, or a file or repository marker follows the first FIM marker.
+    The keys are `head`, and then `prefix`, `suffix` and `middle` in the order of their markers in
+    the prompt. None: a FIM marker does not occur exactly once, or a file or repository marker
+    follows the first FIM marker.
     """
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
     markers = {name: _format_marker(marker) for name, marker in names.items() if marker is not None}
@@ -89,7 +93,7 @@ def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
     return parts if is_clean else None
 
 
-def _prefix_and_suffix(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
+def _read_prefix_and_suffix(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
     """Return prefix and suffix.
 
     None: the markers have an unknown order, or there is text where the order allows none.
@@ -147,8 +151,8 @@ def _parse_file(section: str) -> ParsedFile:
     return ParsedFile("", section)
 
 
-def _with_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
-    """Parse `+++++ path` headers with their files; the last file is the current one."""
+def _parse_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
+    """Parse the files of a prefix, each under a header `+++++ path`. The last one is current."""
     before, *file_sections = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
     nearest = prefix[len(before) :] if len(file_sections) > MAX_FILES else prefix
     _, *sections = _CODESTRAL_HEADER.split(nearest)
@@ -170,4 +174,5 @@ def _file_and_repository_markers(family: ModelFamily) -> frozenset[str]:
 
 
 def _format_marker(marker: str) -> str:
+    """Return the marker as clients write it."""
     return marker.removeprefix(_SPACE)

@@ -5,11 +5,11 @@ Stable segments therefore come first, and the text that the user is typing comes
 
     begin | repository | pinned files | other files | snippets | suffix | prefix     "stable"
     `-- the same for all users -------'
-    `---- constant while a file is open -------------------------'  `-- while typing
+    `---- constant while a file is open -------------------------'  `-- changes while typing
 
-Definitions stand between the snippets and the suffix; the user may add some while typing. Windows
-of long texts begin at lines that are chosen by their content. The other layouts are for comparison,
-in experiments and in the benchmark `prefix_reuse`.
+Definitions stand between the snippets and the suffix; the user may add some while typing. In this
+layout, windows of long texts begin at lines that are chosen by their content. The other layouts are
+for comparison, in experiments and in the benchmark `prefix_reuse`.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ class PromptLayout:
     order: FimOrder | None  # None: suffix first, in the order that suits the family best
     # Windows begin with lines chosen by their content; False: windows move with the cursor.
     is_anchored: bool = True
-    # Sort other files by path, so that an edit in one does not move the others. False: sort them by
-    # rank, with the best one last.
+    # Sort other files and snippets by path, so that an edit in one does not move the others. False:
+    # sort them by rank, with the best one last.
     has_sorted_files: bool = False
-    # Begin the suffix with the next line if only closing brackets and the like follow the cursor.
-    # Editors insert and remove these characters at every other keystroke. If the completion repeats
-    # them, the filter drops them.
+    # Begin the suffix with the next line if only closing brackets, quotes and separators follow the
+    # cursor on its line. Editors insert and remove these characters at every other keystroke. If
+    # the completion repeats them, the filter drops them.
     has_stripped_closers: bool = False
 
 
@@ -67,7 +67,7 @@ class FimMarkers:
 class PromptParts:
     """The parts of a prompt as token IDs, already within the budget."""
 
-    context: list[SegmentTokens]  # all segments before the suffix and the prefix
+    context: list[SegmentTokens]  # between the marker `begin` and the suffix and prefix
     suffix: list[int]
     prefix: list[int]
     prefix_tail: list[int]  # EFIM: the part of the prefix after the anchor; other orders: empty
@@ -103,7 +103,8 @@ def resolve_markers(family: ModelFamily, tokenizer: Tokenizer) -> FimMarkers:
     )
 
 
-def stop_token_ids(family: ModelFamily, tokenizer: Tokenizer) -> list[int]:
+def resolve_stop_token_ids(family: ModelFamily, tokenizer: Tokenizer) -> list[int]:
+    """Return the tokens that end a completion: the family's `ends`, and markers except `begin`."""
     names = (
         *(family.prefix, family.suffix, family.middle),
         *(family.file_separator, family.repository),
@@ -113,14 +114,14 @@ def stop_token_ids(family: ModelFamily, tokenizer: Tokenizer) -> list[int]:
 
 
 def lay_out(order: FimOrder, markers: FimMarkers, parts: PromptParts) -> list[int]:
-    """Return the whole prompt."""
+    """Return the token IDs of the whole prompt."""
     return join_token_ids(lay_out_segments(order, markers, parts))
 
 
 def lay_out_segments(
     order: FimOrder, markers: FimMarkers, parts: PromptParts
 ) -> list[SegmentTokens]:
-    """Return the segments: begin, context, then prefix and suffix in the given order."""
+    """Return the segments: `begin`, the context, then prefix and suffix in the given order."""
     return [_marker_segment(markers.begin), *parts.context, *_ORDERS[order](markers, parts)]
 
 

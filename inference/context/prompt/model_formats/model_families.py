@@ -1,8 +1,8 @@
 """Fill-in-the-middle formats as data, one entry per model family.
 
-P is the text before the cursor, S the text after it. The model writes the middle after the last
-marker. PSM and SPM name the order (Bavarian et al. 2022, arXiv 2207.14255). A family is detected by
-its markers, which are all single tokens of its tokenizer.
+P is the text before the cursor, S the text after it. The model writes the middle at the end of the
+prompt. PSM and SPM name the order (Bavarian et al. 2022, arXiv 2207.14255). A family is detected by
+its markers, which are single tokens of its tokenizer, or its name is in the pool's settings.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,14 @@ class FimOrder(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ModelFamily:
     name: str
-    order: FimOrder
+    order: FimOrder  # in which the models were trained
+    # The markers: <pre>, <suf> and <mid> above.
     prefix: str
     suffix: str
     middle: str | None  # None: the model writes directly after the last part
-    file_separator: str | None = None  # None: other files have comments as headers
-    repository: str | None = None
-    begin: str | None = None  # the first token of every prompt
+    file_separator: str | None = None  # before a file's path; None: a comment names the file
+    repository: str | None = None  # before the repository's name; None: prompts do not name it
+    begin: str | None = None  # the first token of every prompt; None: there is no such token
     ends: tuple[str, ...] = ()  # further tokens that end a completion, if the tokenizer has them
     edit_format: str | None = None  # a name in edit_formats.py; None: its models propose no edits
 
@@ -159,8 +160,12 @@ def get_family(name: str) -> ModelFamily:
     raise BadSetting(f"Unknown model family {name}; the families are {names}.")
 
 
-def detect_family(token_id: Callable[[str], int | None], *, model: str) -> ModelFamily:
-    """Return the family of a tokenizer by its markers. Raises BadSetting."""
+def detect_family(get_token_id: Callable[[str], int | None], *, model: str) -> ModelFamily:
+    """Return the family of a tokenizer by its markers.
+
+    `get_token_id` returns None for an unknown token. `model` is the model's name, for the error.
+    Raises BadSetting.
+    """
     for family in FAMILIES:
         markers = (
             family.prefix,
@@ -170,7 +175,7 @@ def detect_family(token_id: Callable[[str], int | None], *, model: str) -> Model
             family.repository,
             family.begin,
         )
-        if all(token_id(marker) is not None for marker in markers if marker is not None):
+        if all(get_token_id(marker) is not None for marker in markers if marker is not None):
             return family
     names = ", ".join(family.name for family in FAMILIES)
     raise BadSetting(

@@ -9,10 +9,11 @@ Without other files, an empty line stands before the path. The comments are thos
 file's language. Rules:
 1. Pure. A prompt that begins in another way is returned unchanged.
 2. Comments of the other files, and comments at the beginning of the current file, can look like
-   the line with the path. All such lines are possible paths, however many there are, so that the
-   admit stage can refuse the request if the policy excludes one of them.
-3. `Path: ` followed by something else than a path is a comment of a file, or names another file.
-   The text behind it is left out, as the policy may exclude either of the two files.
+   the line with the path. All such lines are possible paths, without a limit. So the admit stage
+   can refuse the request if the policy excludes one of them.
+3. If the text after `Path: ` does not look like a path, the comment belongs to a file's text, or it
+   names another file. The comments after it are left out, because the policy may exclude either of
+   the two files.
 """
 
 import re
@@ -27,6 +28,7 @@ from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 _MARKS: Final = ("#", "//", "--", ";", "%", "")
 _HEADER: Final = "Path: "
 _EXTENSION: Final = re.compile(r"\.[a-zA-Z]\w{0,15}")
+# A path of ordinary characters, even without an extension.
 _PLAIN: Final = re.compile(r"[\w.@+-]+(?:/[\w.@+-]+)*")
 
 
@@ -58,16 +60,16 @@ def _parse_only_path(prompt: str, start: str) -> CommentedPrompt:
 
 def _parse_files(prompt: str, start: str) -> CommentedPrompt:
     lines = _read_comments(prompt, start)
-    numbers = [number for number, line in enumerate(lines) if _can_be_path(line)]
-    if not numbers:  # the current file has a path that does not look like one
+    candidates = [index for index, line in enumerate(lines) if _can_be_path(line)]
+    if not candidates:  # the current file's path does not look like a path
         return CommentedPrompt(prompt.split("\n", len(lines))[-1], files=_split_files(lines))
     # The path comes after the other files, so the last candidate is chosen. File names without
     # spaces are preferred: a sentence can end like a file's name, and a line of code can be one
     # word.
-    named = [number for number in numbers if _has_file_name(lines[number])]
-    without_spaces = [number for number in named if " " not in lines[number]]
-    last = (without_spaces or named or numbers)[-1]
-    others = (lines[number] for number in reversed(numbers))
+    named = [index for index in candidates if _has_file_name(lines[index])]
+    without_spaces = [index for index in named if " " not in lines[index]]
+    last = (without_spaces or named or candidates)[-1]
+    others = (lines[index] for index in reversed(candidates))
     return CommentedPrompt(
         text=prompt.split("\n", last + 1)[-1],
         paths=tuple(dict.fromkeys((lines[last], *others))),
@@ -76,7 +78,7 @@ def _parse_files(prompt: str, start: str) -> CommentedPrompt:
 
 
 def _read_comments(prompt: str, start: str) -> list[str]:
-    """Return the texts of the comments with which the prompt begins, but not the cursor's line."""
+    """Return the texts of the comments at the prompt's beginning, without the cursor's line."""
     comments: list[str] = []
     position = 0
     while prompt.startswith(start, position):

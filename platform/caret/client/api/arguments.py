@@ -17,6 +17,7 @@ from caret.client.api.openapi_operations import (
 )
 
 _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
+# Names in the parsed options, besides those of the fields (_build_option_name).
 _BODY: Final = "body_file"
 _OPERATION: Final = "operation"
 EPILOG: Final = (
@@ -26,6 +27,7 @@ EPILOG: Final = (
 
 
 def build_parser(operations: Sequence[Operation]) -> argparse.ArgumentParser:
+    """Return a parser with a command for each operation, and with `export`."""
     parser = argparse.ArgumentParser(
         prog="caret", description="Administer Caret on the command line.", epilog=EPILOG
     )
@@ -63,26 +65,26 @@ def _add_commands(commands: Any, operations: Sequence[Operation]) -> None:
 
 def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
     settings: dict[str, Any] = {
-        "type": _READERS[field.kind],
+        "type": _READERS[field.value_type],
         # argparse would interpret a percent sign.
-        "help": field.help.replace("%", "%%") or (f"({field.kind})"),
+        "help": field.help.replace("%", "%%") or (f"({field.value_type})"),
         "choices": field.choices or None,
     }
-    if field.place is ParameterLocation.PATH:
-        command.add_argument(_find_key(field), metavar=field.name, **settings)
+    if field.location is ParameterLocation.PATH:
+        command.add_argument(_build_option_name(field), metavar=field.name, **settings)
         return
-    if field.kind is ParameterType.LIST:
+    if field.value_type is ParameterType.LIST:
         settings |= {
             "action": "append",
             "type": str,
             "help": f"{settings['help']} (may be repeated)",
         }
-    metavar = None if field.choices else field.kind.name
+    metavar = None if field.choices else field.value_type.name
     # A required field of the body may be in the file of `--body`.
-    is_required = field.is_required and field.place is not ParameterLocation.BODY
+    is_required = field.is_required and field.location is not ParameterLocation.BODY
     command.add_argument(
         f"--{field.name.replace('_', '-').lower()}",
-        dest=_find_key(field),
+        dest=_build_option_name(field),
         metavar=metavar,
         required=is_required,
         **settings,
@@ -90,41 +92,46 @@ def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
 
 
 def find_operation(options: argparse.Namespace) -> Operation:
+    """Return the operation of the command. The command must not be `export`."""
     operation: Operation = vars(options)[_OPERATION]
     return operation
 
 
 def collect_arguments(options: argparse.Namespace, location: ParameterLocation) -> dict[str, Any]:
-    """Return the given values of the fields in one location, by name."""
+    """Return the values that the user gave for the fields in one location, by name."""
     values = vars(options)
     return {
-        field.name: values[_find_key(field)]
+        field.name: values[_build_option_name(field)]
         for field in find_operation(options).fields
-        if field.place is location and values.get(_find_key(field)) is not None
+        if field.location is location and values.get(_build_option_name(field)) is not None
     }
 
 
 def read_body(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the body, or None if the operation has none.
+    """Return the body: the file's fields and the options' fields, which have precedence.
 
-    Raises ValueError, OSError for an invalid or unreadable file.
+    Return None if the operation has no body. Raises ValueError, OSError for an invalid or
+    unreadable file.
     """
     if not find_operation(options).has_body:
         return None
     file = vars(options)[_BODY]
-    body = {} if file is None else json.loads(_text_of(file))
+    body = {} if file is None else json.loads(_read_text(file))
     if not isinstance(body, dict):
         raise ValueError("the body must be a JSON object")
     return {**body, **collect_arguments(options, ParameterLocation.BODY)}
 
 
-def _text_of(file: str) -> str:
+def _read_text(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
 
 
-def _find_key(field: Parameter) -> str:
-    """Return a unique key: two locations may have fields of the same name."""
-    return f"{field.place}:{field.name}"
+def _build_option_name(field: Parameter) -> str:
+    """Return the field's unique name in the parsed options.
+
+    Two locations may have fields of the same name.
+    """
+    return f"{field.location}:{field.name}"
 
 
 def _parse_bool(text: str) -> bool:
@@ -137,7 +144,7 @@ def _parse_bool(text: str) -> bool:
 def _parse_json(text: str) -> Any:
     """Parse JSON: the text itself, or the content of the file that `@FILE` names."""
     try:
-        return json.loads(_text_of(text[1:]) if text.startswith("@") else text)
+        return json.loads(_read_text(text[1:]) if text.startswith("@") else text)
     except (ValueError, OSError) as error:
         raise argparse.ArgumentTypeError(f"invalid JSON ({error})") from error
 

@@ -35,7 +35,7 @@ from caret.client.api.output import print_response
 
 DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
 DEFAULT_URL: Final = "http://127.0.0.1:8400"  # the console that `make up` starts
-EXIT_REFUSED, EXIT_USAGE, EXIT_UNANSWERED = 1, 2, 3
+EXIT_REFUSED, EXIT_USAGE, EXIT_UNANSWERED = 1, 2, 3  # exit codes
 
 
 def main() -> int:
@@ -48,18 +48,18 @@ def run(
     *,
     transport: httpx.BaseTransport | None = None,
 ) -> int:
-    """Run a command and return its exit code."""
+    """Run a command and return its exit code. `argv` does not include the script."""
     try:
         url = _read_setting(environment, "CARET_CONSOLE_URL") or DEFAULT_URL
-        caller = ApiClient(
+        client = ApiClient(
             url, _read_setting(environment, "CARET_SERVICE_KEY"), transport=transport
         )
     except (OSError, ValueError, httpx.InvalidURL) as error:
         return _report_error(str(error), EXIT_USAGE)
     try:
-        document = caller.request(ApiRequest("GET", DESCRIPTION_PATH)).json()
+        document = client.request(ApiRequest("GET", DESCRIPTION_PATH)).json()
         options = build_parser(read_operations(document)).parse_args(argv)
-        return _run_operation(caller, options)
+        return _run_operation(client, options)
     except ApiError as error:
         return _report_error(f"{error} ({error.code})", EXIT_REFUSED)
     except ServerUnreachable as error:
@@ -67,14 +67,14 @@ def run(
     except (UnsupportedApiDocument, ValueError, OSError) as error:
         return _report_error(str(error), EXIT_USAGE)
     finally:
-        caller.close()
+        client.close()
 
 
-def _run_operation(caller: ApiClient, options: argparse.Namespace) -> int:
+def _run_operation(client: ApiClient, options: argparse.Namespace) -> int:
     if vars(options).get("is_export"):
-        sys.stdout.write(json.dumps(export(caller, options), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(export(client, options), ensure_ascii=False) + "\n")
         return 0
-    for number, response in enumerate(_iterate_responses(caller, options)):
+    for number, response in enumerate(_iterate_responses(client, options)):
         if options.out is not None:
             _write_response(options.out, response, is_first=number == 0)
         else:
@@ -82,12 +82,12 @@ def _run_operation(caller: ApiClient, options: argparse.Namespace) -> int:
     return 0
 
 
-def _iterate_responses(caller: ApiClient, options: argparse.Namespace) -> Iterator[httpx.Response]:
+def _iterate_responses(client: ApiClient, options: argparse.Namespace) -> Iterator[httpx.Response]:
     """Yield the response. With `--all`, yield a response for each page."""
     api_request = _build_request(options)
     wants_all = bool(vars(options).get("all"))
     while True:
-        response = caller.request(api_request)
+        response = client.request(api_request)
         yield response
         cursor = response.json().get("next_cursor") if wants_all else None
         if cursor is None:
@@ -126,7 +126,7 @@ def _to_query_value(value: Any) -> Any:
 
 
 def _write_response(path: Path, response: httpx.Response, *, is_first: bool) -> None:
-    """Write a response, and each later page on a line of its own."""
+    """Write a response. Append later pages, each on a line of its own."""
     with path.open("wb" if is_first else "ab") as file:
         file.write(response.content if is_first else b"\n" + response.content)
 
@@ -142,7 +142,7 @@ def _print_response(response: httpx.Response, options: argparse.Namespace) -> No
 
 
 def _read_setting(environment: Mapping[str, str], name: str) -> str | None:
-    """Return a setting from the environment, or from the file that the environment names.
+    """Return a setting from the file that NAME_FILE names, or else from the environment.
 
     Raises OSError.
     """
@@ -151,6 +151,6 @@ def _read_setting(environment: Mapping[str, str], name: str) -> str | None:
     return environment.get(name) or None
 
 
-def _report_error(sentence: str, code: int) -> int:
-    sys.stderr.write(f"caret: {sentence}\n")
+def _report_error(message: str, code: int) -> int:
+    sys.stderr.write(f"caret: {message}\n")
     return code

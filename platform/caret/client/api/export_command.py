@@ -20,6 +20,7 @@ PATH: Final = "/api/v1/exports"
 # Short names of the most frequent definitions. The full name of each definition is valid, too.
 _SHORT_NAMES: Final = {"usage": "usage_records", "evidence": "evidence_pack"}
 _FORMATS: Final = ("csv", "ndjson", "parquet", "xlsx", "zip")
+# Pauses between two checks of whether the export is finished. They double each time.
 _FIRST_PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 10.0
 _UNFINISHED_STATES: Final = ("queued", "running")
@@ -30,7 +31,7 @@ class ChecksumMismatch(ValueError):
 
 
 def add_export(groups: Any) -> None:
-    """Add the command beside the groups that the server describes."""
+    """Add the command `export` to the groups from the server's OpenAPI document."""
     command = groups.add_parser(
         "export",
         help="create an export, wait for it, download it and check it against its proof",
@@ -56,19 +57,19 @@ def add_export(groups: Any) -> None:
     command.set_defaults(is_export=True)
 
 
-def export(caller: ApiClient, options: argparse.Namespace) -> dict[str, Any]:
+def export(client: ApiClient, options: argparse.Namespace) -> dict[str, Any]:
     """Create and download an export; return its files and number of rows.
 
     Raises ServerUnreachable, ApiError, ChecksumMismatch, OSError.
     """
-    body = _build_request(options)
+    body = _build_body(options)
     headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
-    job = caller.request(ApiRequest("POST", PATH, {}, headers, body)).json()
-    job = _wait_until_finished(caller, job, options.max_wait_s)
-    return _download_file(caller, job, options.into)
+    job = client.request(ApiRequest("POST", PATH, {}, headers, body)).json()
+    job = _wait_until_finished(client, job, options.max_wait_s)
+    return _download_file(client, job, options.into)
 
 
-def _build_request(options: argparse.Namespace) -> dict[str, str]:
+def _build_body(options: argparse.Namespace) -> dict[str, str]:
     definition = _SHORT_NAMES.get(options.definition, options.definition)
     since, until = options.month or options.days
     return {
@@ -80,17 +81,18 @@ def _build_request(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _wait_until_finished(
-    caller: ApiClient, job: dict[str, Any], max_wait_s: float
+    client: ApiClient, job: dict[str, Any], max_wait_s: float
 ) -> dict[str, Any]:
+    """Return the finished job. Raises ApiError if it failed or takes too long."""
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
     while job["state"] in _UNFINISHED_STATES:
         if waited_s >= max_wait_s:
             raise ApiError(0, "not_yet", f"The export {job['id']} is not finished yet.", None)
         _show_progress(job)
-        caller.wait_before_retry(pause_s)
+        client.wait_before_retry(pause_s)
         waited_s += pause_s
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
-        job = caller.request(ApiRequest("GET", f"{PATH}/{job['id']}")).json()
+        job = client.request(ApiRequest("GET", f"{PATH}/{job['id']}")).json()
     if job["state"] != "finished":
         raise ApiError(0, job["state"], job["error"] or f"The export is {job['state']}.", None)
     return job
@@ -102,16 +104,16 @@ def _show_progress(job: dict[str, Any]) -> None:
         sys.stderr.write(f"{job['state']}: {job['rows_done']}{total} rows\n")
 
 
-def _download_file(caller: ApiClient, job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    proof = caller.request(ApiRequest("GET", f"{PATH}/{job['id']}/proof")).content
-    link = caller.request(
+def _download_file(client: ApiClient, job: dict[str, Any], folder: Path) -> dict[str, Any]:
+    proof = client.request(ApiRequest("GET", f"{PATH}/{job['id']}/proof")).content
+    link = client.request(
         ApiRequest("POST", f"{PATH}/{job['id']}/link", is_repeatable=False)
     ).json()
-    # The server chooses the name. Ignore its directories, so that the file stays in `folder`.
+    # The server chooses the name. Ignore folders in the name, so that the file stays in `folder`.
     file = folder / Path(job["name"]).name
     partial_file = file.with_name(f".{file.name}.part")
     try:
-        _download_and_verify(caller, link["path"], partial_file, json.loads(proof))
+        _download_and_verify(client, link["path"], partial_file, json.loads(proof))
         partial_file.replace(file)
     finally:
         partial_file.unlink(missing_ok=True)
@@ -120,10 +122,10 @@ def _download_file(caller: ApiClient, job: dict[str, Any], folder: Path) -> dict
     return {"file": str(file), "proof": str(proof_file), "rows": job["rows_done"]}
 
 
-def _download_and_verify(caller: ApiClient, path: str, file: Path, proof: dict[str, Any]) -> None:
+def _download_and_verify(client: ApiClient, path: str, file: Path, proof: dict[str, Any]) -> None:
     digest, num_bytes = hashlib.sha256(), 0
     with file.open("wb") as out:
-        for chunk in caller.download(path):
+        for chunk in client.download(path):
             out.write(chunk)
             digest.update(chunk)
             num_bytes += len(chunk)

@@ -1,8 +1,8 @@
 """An HTTP client for the REST API, with retries of repeatable requests.
 
-All requests are repeatable, except a `POST` without an idempotency key. They are retried if the
-server does not respond or is busy. Redirects are not followed, so the key is only sent to the
-configured server.
+All requests are repeatable, except a `POST` without an idempotency key. Repeatable requests are
+retried if the server does not respond or is busy. Redirects are not followed, so the API key is
+sent only to the configured server.
 """
 
 import time
@@ -13,6 +13,7 @@ from typing import Any, Final
 import httpx
 
 MAX_TRIES: Final = 4
+# Pauses before a retry. They double each time, and are at least the response's Retry-After.
 _FIRST_PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 60.0
 _CHUNK_BYTES: Final = 256 * 1024
@@ -27,7 +28,7 @@ class ApiRequest:
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None  # sent as JSON; None: no body
-    is_repeatable: bool = True
+    is_repeatable: bool = True  # may be retried
 
 
 class ServerUnreachable(Exception):
@@ -35,16 +36,20 @@ class ServerUnreachable(Exception):
 
 
 class ApiError(Exception):
-    """The server responded with an error."""
+    """The server responded with an error, or an export failed."""
 
     def __init__(self, status: int, code: str, detail: str, field: str | None) -> None:
+        """`status`: HTTP status; 0: there is no error response.
+
+        `field`: the invalid field of the request; None: `detail` alone describes the error.
+        """
         super().__init__(detail if field is None else f"{field}: {detail}")
         self.status = status
         self.code = code
 
 
 class ApiClient:
-    """Calls one server with one key. Must be closed."""
+    """Sends requests to one server with one API key. Must be closed."""
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class ApiClient:
         sleep: Callable[[float], None] = time.sleep,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
+        """`key`: API key; None: requests are sent without a key."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._client = httpx.Client(
             base_url=url, headers=headers, timeout=_TIMEOUT, transport=transport
@@ -100,6 +106,7 @@ class ApiClient:
             raise ServerUnreachable(f"{self._client.base_url} does not respond: {error}") from error
 
     def wait_before_retry(self, seconds: float) -> None:
+        """Sleep. Tests replace the sleep of this client."""
         self._sleep(seconds)
 
     def _send(self, api_request: ApiRequest) -> httpx.Response:
@@ -113,11 +120,13 @@ class ApiClient:
 
 
 def _read_retry_after_s(response: httpx.Response) -> float:
+    """Return the seconds of the Retry-After header; 0 if it is missing or a date."""
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isdecimal() else 0.0
 
 
 def _require_success(response: httpx.Response) -> httpx.Response:
+    """Return the response. Raises ApiError if its status is not a success."""
     if response.is_success:
         return response
     try:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 Json = dict[str, Any]
-# The client sets this header itself, for requests that it may repeat.
+# The client sets this header itself, so that it may repeat a POST request.
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 
@@ -27,17 +27,17 @@ class ParameterType(StrEnum):
     NUMBER = "number"
     TRUTH = "true or false"
     LIST = "list"  # of strings
-    JSON = "JSON"  # values that a shell cannot express otherwise
+    JSON = "JSON"  # objects and all other values
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
     name: str
-    place: ParameterLocation
-    kind: ParameterType
+    location: ParameterLocation
+    value_type: ParameterType
     is_required: bool
     choices: tuple[str, ...]  # empty: any value
-    help: str
+    help: str  # "": no description
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Operation:
     summary: str
     fields: tuple[Parameter, ...]
     has_body: bool
-    is_paged: bool  # accepts a cursor
+    is_paged: bool  # returns a list page by page; accepts a cursor
 
     @property
     def is_repeatable(self) -> bool:
@@ -58,20 +58,20 @@ class Operation:
 
 
 class UnsupportedApiDocument(Exception):
-    """The document does not describe this API."""
+    """The document is not the OpenAPI document of a Caret console."""
 
 
 def read_operations(document: Json) -> list[Operation]:
-    """Return the operations, sorted by group and command.
+    """Return the operations whose ID is `group.command`, sorted by group and command.
 
     Raises UnsupportedApiDocument.
     """
     try:
         operations = [
-            _build_operation(document, path, method, description)
+            _build_operation(document, path, method, operation)
             for path, methods in document["paths"].items()
-            for method, description in methods.items()
-            if "." in description["operationId"]
+            for method, operation in methods.items()
+            if "." in operation["operationId"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise UnsupportedApiDocument("The server is not a Caret console.") from error
@@ -81,7 +81,7 @@ def read_operations(document: Json) -> list[Operation]:
 def _build_operation(document: Json, path: str, method: str, operation: Json) -> Operation:
     group, command = operation["operationId"].split(".", 1)
     body = _find_body(document, operation)
-    fields = (*_iterate_parameters(document, operation), *_body_fields(document, body))
+    fields = (*_iterate_parameters(document, operation), *_iterate_body_fields(document, body))
     return Operation(
         group=group.replace("_", "-"),
         command=command.replace("_", "-"),
@@ -91,7 +91,7 @@ def _build_operation(document: Json, path: str, method: str, operation: Json) ->
         fields=fields,
         has_body=body is not None,
         is_paged=any(
-            field.name == "cursor" and field.place is ParameterLocation.QUERY for field in fields
+            field.name == "cursor" and field.location is ParameterLocation.QUERY for field in fields
         ),
     )
 
@@ -111,11 +111,12 @@ def _iterate_parameters(document: Json, operation: Json) -> Iterator[Parameter]:
 
 
 def _find_body(document: Json, operation: Json) -> Json | None:
+    """Return the schema of the body; None if the operation has no JSON body."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json")
-    return None if content is None else _not_null(document, content["schema"])
+    return None if content is None else _select_not_null(document, content["schema"])
 
 
-def _body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
+def _iterate_body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
     if body is None:
         return
     required_names = set(body.get("required", []))
@@ -128,12 +129,12 @@ def _body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
 def _build_parameter(
     document: Json, name: str, location: ParameterLocation, schema: Json, is_required: bool
 ) -> Parameter:
-    shape = _not_null(document, schema)
+    shape = _select_not_null(document, schema)
     choices = tuple(str(choice) for choice in shape.get("enum", ()))
     return Parameter(
         name=name,
-        place=location,
-        kind=_find_type(document, shape),
+        location=location,
+        value_type=_find_type(document, shape),
         is_required=is_required,
         choices=choices,
         help=str(schema.get("description") or shape.get("description") or ""),
@@ -150,15 +151,16 @@ def _find_type(document: Json, shape: Json) -> ParameterType:
             return ParameterType.NUMBER
         case "boolean":
             return ParameterType.TRUTH
-        case "array" if _not_null(document, shape.get("items", {})).get("type") == "string":
+        case "array" if _select_not_null(document, shape.get("items", {})).get("type") == "string":
             return ParameterType.LIST
     return ParameterType.JSON
 
 
-def _not_null(document: Json, schema: Json) -> Json:
-    """Return the first schema that is not null.
+def _select_not_null(document: Json, schema: Json) -> Json:
+    """Return the schema without null, and with its own reference resolved.
 
-    A nullable field lists its schema and null. A field with a default lists only its schema.
+    The document lists the alternatives of some fields: of a nullable field, its schema and null; of
+    a field with a default, only its schema. Return the first alternative that is not null.
     """
     schema = _resolve_reference(document, schema)
     shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []
@@ -170,6 +172,7 @@ def _not_null(document: Json, schema: Json) -> Json:
 
 
 def _resolve_reference(document: Json, schema: Json) -> Json:
+    """Return the schema that `$ref` points to, or else the schema itself."""
     while "$ref" in schema:
         node: Mapping[str, Any] = document
         for name in schema["$ref"].removeprefix("#/").split("/"):

@@ -9,19 +9,19 @@ from rich.text import Text
 
 
 def print_response(console: Console, response: Any) -> None:
-    """Print the result of `json.loads`."""
+    """Print a decoded JSON response: first its lists of objects, then all other fields."""
     if not isinstance(response, Mapping):
         console.print_json(data=response)
         return
-    single = {name: value for name, value in response.items() if not _is_rows(value)}
+    single = {name: value for name, value in response.items() if not _is_list_of_objects(value)}
     for name, value in response.items():
-        if _is_rows(value):
+        if _is_list_of_objects(value):
             console.print(_build_table(name, value))
     if single:
         console.print(_build_field_table(single))
 
 
-def _is_rows(value: Any) -> bool:
+def _is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
 
 
@@ -50,7 +50,7 @@ def _build_field_table(values: Mapping[str, Any]) -> Table:
 
 
 def _format_cell(value: Any) -> Text:
-    """Return a value as plain text: responses must not be interpreted as markup."""
+    """Return a value as Text, which rich does not interpret as markup."""
     match value:
         case None:
             return Text("-", style="dim")
@@ -69,7 +69,7 @@ def _format_entry(name: str, value: Any) -> Text:
 
 
 def _make_text(value: str) -> Text:
-    """Escape control characters: names from users must not control the terminal."""
+    """Escape control characters, because texts from users must not control the terminal."""
     return Text("".join(char if char.isprintable() else ascii(char)[1:-1] for char in value))
 
 
