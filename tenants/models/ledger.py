@@ -1,7 +1,7 @@
 """The ledger (accounts, transactions, entries), invoices and billing profiles.
 
-All but the billing profiles are append-only. The database checks that the entries of one INSERT
-balance for each transaction, and that a transaction has one currency (see the migration).
+All tables except the billing profiles are append-only. The database checks that the entries of each
+transaction balance in each INSERT, and that a transaction has one currency (see the migration).
 """
 
 from typing import ClassVar
@@ -33,13 +33,13 @@ class LedgerTransaction(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    # The source, which can be posted only once.
-    source_kind = models.CharField(max_length=16)
+    # The cause of the transaction, which can be posted only once.
+    source_kind = models.CharField(max_length=16)  # tenants.billing.ledger.operations.SourceKind
     source_id = models.CharField(max_length=80)
     currency = models.CharField(max_length=3)
     day = models.DateField()  # of the usage; a late record keeps its own day
     month = models.DateField()  # the invoice month, by its first day
-    memo = models.CharField(max_length=200)
+    memo = models.CharField(max_length=250)  # a description, for example "Seats of 2026-11-01"
     created_at = models.DateTimeField()
 
     class Meta:
@@ -71,17 +71,18 @@ class LedgerEntry(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     transaction_id = models.UUIDField()
     position = models.PositiveSmallIntegerField()  # from 1
-    account = models.CharField(max_length=40)
+    account = models.CharField(max_length=40)  # LedgerAccount.code
     currency = models.CharField(max_length=3)
     amount_micros = models.BigIntegerField()  # positive: debit; negative: credit
-    # The line of usage, such as fast.prompt or fast.prompt.MODEL; "": the entry is the other side
-    # of the transaction and has no usage.
+    # The line of usage, such as fast.prompt or fast.prompt.MODEL; "": the entry has no usage,
+    # because it is the other side of the transaction.
     line = models.CharField(max_length=160)
     day = models.DateField()  # of the transaction
     quantity = models.BigIntegerField()  # tokens or seats; 0 if `line` is empty
-    # The day's quantity of this line up to and including this entry.
+    # The total quantity of the day and line, up to and including this entry.
     running = models.BigIntegerField()
-    price_micros = models.BigIntegerField()  # for a million tokens, or for a seat's month; else 0
+    # For a million tokens, or for a seat and a month. Also 0 if the entry has no usage.
+    price_micros = models.BigIntegerField()
 
     class Meta:
         db_table = "tenants_ledger_entry"
@@ -98,14 +99,14 @@ class LedgerEntry(models.Model):
 
 
 class BillingProfile(models.Model):
-    """The customer and tax of future invoices. Issued invoices keep their own."""
+    """The customer and the tax of future invoices. A change does not affect issued invoices."""
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
     customer = models.JSONField()  # tenants.billing.invoices.document.InvoiceParty
     tax_name = models.CharField(max_length=40)  # for example VAT; "": no tax
-    tax_basis_points = models.PositiveIntegerField()  # 1,900 are 19%
+    tax_basis_points = models.PositiveIntegerField()  # hundredths of a percent: 1,900 are 19%
     updated_at = models.DateTimeField()
 
     class Meta:
@@ -123,16 +124,16 @@ class Invoice(models.Model):
 
     pk = models.CompositePrimaryKey("tenant_id", "number")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    number = models.PositiveIntegerField()  # from 1, without gaps
+    number = models.PositiveIntegerField()  # from 1, without gaps; also counts credit notes
     id = models.UUIDField()  # for pagination
-    name = models.CharField(max_length=60)  # the number as printed
+    name = models.CharField(max_length=80)  # the number as printed
     kind = models.CharField(max_length=12)  # invoice or credit_note
-    # Invoice: the billed month; credit note: the month in which it is posted.
+    # The first day of the billed month; for a credit note, of the month in which it is posted.
     month = models.DateField()
     # The number of the corrected invoice; None: this document is an invoice.
     corrects = models.PositiveIntegerField(null=True)
     head = models.JSONField()  # tenants.billing.invoices.document.InvoiceHeader
-    total_micros = models.BigIntegerField()  # negative for a credit note
+    total_micros = models.BigIntegerField()  # with tax; negative for a credit note
     digest = models.BinaryField()  # SHA-256 of the document
     created_at = models.DateTimeField()
 

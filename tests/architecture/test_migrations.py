@@ -21,6 +21,7 @@ from caret.foundation.postgres.rename_columns import RenameColumns
 # Migrations up to this number are not checked: they are older than the first installation.
 LAST_UNCHECKED = 2
 _FROM_0_1_0: Final = "Only the upgrade from 0.1.0 runs it, and all programs are stopped then."
+_LONGER_VARCHAR: Final = "Postgres makes a varchar longer without reading the table."
 # Migrations that are safe although the check reports them, with the reason.
 EXCEPTIONS: dict[str, str] = {
     "0003_usage_finish_reason": _FROM_0_1_0,
@@ -28,7 +29,8 @@ EXCEPTIONS: dict[str, str] = {
     "0012_export_job_names": _FROM_0_1_0,
     "0013_legal_hold_ids": _FROM_0_1_0,
     "0014_export_object_pack_index": _FROM_0_1_0,
-    "0009_model_prices": "Postgres makes a varchar longer without reading the table.",
+    "0009_model_prices": _LONGER_VARCHAR,
+    "0015_names_of_invoices": _LONGER_VARCHAR,
 }
 
 _CHANGES_OF_NAME_OR_TYPE = (

@@ -1,6 +1,6 @@
 """Operations that issue invoices and credit notes.
 
-Each writes a ledger transaction and a numbered document, in one database transaction.
+A document and its ledger transaction are written in the same database transaction.
 """
 
 import hashlib
@@ -65,8 +65,10 @@ from tenants.security.authorization.actor import Actor, build_system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
-# The time from a month's end to its invoice. Usage that arrives later is on the next invoice.
+# The shortest time from the end of a month to its invoice. Usage that arrives after the invoice is
+# on a later one.
 GRACE: Final = timedelta(hours=6)
+# A memo has at most 250 characters, and also contains the document's number.
 _MAX_REASON_CHARS: Final = 150
 _USAGE_SOURCES: Final = (SourceKind.USAGE, SourceKind.SEATS)
 
@@ -74,7 +76,10 @@ log = structlog.get_logger(__name__)
 
 
 def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
-    """Issue the invoices that are due for all tenants. Concurrent runs wait for a tenant's lock."""
+    """Issue the invoices that are due for all tenants. Concurrent runs wait for a tenant's lock.
+
+    The failure of one tenant is logged, and does not stop the run.
+    """
     now = choose_billing_time(now)
     for tenant_id in list_tenants().values():
         try:
@@ -93,19 +98,21 @@ def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _InvoiceDraft:
+    """A new invoice or credit note."""
+
     head: InvoiceHeader
     sums: LedgerTotals
-    month: date
+    month: date  # by its first day; of a credit note: the month in which it is booked
     corrects: int | None  # number of the corrected invoice; None: the draft is an invoice
 
 
 def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
-    """Issue a tenant's invoices for months that are over, and return their numbers.
+    """Issue a tenant's invoices for months that are over, and return their numbers as printed.
 
     A month without usage and seats has no invoice. `now` must come from choose_billing_time.
 
-    All usage that has arrived before this call is rated first. The call does not wait for usage
-    that arrives later: otherwise the invoice of a busy tenant would never be issued.
+    All usage that has arrived before this call is rated first. Usage that arrives during the call
+    does not delay the invoices: otherwise a busy tenant might never get one.
 
     Raises NotFound for a tenant without a plan.
     """
@@ -120,7 +127,7 @@ def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
 def issue_credit_note(
     *, actor: Actor, number: int, net_cents: int, reason: str, now: datetime
 ) -> InvoiceView:
-    """Issue a credit note for `net_cents` of an invoice before tax, and the tax on it.
+    """Issue a credit note that corrects the invoice `number` by `net_cents` and the tax on them.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -157,7 +164,7 @@ def issue_credit_note(
 def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[date]:
     """Return the months to invoice: with usage or seats, over for GRACE, and not invoiced yet.
 
-    Return none until usage is rated up to the batch `newest`.
+    Return no month until usage is rated up to the batch number `newest`.
     """
     if state.rated_batch < newest:
         return []
@@ -170,8 +177,8 @@ def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[da
 
 def _is_month_complete(state: BillingState, month: date, now: datetime) -> bool:
     next_month = start_of_next_month(month)
-    seats_until = state.seats_booked_on
-    are_seats_posted = seats_until is not None and seats_until >= next_month - ONE_DAY
+    last_posted_day = state.seats_booked_on
+    are_seats_posted = last_posted_day is not None and last_posted_day >= next_month - ONE_DAY
     return are_seats_posted and now >= start_of_day(next_month) + GRACE
 
 
@@ -192,9 +199,10 @@ def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
 def _build_header(
     state: BillingState, kind: DocumentKind, month: date, now: datetime
 ) -> InvoiceHeader:
-    """Return a header with the next number.
+    """Return a header with the next number, and set `state.last_invoice_number`.
 
-    A failure of the transaction also undoes the increase of the number, so there are no gaps.
+    _insert_invoice saves `state`. A failure of the transaction also undoes the increase of the
+    number, so there are no gaps.
     """
     tenant_id = TenantId(str(state.tenant_id))
     state.last_invoice_number += 1
@@ -229,7 +237,7 @@ def _book_invoice(
         Posting(LedgerAccountCode.UNBILLED, -used_micros),
         Posting(LedgerAccountCode.ROUNDING, used_micros - sums.subtotal_cents * MICROS_PER_CENT),
     ]
-    _post_invoice(state, draft, SourceKind.INVOICE, postings, now)
+    _post_document(state, draft, SourceKind.INVOICE, postings, now)
 
 
 def _book_credit_note(state: BillingState, draft: _InvoiceDraft, now: datetime) -> None:
@@ -239,10 +247,10 @@ def _book_credit_note(state: BillingState, draft: _InvoiceDraft, now: datetime) 
         Posting(LedgerAccountCode.CORRECTIONS, -sums.subtotal_cents * MICROS_PER_CENT),
         Posting(LedgerAccountCode.TAX, -sums.tax_cents * MICROS_PER_CENT),
     ]
-    _post_invoice(state, draft, SourceKind.CREDIT_NOTE, postings, now)
+    _post_document(state, draft, SourceKind.CREDIT_NOTE, postings, now)
 
 
-def _post_invoice(
+def _post_document(
     state: BillingState,
     draft: _InvoiceDraft,
     kind: SourceKind,
@@ -264,6 +272,7 @@ def _post_invoice(
 def _insert_invoice(
     state: BillingState, draft: _InvoiceDraft, usage_lines: Any, now: datetime
 ) -> Invoice:
+    """Insert the row of an invoice or credit note, save `state`, and write to the audit log."""
     document = build_document(draft.head, usage_lines, draft.sums)
     state.save(update_fields=["last_invoice_number", "invoiced_month"])
     row = Invoice.objects.create(
@@ -291,7 +300,7 @@ def _insert_invoice(
 
 
 def _compute_correctable_cents(invoice: InvoiceView) -> int:
-    """Return the net amount of an invoice that is left after its credit notes."""
+    """Return the net amount that further credit notes can correct; 0 for a credit note."""
     if invoice.kind is not DocumentKind.INVOICE:
         return 0
     document = invoice.document

@@ -2,11 +2,13 @@
 
 import pytest
 
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import DocumentKind, InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due_invoices
 from tenants.billing.invoices.queries import InvoiceView, find_invoice
+from tenants.models import Tenant
 from tests.fakes.billing import (
     AFTER,
     LARGE_USAGE,
@@ -52,6 +54,22 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
     assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
     assert read_balances(company.tenant_id)["receivable"] == receivable_before - 119 * 10_000
     assert find(company).corrected_cents == 100
+
+
+def test_invoices_and_credit_notes_have_room_for_the_longest_slug_and_reason(
+    company: Company,
+) -> None:
+    slug = company.slug.ljust(63, "x")
+    with tenant_scope(company.tenant_id):
+        Tenant.objects.filter(id=company.tenant_id).update(slug=slug)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
+    issue_invoice(company)
+
+    note = issue_credit_note(
+        actor=company.platform, number=1, net_cents=100, reason="x" * 150, now=AFTER
+    )
+
+    assert note.document.head.number == f"{slug.upper()}-000002"
 
 
 def test_credit_notes_cannot_exceed_the_invoices_net_amount(company: Company) -> None:
